@@ -14,7 +14,10 @@ export interface PetRow {
   status: string;
 }
 
-/** Translates operations into one system's idiomatic requests, and reads its responses. */
+/**
+ * Translates operations into one system's idiomatic requests, and reads its
+ * responses.
+ */
 export interface Adapter {
   /** Reads values that the requests need from a running server. */
   prepare?(base: string): Promise<void>;
@@ -29,10 +32,17 @@ export const json = { 'content-type': 'application/json' };
 export function specifiedRest(headers: Record<string, string> = {}): Adapter {
   return {
     request(operation) {
-      if (operation.kind === 'find') return { method: 'GET', path: `/v1/pets/${operation.id}`, headers };
-      if (operation.kind === 'list') return { method: 'GET', path: `/v1/pets?${query(operation)}`, headers };
+      if (operation.kind === 'find')
+        return { method: 'GET', path: `/v1/pets/${operation.id}`, headers };
+      if (operation.kind === 'list')
+        return { method: 'GET', path: `/v1/pets?${query(operation)}`, headers };
       const { kind: _, ...newPet } = operation;
-      return { method: 'POST', path: '/v1/pets', headers: { ...headers, ...json }, body: JSON.stringify(newPet) };
+      return {
+        method: 'POST',
+        path: '/v1/pets',
+        headers: { ...headers, ...json },
+        body: JSON.stringify(newPet),
+      };
     },
     pets: petRows,
   };
@@ -42,13 +52,24 @@ export function specifiedRest(headers: Record<string, string> = {}): Adapter {
 export function platformaticRest(): Adapter {
   return {
     request(operation) {
-      if (operation.kind === 'find') return { method: 'GET', path: `/pet/${operation.id}`, headers: {} };
+      if (operation.kind === 'find')
+        return { method: 'GET', path: `/pet/${operation.id}`, headers: {} };
       if (operation.kind === 'create') {
         const { kind: _, ...newPet } = operation;
-        return { method: 'POST', path: '/pet/', headers: json, body: JSON.stringify(newPet) };
+        return {
+          method: 'POST',
+          path: '/pet/',
+          headers: json,
+          body: JSON.stringify(newPet),
+        };
       }
       const { limit, status, after } = operation;
-      const parameters = { limit, 'orderby.id': 'asc', 'where.status.eq': status, 'where.id.gt': after };
+      const parameters = {
+        limit,
+        'orderby.id': 'asc',
+        'where.status.eq': status,
+        'where.id.gt': after,
+      };
       return { method: 'GET', path: `/pet/?${query(parameters)}`, headers: {} };
     },
     pets: petRows,
@@ -58,14 +79,17 @@ export function platformaticRest(): Adapter {
 function query(values: object): string {
   const parameters = new URLSearchParams();
   for (const [name, value] of Object.entries(values)) {
-    if (name !== 'kind' && value !== undefined) parameters.set(name, String(value));
+    if (name !== 'kind' && value !== undefined)
+      parameters.set(name, String(value));
   }
   return parameters.toString();
 }
 
 /** Normalizes the rows of all systems. PostGraphile calls the id `rowId`. */
 export function petRows(response: unknown): PetRow[] {
-  const rows = (Array.isArray(response) ? response : [response]) as Array<Record<string, unknown>>;
+  const rows = (Array.isArray(response) ? response : [response]) as Array<
+    Record<string, unknown>
+  >;
   return rows.map((row) => ({
     id: String(row.id ?? row.rowId),
     name: String(row.name),

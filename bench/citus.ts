@@ -4,20 +4,30 @@ import { availableParallelism, loadavg } from 'node:os';
 import pg from 'pg';
 import { distribute } from '../test/support/servers/citus.ts';
 import { median } from './measure.ts';
-import { type Call, findStatement, type ListQuery, listStatement } from './plans.ts';
+import {
+  type Call,
+  findStatement,
+  type ListQuery,
+  listStatement,
+} from './plans.ts';
 import { table, writeResult } from './report.ts';
 import { statuses } from './workloads.ts';
 
 /**
- * Measures lists and finds on one node, on a reference table read through a worker, and on a table distributed by id.
+ * Measures lists and finds on one node, on a reference table read through a
+ * worker, and on a table distributed by id.
  *
  *     BENCH_CITUS=postgres://postgres@127.0.0.1:7000/shop npm run bench:citus
  *
- * BENCH_CITUS is a database on the coordinator without the service's tables. They are created, and dropped at the end.
+ * BENCH_CITUS is a database on the coordinator without the service's tables.
+ * They are created, and dropped at the end.
  */
 const petCount = 100_000;
 const runs = 40;
-/** Concurrent statements of a batch that the service has split: a third of its pool. */
+/**
+ * Concurrent statements of a batch that the service has split: a third of its
+ * pool.
+ */
 const concurrency = 3;
 
 interface Case {
@@ -25,11 +35,19 @@ interface Case {
   calls: Call[];
 }
 
-type Topology = { title: string; layout?: 'reference' | number; readsThroughWorker?: boolean };
+type Topology = {
+  title: string;
+  layout?: 'reference' | number;
+  readsThroughWorker?: boolean;
+};
 
 const topologies: Topology[] = [
   { title: 'one node' },
-  { title: 'reference table, through a worker', layout: 'reference', readsThroughWorker: true },
+  {
+    title: 'reference table, through a worker',
+    layout: 'reference',
+    readsThroughWorker: true,
+  },
   { title: 'distributed, 8 shards', layout: 8 },
   { title: 'distributed, 32 shards', layout: 32 },
 ];
@@ -57,8 +75,14 @@ async function main(url: string): Promise<void> {
     try {
       await prepare(url, coordinator, topology);
       const readers: pg.Client[] = [];
-      while (readers.length < concurrency) readers.push(await connect(topology, url, coordinator));
-      for (const one of await cases(topology)) rows.push([one.title, topology.title, ...(await measure(readers, one))]);
+      while (readers.length < concurrency)
+        readers.push(await connect(topology, url, coordinator));
+      for (const one of await cases(topology))
+        rows.push([
+          one.title,
+          topology.title,
+          ...(await measure(readers, one)),
+        ]);
       await Promise.all(readers.map((reader) => reader.end()));
     } finally {
       await coordinator.query(
@@ -70,14 +94,27 @@ async function main(url: string): Promise<void> {
   }
   const order = [...new Set(rows.map(([title]) => title))];
   rows.sort(([a], [b]) => order.indexOf(a) - order.indexOf(b));
-  const header = ['request', 'table', 'statements of the service', 'statements on shards', 'ms', 'times one node'];
+  const header = [
+    'request',
+    'table',
+    'statements of the service',
+    'statements on shards',
+    'ms',
+    'times one node',
+  ];
   const report = [heading, ...table(header, withRatios(rows)), ''].join('\n');
   process.stdout.write(report);
   writeResult('citus.md', report);
 }
 
-async function prepare(url: string, coordinator: pg.Client, { layout }: Topology): Promise<void> {
-  execFileSync(process.execPath, ['dist/src/cli.js', 'migrate'], { env: { ...process.env, DATABASE_URL: url } });
+async function prepare(
+  url: string,
+  coordinator: pg.Client,
+  { layout }: Topology,
+): Promise<void> {
+  execFileSync(process.execPath, ['dist/src/cli.js', 'migrate'], {
+    env: { ...process.env, DATABASE_URL: url },
+  });
   if (layout) await distribute(url, layout);
   await coordinator.query(
     `insert into pet (name, category_id, status) select 'Animal ' || n, 1 + n % 500,
@@ -87,40 +124,63 @@ async function prepare(url: string, coordinator: pg.Client, { layout }: Topology
   await coordinator.query('vacuum analyze pet');
 }
 
-async function connect({ readsThroughWorker }: Topology, url: string, coordinator: pg.Client): Promise<pg.Client> {
+async function connect(
+  { readsThroughWorker }: Topology,
+  url: string,
+  coordinator: pg.Client,
+): Promise<pg.Client> {
   const target = new URL(url);
   if (readsThroughWorker) {
-    const { rows } = await coordinator.query('select nodename, nodeport from pg_dist_node where groupid > 0 limit 1');
+    const { rows } = await coordinator.query(
+      'select nodename, nodeport from pg_dist_node where groupid > 0 limit 1',
+    );
     target.hostname = rows[0].nodename;
     target.port = `${rows[0].nodeport}`;
   }
-  const client = new pg.Client({ connectionString: target.href, options: '-c jit=off' });
+  const client = new pg.Client({
+    connectionString: target.href,
+    options: '-c jit=off',
+  });
   await client.connect();
   return client;
 }
 
 async function cases({ layout }: Topology): Promise<Case[]> {
-  const list = async (title: string, query: ListQuery) => ({ title, calls: [await listStatement([query])] });
+  const list = async (title: string, query: ListQuery) => ({
+    title,
+    calls: [await listStatement([query])],
+  });
   const batch = Array.from({ length: 16 }, (_, at) => ({
     limit: 20,
     after: (at * petCount) / 16,
     status: [undefined, ...statuses][at % 4],
   }));
   const isSplit = typeof layout === 'number';
-  const calls = isSplit ? await Promise.all(batch.map((one) => listStatement([one]))) : [await listStatement(batch)];
+  const calls = isSplit
+    ? await Promise.all(batch.map((one) => listStatement([one])))
+    : [await listStatement(batch)];
   return [
     await list('list, first page', { limit: 20 }),
     await list('list, deep page', { limit: 20, after: petCount * 0.9 }),
     await list('list, first page, sold', { limit: 20, status: 'sold' }),
     await list('list of 100, first page', { limit: 100 }),
     { title: 'find', calls: [await findStatement([petCount / 2])] },
-    { title: '16 finds at once', calls: [await findStatement(batch.map((_, at) => 1 + at * 6000))] },
+    {
+      title: '16 finds at once',
+      calls: [await findStatement(batch.map((_, at) => 1 + at * 6000))],
+    },
     { title: '16 different lists at once', calls },
   ];
 }
 
-/** Median time of all calls of a case, with as many connections as the service uses. */
-async function measure(readers: pg.Client[], { calls }: Case): Promise<string[]> {
+/**
+ * Median time of all calls of a case, with as many connections as the service
+ * uses.
+ */
+async function measure(
+  readers: pg.Client[],
+  { calls }: Case,
+): Promise<string[]> {
   const times: number[] = [];
   for (let run = 0; run < runs; run += 1) {
     const start = performance.now();
@@ -128,11 +188,16 @@ async function measure(readers: pg.Client[], { calls }: Case): Promise<string[]>
     await Promise.all(
       readers.map(async (reader) => {
         for (let call = rest.shift(); call; call = rest.shift()) {
-          await reader.query({ name: hash('md5', call.text), text: call.text, values: call.values });
+          await reader.query({
+            name: hash('md5', call.text),
+            text: call.text,
+            values: call.values,
+          });
         }
       }),
     );
-    // Ignores the first runs, which open the connections between the nodes and plan the statements.
+    // Ignores the first runs, which open the connections between the nodes and
+    // plan the statements.
     if (run >= 10) times.push(performance.now() - start);
   }
   const [reader] = readers as [pg.Client];
@@ -142,7 +207,10 @@ async function measure(readers: pg.Client[], { calls }: Case): Promise<string[]>
 }
 
 /** Number of statements into which Citus splits one; 1 without distribution. */
-async function tasksOf(reader: pg.Client, { text, values }: Call): Promise<number> {
+async function tasksOf(
+  reader: pg.Client,
+  { text, values }: Call,
+): Promise<number> {
   const { rows } = await reader.query({ text: `explain ${text}`, values });
   const plan = rows.map((row) => row['QUERY PLAN']).join('\n');
   return Number(/Task Count: (\d+)/.exec(plan)?.[1] ?? 1);
@@ -153,13 +221,18 @@ function withRatios(rows: string[][]): string[][] {
   return rows.map((row) => {
     const [title = '', , , , milliseconds] = row;
     if (!first.has(title)) first.set(title, Number(milliseconds));
-    return [...row, (Number(milliseconds) / (first.get(title) ?? 1)).toFixed(1)];
+    return [
+      ...row,
+      (Number(milliseconds) / (first.get(title) ?? 1)).toFixed(1),
+    ];
   });
 }
 
 const { BENCH_CITUS: url } = process.env;
 if (url) await main(url);
 else {
-  process.stderr.write('Set BENCH_CITUS to a database without tables on the coordinator (see bench/citus.ts).\n');
+  process.stderr.write(
+    'Set BENCH_CITUS to a database without tables on the coordinator (see bench/citus.ts).\n',
+  );
   process.exitCode = 1;
 }

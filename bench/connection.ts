@@ -1,9 +1,21 @@
 import { connect, type Socket } from 'node:net';
 
-/** The result of a request: 2xx; 503; another status; 2xx with GraphQL errors; a broken connection; no response. */
-export type Outcome = 'ok' | 'unavailable' | 'status' | 'graphql' | 'socket' | 'hung';
+/**
+ * The result of a request: 2xx; 503; another status; 2xx with GraphQL errors; a
+ * broken connection; no response.
+ */
+export type Outcome =
+  | 'ok'
+  | 'unavailable'
+  | 'status'
+  | 'graphql'
+  | 'socket'
+  | 'hung';
 
-/** An HTTP/1.1 connection with one request at a time. After it was closed, the next request opens it again. */
+/**
+ * An HTTP/1.1 connection with one request at a time. After it was closed, the
+ * next request opens it again.
+ */
 export class Connection {
   #socket: Socket | undefined;
   #received: Buffer | undefined;
@@ -20,8 +32,14 @@ export class Connection {
   }
 
   async open(): Promise<void> {
-    const socket = connect({ port: this.#port, host: '127.0.0.1', noDelay: true });
-    await new Promise((resolve, reject) => socket.once('connect', resolve).once('error', reject));
+    const socket = connect({
+      port: this.#port,
+      host: '127.0.0.1',
+      noDelay: true,
+    });
+    await new Promise((resolve, reject) =>
+      socket.once('connect', resolve).once('error', reject),
+    );
     socket.on('data', (data) => this.#receive(data));
     socket.on('error', () => undefined);
     socket.on('close', () => {
@@ -49,7 +67,9 @@ export class Connection {
   }
 
   #receive(data: Buffer): void {
-    this.#received = this.#received ? Buffer.concat([this.#received, data]) : data;
+    this.#received = this.#received
+      ? Buffer.concat([this.#received, data])
+      : data;
     const outcome = outcomeOf(this.#received);
     if (outcome) this.#finish(outcome);
   }
@@ -62,7 +82,8 @@ export class Connection {
   }
 }
 
-// JSON contains no raw line breaks, so these bytes occur only at the end of a chunked body.
+// JSON contains no raw line breaks, so these bytes occur only at the end of a
+// chunked body.
 const lastChunk = Buffer.from('\r\n0\r\n\r\n');
 
 /** @returns undefined while the response is incomplete */
@@ -75,6 +96,7 @@ function outcomeOf(response: Buffer): Outcome | undefined {
     ? response.length >= headEnd + 4 + Number(length)
     : response.subarray(-lastChunk.length).equals(lastChunk);
   if (!isComplete) return undefined;
-  if (head[9] !== '2') return head.startsWith('503', 9) ? 'unavailable' : 'status';
+  if (head[9] !== '2')
+    return head.startsWith('503', 9) ? 'unavailable' : 'status';
   return response.includes('"errors":') ? 'graphql' : 'ok';
 }

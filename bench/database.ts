@@ -22,22 +22,35 @@ export class BenchDatabase {
     const url = new URL(serverUrl);
     url.pathname = `/${name}`;
     this.url = url.href;
-    // The service sets `jit` off as well (src/database/options.ts), so the plans are the same.
-    this.client = new pg.Client({ connectionString: this.url, options: '-c jit=off' });
+    // The service sets `jit` off as well (src/database/options.ts), so the
+    // plans are the same.
+    this.client = new pg.Client({
+      connectionString: this.url,
+      options: '-c jit=off',
+    });
     this.#server = server;
     this.#name = name;
   }
 
-  /** @param serverUrl any database of the server, with a user that may create databases */
+  /**
+   * @param serverUrl any database of the server, with a user that may create
+   *   databases
+   */
   static async create(serverUrl: string): Promise<BenchDatabase> {
     const server = new pg.Client({ connectionString: serverUrl });
     try {
       await server.connect();
     } catch (error) {
       const { code, message } = error as { code?: string; message: string };
-      throw new UserError(`The PostgreSQL of BENCH_DATABASE_URL cannot be reached: ${message || code}.`);
+      throw new UserError(
+        `The PostgreSQL of BENCH_DATABASE_URL cannot be reached: ${message || code}.`,
+      );
     }
-    const database = new BenchDatabase(server, serverUrl, `animal_store_bench_${process.pid}`);
+    const database = new BenchDatabase(
+      server,
+      serverUrl,
+      `animal_store_bench_${process.pid}`,
+    );
     await server.query(`create database ${database.#name}`);
     try {
       await database.client.connect();
@@ -51,12 +64,20 @@ export class BenchDatabase {
     }
   }
 
-  /** Fills the table with ids from 1 and random statuses with these shares. All runs have the same rows. */
-  async seed(petCount: number, { available, pending }: StatusShares): Promise<void> {
+  /**
+   * Fills the table with ids from 1 and random statuses with these shares. All
+   * runs have the same rows.
+   */
+  async seed(
+    petCount: number,
+    { available, pending }: StatusShares,
+  ): Promise<void> {
     this.#petCount = petCount;
     // Autovacuum would disturb measurements.
     await this.client.query('alter table pet set (autovacuum_enabled = false)');
-    await this.client.query('truncate pet restart identity; select setseed(0.5)');
+    await this.client.query(
+      'truncate pet restart identity; select setseed(0.5)',
+    );
     await this.client.query(
       `insert into pet (name, category_id, status)
        select 'Animal ' || number, 1 + number % 500,
@@ -75,13 +96,17 @@ export class BenchDatabase {
   }
 
   async version(): Promise<string> {
-    const { rows } = await this.client.query<{ server_version: string }>('show server_version');
+    const { rows } = await this.client.query<{ server_version: string }>(
+      'show server_version',
+    );
     return rows[0]?.server_version ?? 'unknown';
   }
 
   async drop(): Promise<void> {
     await this.client.end().catch(() => undefined);
-    await this.#server.query(`drop database if exists ${this.#name} with (force)`);
+    await this.#server.query(
+      `drop database if exists ${this.#name} with (force)`,
+    );
     await this.#server.end();
   }
 }

@@ -19,7 +19,10 @@ export interface Run {
   versions: Record<string, string>;
 }
 
-export async function describeRun(options: Options, database: BenchDatabase): Promise<Run> {
+export async function describeRun(
+  options: Options,
+  database: BenchDatabase,
+): Promise<Run> {
   return {
     date: new Date().toISOString(),
     cpu: cpus()[0]?.model.trim() ?? 'unknown',
@@ -32,14 +35,20 @@ export async function describeRun(options: Options, database: BenchDatabase): Pr
     rounds: options.rounds,
     seconds: options.seconds,
     animals: options.petCount,
-    versions: Object.fromEntries(options.systems.map((system) => [system.title, versionsOf(system)])),
+    versions: Object.fromEntries(
+      options.systems.map((system) => [system.title, versionsOf(system)]),
+    ),
   };
 }
 
 function versionsOf({ packages, program }: System): string {
-  const read = (path: string) => JSON.parse(readFileSync(path, 'utf8')) as { version: string };
+  const read = (path: string) =>
+    JSON.parse(readFileSync(path, 'utf8')) as { version: string };
   if (packages.length === 0) return read(`${program.cwd}/package.json`).version;
   return packages
-    .map((name) => `${name} ${read(`${program.cwd}/node_modules/${name}/package.json`).version}`)
+    .map(
+      (name) =>
+        `${name} ${read(`${program.cwd}/node_modules/${name}/package.json`).version}`,
+    )
     .join(', ');
 }

@@ -1,7 +1,10 @@
 import { type Adapter, json, petRows } from './adapters.ts';
 import type { Operation } from './workloads.ts';
 
-/** One server's documents for the three operations. `pets` reads one pet or several from `data`. */
+/**
+ * One server's documents for the three operations. `pets` reads one pet or
+ * several from `data`.
+ */
 interface Dialect {
   list: string;
   find: string;
@@ -10,13 +13,27 @@ interface Dialect {
   pets(data: Record<string, unknown>): unknown;
 }
 
-function graphQL(dialect: Dialect, headers: Record<string, string> = {}): Adapter {
+function graphQL(
+  dialect: Dialect,
+  headers: Record<string, string> = {},
+): Adapter {
   return {
     request(operation) {
-      const body = JSON.stringify({ query: dialect[operation.kind], variables: variables(dialect, operation) });
-      return { method: 'POST', path: '/graphql', headers: { ...headers, ...json }, body };
+      const body = JSON.stringify({
+        query: dialect[operation.kind],
+        variables: variables(dialect, operation),
+      });
+      return {
+        method: 'POST',
+        path: '/graphql',
+        headers: { ...headers, ...json },
+        body,
+      };
     },
-    pets: (response) => petRows(dialect.pets((response as { data: Record<string, unknown> }).data)),
+    pets: (response) =>
+      petRows(
+        dialect.pets((response as { data: Record<string, unknown> }).data),
+      ),
   };
 }
 
@@ -28,7 +45,10 @@ export function ownGraphQL(headers: Record<string, string> = {}): Adapter {
     list: `query ($status: PetStatus, $limit: Int, $after: ID) { pets(status: $status, limit: $limit, after: $after) { ${fields} } }`,
     find: `query ($id: ID!) { pet(id: $id) { ${fields} } }`,
     create: `mutation ($input: NewPet!) { createPet(input: $input) { ${fields} } }`,
-    listVariables: ({ kind: _, after, ...rest }) => ({ ...rest, after: after?.toString() }),
+    listVariables: ({ kind: _, after, ...rest }) => ({
+      ...rest,
+      after: after?.toString(),
+    }),
     pets: (data) => Object.values(data)[0],
   };
   return graphQL(dialect, headers);
@@ -41,17 +61,24 @@ export function platformaticGraphQL(): Adapter {
     create: `mutation ($input: PetInput!) { savePet(input: $input) { ${fields} } }`,
     listVariables: ({ limit, status, after }) => ({
       limit,
-      where: { ...(status && { status: { eq: status } }), ...(after && { id: { gt: String(after) } }) },
+      where: {
+        ...(status && { status: { eq: status } }),
+        ...(after && { id: { gt: String(after) } }),
+      },
     }),
     pets: (data) => Object.values(data)[0],
   });
 }
 
-/** PostGraphile's cursor consists of a digest of the order and the last id. `prepare` reads the digest from the server. */
+/**
+ * PostGraphile's cursor consists of a digest of the order and the last id.
+ * `prepare` reads the digest from the server.
+ */
 export function postGraphile(): Adapter {
   const rowFields = 'rowId name categoryId status';
   let order = '';
-  const cursor = (id: number) => Buffer.from(JSON.stringify([order, String(id)])).toString('base64');
+  const cursor = (id: number) =>
+    Buffer.from(JSON.stringify([order, String(id)])).toString('base64');
   const adapter = graphQL({
     list: `query ($first: Int, $after: Cursor, $condition: PetCondition) { allPets(first: $first, after: $after, condition: $condition, orderBy: [PRIMARY_KEY_ASC]) { nodes { ${rowFields} } } }`,
     find: `query ($id: BigInt!) { petByRowId(rowId: $id) { ${rowFields} } }`,
@@ -62,15 +89,29 @@ export function postGraphile(): Adapter {
       ...(status && { condition: { status } }),
     }),
     pets(data) {
-      const result = Object.values(data)[0] as { nodes?: unknown; pet?: unknown };
+      const result = Object.values(data)[0] as {
+        nodes?: unknown;
+        pet?: unknown;
+      };
       return result.nodes ?? result.pet ?? result;
     },
   });
   async function prepare(base: string): Promise<void> {
-    const body = JSON.stringify({ query: '{ allPets(first: 1, orderBy: [PRIMARY_KEY_ASC]) { edges { cursor } } }' });
-    const response = await fetch(`${base}/graphql`, { method: 'POST', headers: json, body });
-    const { data } = (await response.json()) as { data: { allPets: { edges: [{ cursor: string }] } } };
-    order = JSON.parse(Buffer.from(data.allPets.edges[0].cursor, 'base64').toString())[0];
+    const body = JSON.stringify({
+      query:
+        '{ allPets(first: 1, orderBy: [PRIMARY_KEY_ASC]) { edges { cursor } } }',
+    });
+    const response = await fetch(`${base}/graphql`, {
+      method: 'POST',
+      headers: json,
+      body,
+    });
+    const { data } = (await response.json()) as {
+      data: { allPets: { edges: [{ cursor: string }] } };
+    };
+    order = JSON.parse(
+      Buffer.from(data.allPets.edges[0].cursor, 'base64').toString(),
+    )[0];
   }
   return { ...adapter, prepare };
 }

@@ -2,7 +2,13 @@ import { BenchDatabase } from './database.ts';
 import { encodeRequest, leastDisturbed } from './load.ts';
 import { median } from './measure.ts';
 import { databaseUrl, UserError } from './options.ts';
-import { type Call, explain, findStatement, type ListQuery, listStatement } from './plans.ts';
+import {
+  type Call,
+  explain,
+  findStatement,
+  type ListQuery,
+  listStatement,
+} from './plans.ts';
 import { requireBuild } from './prepare.ts';
 import { ourProgram } from './programs.ts';
 import { table, writeResult } from './report.ts';
@@ -10,7 +16,10 @@ import { type Server, start } from './server.ts';
 import { ourRest } from './systems.ts';
 import { type Operation, seededRandom, statuses } from './workloads.ts';
 
-/** Measures how the cost of the service's list and find grows with the number of pets. One in a thousand is sold. */
+/**
+ * Measures how the cost of the service's list and find grows with the number of
+ * pets. One in a thousand is sold.
+ */
 
 const shares = { available: 95, pending: 4.9 };
 const rounds = 3;
@@ -18,7 +27,10 @@ const seconds = 1;
 
 interface Case {
   title: string;
-  /** Requests of the load; undefined for batches, which the load does not form reliably. */
+  /**
+   * Requests of the load; undefined for batches, which the load does not form
+   * reliably.
+   */
   operations: Operation[] | undefined;
   call: Call;
 }
@@ -26,7 +38,11 @@ interface Case {
 async function main(): Promise<void> {
   const url = databaseUrl(process.env);
   requireBuild();
-  const sizes = [1_000, 1_000_000, ...(process.argv.includes('--huge') ? [10_000_000] : [])];
+  const sizes = [
+    1_000,
+    1_000_000,
+    ...(process.argv.includes('--huge') ? [10_000_000] : []),
+  ];
   const database = await BenchDatabase.create(url);
   const rows: string[][] = [];
   const plans: string[] = [];
@@ -36,13 +52,30 @@ async function main(): Promise<void> {
       const server = await start(ourProgram, ourRest, database.url);
       try {
         for (const one of await cases(petCount)) {
-          const cpu = one.operations ? (await serverMicros(server, one.operations)).toFixed(0) : '';
+          const cpu = one.operations
+            ? (await serverMicros(server, one.operations)).toFixed(0)
+            : '';
           const custom = await explain(database.client, one.call, 'custom');
           const generic = await explain(database.client, one.call, 'generic');
-          const figures = [custom.milliseconds.toFixed(3), generic.milliseconds.toFixed(3), String(generic.buffers)];
-          rows.push([one.title, petCount.toLocaleString('en'), cpu, ...figures]);
+          const figures = [
+            custom.milliseconds.toFixed(3),
+            generic.milliseconds.toFixed(3),
+            String(generic.buffers),
+          ];
+          rows.push([
+            one.title,
+            petCount.toLocaleString('en'),
+            cpu,
+            ...figures,
+          ]);
           process.stderr.write(`${rows.at(-1)?.join('  ')}\n`);
-          if (petCount === sizes.at(-1)) plans.push(`### ${one.title}`, '', fenced(one.call.text, generic.plan), '');
+          if (petCount === sizes.at(-1))
+            plans.push(
+              `### ${one.title}`,
+              '',
+              fenced(one.call.text, generic.plan),
+              '',
+            );
         }
       } finally {
         await server.stop();
@@ -60,32 +93,84 @@ async function cases(petCount: number): Promise<Case[]> {
   const deep = Math.floor(petCount * 0.9);
   const list = async (title: string, query: ListQuery): Promise<Case> => {
     const { limit, status, after } = query;
-    const operation: Operation = { kind: 'list', limit, ...(status && { status }), ...(after && { after }) };
-    return { title, operations: [operation], call: await listStatement([query]) };
+    const operation: Operation = {
+      kind: 'list',
+      limit,
+      ...(status && { status }),
+      ...(after && { after }),
+    };
+    return {
+      title,
+      operations: [operation],
+      call: await listStatement([query]),
+    };
   };
   const lists: Case[] = [];
   for (const status of [undefined, ...statuses]) {
     const statusName = status ?? 'any status';
-    lists.push(await list(`list, first page, ${statusName}`, { limit: 20, status }));
-    lists.push(await list(`list, deep page, ${statusName}`, { limit: 20, status, after: deep }));
+    lists.push(
+      await list(`list, first page, ${statusName}`, { limit: 20, status }),
+    );
+    lists.push(
+      await list(`list, deep page, ${statusName}`, {
+        limit: 20,
+        status,
+        after: deep,
+      }),
+    );
   }
   const random = seededRandom(1);
-  const ids = Array.from({ length: 2000 }, () => 1 + Math.floor(random() * petCount));
-  const batch = ids.slice(0, 16).map((after, at) => ({ limit: 20, after, status: [undefined, ...statuses][at % 4] }));
+  const ids = Array.from(
+    { length: 2000 },
+    () => 1 + Math.floor(random() * petCount),
+  );
+  const batch = ids.slice(0, 16).map((after, at) => ({
+    limit: 20,
+    after,
+    status: [undefined, ...statuses][at % 4],
+  }));
   return [
     ...lists,
-    { title: 'find', operations: ids.map((id) => ({ kind: 'find', id })), call: await findStatement(ids.slice(0, 1)) },
-    { title: 'batch of 16 different lists', operations: undefined, call: await listStatement(batch) },
-    { title: 'batch of 16 finds', operations: undefined, call: await findStatement(ids.slice(0, 16)) },
+    {
+      title: 'find',
+      operations: ids.map((id) => ({ kind: 'find', id })),
+      call: await findStatement(ids.slice(0, 1)),
+    },
+    {
+      title: 'batch of 16 different lists',
+      operations: undefined,
+      call: await listStatement(batch),
+    },
+    {
+      title: 'batch of 16 finds',
+      operations: undefined,
+      call: await findStatement(ids.slice(0, 16)),
+    },
   ];
 }
 
-/** Median CPU time of the server per request. With one connection requests share no batches. */
-async function serverMicros(server: Server, operations: Operation[]): Promise<number> {
-  const requests = operations.map((operation) => encodeRequest(ourRest.adapter.request(operation)));
-  const job = { port: server.port, pid: server.pid, requests, connections: 1, warmUp: 500, seconds };
+/**
+ * Median CPU time of the server per request. With one connection requests share
+ * no batches.
+ */
+async function serverMicros(
+  server: Server,
+  operations: Operation[],
+): Promise<number> {
+  const requests = operations.map((operation) =>
+    encodeRequest(ourRest.adapter.request(operation)),
+  );
+  const job = {
+    port: server.port,
+    pid: server.pid,
+    requests,
+    connections: 1,
+    warmUp: 500,
+    seconds,
+  };
   const results: number[] = [];
-  for (let round = 0; round < rounds; round++) results.push((await leastDisturbed(job, 2)).serverMicros);
+  for (let round = 0; round < rounds; round++)
+    results.push((await leastDisturbed(job, 2)).serverMicros);
   return median(results);
 }
 
@@ -98,7 +183,9 @@ function heading(rows: string[][]): string[] {
     'PostgreSQL ms, generic plan',
     'buffers',
   ];
-  const ordered = rows.toSorted(([a = ''], [b = '']) => titles(rows).indexOf(a) - titles(rows).indexOf(b));
+  const ordered = rows.toSorted(
+    ([a = ''], [b = '']) => titles(rows).indexOf(a) - titles(rows).indexOf(b),
+  );
   return [
     '# Growth of the cost',
     '',
@@ -122,6 +209,8 @@ function fenced(statement: string, plan: string): string {
 }
 
 main().catch((error: unknown) => {
-  process.stderr.write(`${error instanceof UserError ? error.message : (error as Error).stack}\n`);
+  process.stderr.write(
+    `${error instanceof UserError ? error.message : (error as Error).stack}\n`,
+  );
   process.exit(1);
 });

@@ -8,7 +8,9 @@ import { onCore } from './cores.ts';
 
 export interface Job {
   port: number;
-  /** The server process. Its CPU time is read before and after the measurement. */
+  /**
+   * The server process. Its CPU time is read before and after the measurement.
+   */
   pid: number;
   /** Encoded HTTP/1.1 messages. */
   requests: string[];
@@ -27,7 +29,10 @@ export interface LoadResult {
   p99: number;
   /** CPU microseconds of the server per request. */
   serverMicros: number;
-  /** Average number of cores used by the server, the load, PostgreSQL on this machine, and all other processes. */
+  /**
+   * Average number of cores used by the server, the load, PostgreSQL on this
+   * machine, and all other processes.
+   */
   serverBusy: number;
   loadBusy: number;
   postgresBusy: number;
@@ -43,16 +48,28 @@ export async function load(job: Job): Promise<LoadResult> {
   const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'] });
   child.stdin.on('error', () => undefined);
   child.stdin.end(JSON.stringify(job));
-  const [output, [code]] = await Promise.all([text(child.stdout), once(child, 'close')]);
-  if (code !== 0) throw new Error(`The load exited with ${code ?? 'a signal'}.`);
+  const [output, [code]] = await Promise.all([
+    text(child.stdout),
+    once(child, 'close'),
+  ]);
+  if (code !== 0)
+    throw new Error(`The load exited with ${code ?? 'a signal'}.`);
   return JSON.parse(output);
 }
 
-/** Cores used by other processes, above which a measurement counts as disturbed. */
+/**
+ * Cores used by other processes, above which a measurement counts as disturbed.
+ */
 const maxOthersBusy = 0.2;
 
-/** Runs a job until it was not disturbed, with at most `retries` repetitions. @returns the least disturbed measurement */
-export async function leastDisturbed(job: Job, retries: number): Promise<LoadResult> {
+/**
+ * Runs a job until it was not disturbed, with at most `retries` repetitions.
+ * @returns the least disturbed measurement
+ */
+export async function leastDisturbed(
+  job: Job,
+  retries: number,
+): Promise<LoadResult> {
   const result = await load(job);
   if (result.othersBusy <= maxOthersBusy || retries === 0) return result;
   const next = await leastDisturbed(job, retries - 1);
@@ -60,13 +77,20 @@ export async function leastDisturbed(job: Job, retries: number): Promise<LoadRes
 }
 
 /** Encodes a request as an HTTP/1.1 message. */
-export function encodeRequest({ method, path, headers, body }: HttpRequest): string {
+export function encodeRequest({
+  method,
+  path,
+  headers,
+  body,
+}: HttpRequest): string {
   const all = {
     host: '127.0.0.1',
     accept: 'application/json',
     ...headers,
     ...(body !== undefined && { 'content-length': Buffer.byteLength(body) }),
   };
-  const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
+  const lines = Object.entries(all).map(
+    ([name, value]) => `${name}: ${value}\r\n`,
+  );
   return `${method} ${path} HTTP/1.1\r\n${lines.join('')}\r\n${body ?? ''}`;
 }

@@ -3,11 +3,17 @@ import { Connection, type Outcome } from './connection.ts';
 import type { Job, LoadResult } from './load.ts';
 import { cpuMicros, cpuMicrosOf, machineMicros } from './measure.ts';
 
-/** The load process: reads a job from standard input, and writes its result to standard output. */
+/**
+ * The load process: reads a job from standard input, and writes its result to
+ * standard output.
+ */
 
 const job: Job = JSON.parse(await text(process.stdin));
 const requests = job.requests.map((request) => Buffer.from(request));
-const connections = Array.from({ length: job.connections }, () => new Connection(job.port));
+const connections = Array.from(
+  { length: job.connections },
+  () => new Connection(job.port),
+);
 for (const connection of connections) await connection.open();
 
 const errors: LoadResult['errors'] = {};
@@ -15,7 +21,8 @@ const latencies: number[] = [];
 let measuring = false;
 let stopped = false;
 
-// Each connection starts at a different request, so that few concurrent requests are the same.
+// Each connection starts at a different request, so that few concurrent
+// requests are the same.
 async function repeat(connection: Connection, index: number): Promise<void> {
   let next = Math.floor((index * requests.length) / connections.length);
   while (!stopped) {
@@ -79,7 +86,11 @@ function sampleCpu() {
 }
 
 function quantile(fraction: number): number {
-  return latencies[Math.min(latencies.length - 1, Math.floor(latencies.length * fraction))] ?? 0;
+  return (
+    latencies[
+      Math.min(latencies.length - 1, Math.floor(latencies.length * fraction))
+    ] ?? 0
+  );
 }
 
 function sleep(milliseconds: number): Promise<void> {

@@ -5,20 +5,35 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 // /proc counts in USER_HZ, 100 a second on every Linux that Node runs on.
 const microsPerTick = 10_000;
 
-/** CPU time (microseconds) of all threads of a process and its living children, in user and kernel mode. */
+/**
+ * CPU time (microseconds) of all threads of a process and its living children,
+ * in user and kernel mode.
+ */
 export function cpuMicros(pid: number): number {
   return sum(processTree(pid), processMicros);
 }
 
-/** CPU time (microseconds) of all processes with a name, such as PostgreSQL's. */
+/**
+ * CPU time (microseconds) of all processes with a name, such as PostgreSQL's.
+ */
 export function cpuMicrosOf(name: string): number {
-  return sum(allProcesses(), (pid) => (read(`/proc/${pid}/comm`).trim() === name ? processMicros(pid) : 0));
+  return sum(allProcesses(), (pid) =>
+    read(`/proc/${pid}/comm`).trim() === name ? processMicros(pid) : 0,
+  );
 }
 
-/** CPU time (microseconds) that all processes have used, and that the host has used for other machines. */
+/**
+ * CPU time (microseconds) that all processes have used, and that the host has
+ * used for other machines.
+ */
 export function machineMicros(): number {
-  // Interrupts are excluded: most of them are network traffic of the load, not work of other processes.
-  const [, user = 0, nice = 0, system = 0, , , , , steal = 0] = read('/proc/stat').split(/\s+/, 9).map(Number);
+  // Interrupts are excluded: most of them are network traffic of the load, not
+  // work of other processes.
+  const [, user = 0, nice = 0, system = 0, , , , , steal = 0] = read(
+    '/proc/stat',
+  )
+    .split(/\s+/, 9)
+    .map(Number);
   return (user + nice + system + steal) * microsPerTick;
 }
 
@@ -64,14 +79,21 @@ function allProcesses(): number[] {
     .map(Number);
 }
 
-/** The fields of /proc/<pid>/stat after the name, which may contain spaces and parentheses: state, ppid, ... */
+/**
+ * The fields of /proc/<pid>/stat after the name, which may contain spaces and
+ * parentheses: state, ppid, ...
+ */
 function statOf(pid: number): string[] {
   const stat = read(`/proc/${pid}/stat`);
   return stat.slice(stat.lastIndexOf(')') + 2).split(' ');
 }
 
 function statusKiB(pid: number, field: string): number {
-  return Number(new RegExp(`^${field}:\\s+(\\d+) kB`, 'm').exec(read(`/proc/${pid}/status`))?.[1] ?? 0);
+  return Number(
+    new RegExp(`^${field}:\\s+(\\d+) kB`, 'm').exec(
+      read(`/proc/${pid}/status`),
+    )?.[1] ?? 0,
+  );
 }
 
 // Returns an empty text if the process has ended.
@@ -90,6 +112,9 @@ function sum(pids: number[], value: (pid: number) => number): number {
 export function median(values: number[]): number {
   const sorted = values.toSorted((a, b) => a - b);
   const middle = Math.floor(sorted.length / 2);
-  const [below = 0, above = 0] = [sorted[sorted.length % 2 === 0 ? middle - 1 : middle], sorted[middle]];
+  const [below = 0, above = 0] = [
+    sorted[sorted.length % 2 === 0 ? middle - 1 : middle],
+    sorted[middle],
+  ];
   return (below + above) / 2;
 }

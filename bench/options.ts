@@ -40,7 +40,11 @@ interface Preset {
 /** @throws UserError */
 export function readOptions(args: string[], env: NodeJS.ProcessEnv): Options {
   const values = parse(args);
-  const quick = values.quick && { connections: '1,32', rounds: '1', seconds: '1' };
+  const quick = values.quick && {
+    connections: '1,32',
+    rounds: '1',
+    seconds: '1',
+  };
   const preset: Preset = {
     ...{ connections: '1,32,256', rounds: '3', seconds: '2' },
     ...(values.alone && alone),
@@ -51,12 +55,19 @@ export function readOptions(args: string[], env: NodeJS.ProcessEnv): Options {
   return {
     databaseUrl: databaseUrl(env),
     systems: systems.filter(({ id }) => chosen.includes(id)),
-    workloads: pick('--workloads', values.workloads ?? preset.workloads, Object.keys(workloads)),
-    connections: (values.connections ?? preset.connections).split(',').map((text) => integer('--connections', text)),
+    workloads: pick(
+      '--workloads',
+      values.workloads ?? preset.workloads,
+      Object.keys(workloads),
+    ),
+    connections: (values.connections ?? preset.connections)
+      .split(',')
+      .map((text) => integer('--connections', text)),
     rounds: integer('--rounds', values.rounds ?? preset.rounds),
     seconds: positive('--seconds', values.seconds ?? preset.seconds),
     petCount: integer('--animals', values.animals ?? '100000'),
-    retries: values.retries === undefined ? 0 : integer('--retries', values.retries),
+    retries:
+      values.retries === undefined ? 0 : integer('--retries', values.retries),
     alone: values.alone,
   };
 }
@@ -83,27 +94,43 @@ function parse(args: string[]) {
 }
 
 /** @throws UserError without BENCH_DATABASE_URL. */
-export function databaseUrl({ BENCH_DATABASE_URL: url }: NodeJS.ProcessEnv): string {
-  if (url && URL.canParse(url) && /^postgres(?:ql)?:$/.test(new URL(url).protocol)) return url;
+export function databaseUrl({
+  BENCH_DATABASE_URL: url,
+}: NodeJS.ProcessEnv): string {
+  if (
+    url &&
+    URL.canParse(url) &&
+    /^postgres(?:ql)?:$/.test(new URL(url).protocol)
+  )
+    return url;
   throw new UserError(
     'BENCH_DATABASE_URL must be the postgres:// address of a PostgreSQL whose user may create databases.',
   );
 }
 
-function pick(name: string, text: string | undefined, known: string[]): string[] {
+function pick(
+  name: string,
+  text: string | undefined,
+  known: string[],
+): string[] {
   const selected = text?.split(',') ?? known;
   const unknown = selected.filter((one) => !known.includes(one));
-  if (unknown.length > 0) throw new UserError(`${name}: ${unknown.join(', ')} is not one of ${known.join(', ')}.`);
+  if (unknown.length > 0)
+    throw new UserError(
+      `${name}: ${unknown.join(', ')} is not one of ${known.join(', ')}.`,
+    );
   return selected;
 }
 
 function integer(name: string, text: string): number {
-  if (!Number.isInteger(Number(text))) throw new UserError(`${name} must be an integer, not "${text}".`);
+  if (!Number.isInteger(Number(text)))
+    throw new UserError(`${name} must be an integer, not "${text}".`);
   return positive(name, text);
 }
 
 function positive(name: string, text: string): number {
   const value = Number(text);
-  if (!(value > 0)) throw new UserError(`${name} must be a positive number, not "${text}".`);
+  if (!(value > 0))
+    throw new UserError(`${name} must be a positive number, not "${text}".`);
   return value;
 }

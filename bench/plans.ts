@@ -28,9 +28,13 @@ export interface Explained {
   plan: string;
 }
 
-/** The statement that the service's own code generates for one batch of lists. */
+/**
+ * The statement that the service's own code generates for one batch of lists.
+ */
 export function listStatement(queries: ListQuery[]): Promise<Call> {
-  return recordStatement((pets) => queries.map((query) => pets.list(query as never)));
+  return recordStatement((pets) =>
+    queries.map((query) => pets.list(query as never)),
+  );
 }
 
 export function findStatement(ids: number[]): Promise<Call> {
@@ -38,10 +42,15 @@ export function findStatement(ids: number[]): Promise<Call> {
 }
 
 /**
- * Explains and runs a prepared statement. PostgreSQL plans the first five executions for their values (`custom`). Later it
- * uses one plan for all values (`generic`), if its estimated cost is not higher.
+ * Explains and runs a prepared statement. PostgreSQL plans the first five
+ * executions for their values (`custom`). Later it uses one plan for all values
+ * (`generic`), if its estimated cost is not higher.
  */
-export async function explain(client: pg.Client, call: Call, mode: 'custom' | 'generic'): Promise<Explained> {
+export async function explain(
+  client: pg.Client,
+  call: Call,
+  mode: 'custom' | 'generic',
+): Promise<Explained> {
   await client.query(`set plan_cache_mode = force_${mode}_plan`);
   await client.query(`prepare explained as ${call.text}`);
   try {
@@ -49,13 +58,21 @@ export async function explain(client: pg.Client, call: Call, mode: 'custom' | 'g
     const times: number[] = [];
     let buffers = 0;
     for (let run = 0; run < 7; run++) {
-      const { rows } = await client.query(`explain (analyze, buffers, timing off, format json) ${statement}`);
+      const { rows } = await client.query(
+        `explain (analyze, buffers, timing off, format json) ${statement}`,
+      );
       const [{ Plan: top, 'Execution Time': time }] = rows[0]['QUERY PLAN'];
       times.push(time);
       buffers = top['Shared Hit Blocks'] + top['Shared Read Blocks'];
     }
-    const { rows } = await client.query<{ 'QUERY PLAN': string }>(`explain (analyze, buffers) ${statement}`);
-    return { milliseconds: median(times), buffers, plan: rows.map((row) => row['QUERY PLAN']).join('\n') };
+    const { rows } = await client.query<{ 'QUERY PLAN': string }>(
+      `explain (analyze, buffers) ${statement}`,
+    );
+    return {
+      milliseconds: median(times),
+      buffers,
+      plan: rows.map((row) => row['QUERY PLAN']).join('\n'),
+    };
   } finally {
     await client.query('deallocate explained');
   }
@@ -63,8 +80,13 @@ export async function explain(client: pg.Client, call: Call, mode: 'custom' | 'g
 
 type Pets = Records<Pet, NewPet>;
 
-/** Records the first statement that the service generates for concurrent calls. The calls never return, and need no database. */
-function recordStatement(call: (pets: Pets) => Promise<unknown>[]): Promise<Call> {
+/**
+ * Records the first statement that the service generates for concurrent calls.
+ * The calls never return, and need no database.
+ */
+function recordStatement(
+  call: (pets: Pets) => Promise<unknown>[],
+): Promise<Call> {
   const orm = new MikroORM({ entities: [PetEntity], dbName: 'none' });
   return new Promise((resolve) => {
     const record = ({ text }: { text: string }, values: unknown[]) => {
@@ -77,14 +99,25 @@ function recordStatement(call: (pets: Pets) => Promise<unknown>[]): Promise<Call
       read: record,
       rows: record,
       batched: (run: never, options: object) =>
-        new Batches(run, { ...options, maxWaiting: 100, maxAge: 1000 } as never),
+        new Batches(run, {
+          ...options,
+          maxWaiting: 100,
+          maxAge: 1000,
+        } as never),
     };
-    call(new Records<Pet, NewPet>(database as unknown as Database, PetEntity, { filters: ['status'] }));
+    call(
+      new Records<Pet, NewPet>(database as unknown as Database, PetEntity, {
+        filters: ['status'],
+      }),
+    );
   });
 }
 
 function literal(client: pg.Client, value: unknown): string {
   if (value === null || value === undefined) return 'null';
-  if (Array.isArray(value)) return client.escapeLiteral(`{${value.map((one) => one ?? 'null').join(',')}}`);
+  if (Array.isArray(value))
+    return client.escapeLiteral(
+      `{${value.map((one) => one ?? 'null').join(',')}}`,
+    );
   return client.escapeLiteral(String(value));
 }

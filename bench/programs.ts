@@ -16,21 +16,37 @@ export const peersFolder = fileURLToPath(new URL('peers', import.meta.url));
 const key = 'bench-key-that-is-long-enough-for-all';
 export const authorization = { authorization: `Bearer ${key}` };
 
-/** The service as shipped: with a key, validation, and the log at its production level. */
+/**
+ * The service as shipped: with a key, validation, and the log at its production
+ * level.
+ */
 export const ourProgram: Program = {
   name: 'ours',
   script: 'dist/bundle/main.js',
   cwd: root,
-  env: (databaseUrl) => ({ DATABASE_URL: databaseUrl, BOOTSTRAP_API_KEY: key, LOG_LEVEL: 'info' }),
+  env: (databaseUrl) => ({
+    DATABASE_URL: databaseUrl,
+    BOOTSTRAP_API_KEY: key,
+    LOG_LEVEL: 'info',
+  }),
 };
 
 /** Earlier revisions had no bundle. */
 const scriptIn = (folder: string) =>
-  [ourProgram.script, 'dist/src/main.js'].find((path) => existsSync(`${folder}/${path}`)) ?? ourProgram.script;
+  [ourProgram.script, 'dist/src/main.js'].find((path) =>
+    existsSync(`${folder}/${path}`),
+  ) ?? ourProgram.script;
 
-/** Another revision of this service. BENCH_PREVIOUS is a folder with its build. */
+/**
+ * Another revision of this service. BENCH_PREVIOUS is a folder with its build.
+ */
 export const previousProgram: Program | undefined = process.env.BENCH_PREVIOUS
-  ? { ...ourProgram, name: 'previous', cwd: process.env.BENCH_PREVIOUS, script: scriptIn(process.env.BENCH_PREVIOUS) }
+  ? {
+      ...ourProgram,
+      name: 'previous',
+      cwd: process.env.BENCH_PREVIOUS,
+      script: scriptIn(process.env.BENCH_PREVIOUS),
+    }
   : undefined;
 
 export function peer(name: string, script = `${name}.js`): Program {

@@ -12,8 +12,10 @@ import { type Server, start } from './server.ts';
 import type { System } from './systems.ts';
 import { seededRandom, workloads } from './workloads.ts';
 
-// Load before the measurements of a process (at each number of connections), in durations of a measurement, and a part
-// of it before each further workload, for the just-in-time compiler. One connection takes longest to send what it needs.
+// Load before the measurements of a process (at each number of connections), in
+// durations of a measurement, and a part of it before each further workload,
+// for the just-in-time compiler. One connection takes longest to send what it
+// needs.
 const warmUp = { alone: 6, many: 2, part: 0.3, milliseconds: 200 };
 
 async function main(): Promise<void> {
@@ -30,15 +32,24 @@ async function main(): Promise<void> {
   try {
     await database.seed(options.petCount, { available: 70, pending: 20 });
     for (let round = 1; round <= options.rounds; round++) {
-      // Every second round is in reverse order, so that a machine with changing speed favours no system.
-      const programs = [...new Set(options.systems.map(({ program }) => program))];
+      // Every second round is in reverse order, so that a machine with changing
+      // speed favours no system.
+      const programs = [
+        ...new Set(options.systems.map(({ program }) => program)),
+      ];
       if (round % 2 === 0) programs.reverse();
       for (const program of programs) {
-        const apis = options.systems.filter((system) => system.program === program);
+        const apis = options.systems.filter(
+          (system) => system.program === program,
+        );
         const server = await start(program, apis[0] as System, database.url);
         try {
           await sleep(1000);
-          const startResult = { round, startTime: server.startTime, idleMiB: residentMiB(server.pid) };
+          const startResult = {
+            round,
+            startTime: server.startTime,
+            idleMiB: residentMiB(server.pid),
+          };
           for (const system of apis) {
             starts.push({ system: system.id, ...startResult });
             await system.adapter.prepare?.(server.base);
@@ -50,7 +61,9 @@ async function main(): Promise<void> {
         }
       }
     }
-    const compared = options.alone ? aloneTables(starts, cells, await timeCommands(database.url)) : undefined;
+    const compared = options.alone
+      ? aloneTables(starts, cells, await timeCommands(database.url))
+      : undefined;
     writeReport(await describeRun(options, database), starts, cells, compared);
   } catch (error) {
     throw interrupted() ? new UserError('Interrupted.') : error;
@@ -58,26 +71,52 @@ async function main(): Promise<void> {
     await database.drop();
   }
 
-  async function measureApi(system: System, server: Server, round: number): Promise<void> {
+  async function measureApi(
+    system: System,
+    server: Server,
+    round: number,
+  ): Promise<void> {
     let part = 1;
     for (const name of options.workloads) {
       const workload = workloads[name];
-      if (!workload || (system.workloads && !system.workloads.includes(name))) continue;
-      const operations = workload.operations(seededRandom(round), options.petCount);
-      const requests = operations.map((operation) => encodeRequest(system.adapter.request(operation)));
+      if (!workload || (system.workloads && !system.workloads.includes(name)))
+        continue;
+      const operations = workload.operations(
+        seededRandom(round),
+        options.petCount,
+      );
+      const requests = operations.map((operation) =>
+        encodeRequest(system.adapter.request(operation)),
+      );
       const job = { port: server.port, pid: server.pid, requests, warmUp: 0 };
-      // One request alone runs other code than many at once, which V8 compiles for itself.
+      // One request alone runs other code than many at once, which V8 compiles
+      // for itself.
       for (const connections of options.connections) {
-        const seconds = part * options.seconds * (connections === 1 ? warmUp.alone : warmUp.many);
+        const seconds =
+          part *
+          options.seconds *
+          (connections === 1 ? warmUp.alone : warmUp.many);
         await load({ ...job, connections, seconds });
       }
       part = warmUp.part;
       for (const connections of options.connections) {
         if (interrupted()) throw new Error('Interrupted.');
         resetPeak(server.pid);
-        const timed = { ...job, connections, seconds: options.seconds, warmUp: warmUp.milliseconds };
+        const timed = {
+          ...job,
+          connections,
+          seconds: options.seconds,
+          warmUp: warmUp.milliseconds,
+        };
         const result = await leastDisturbed(timed, options.retries);
-        const cell = { system: system.id, workload: name, connections, round, ...result, peakMiB: peakMiB(server.pid) };
+        const cell = {
+          system: system.id,
+          workload: name,
+          connections,
+          round,
+          ...result,
+          peakMiB: peakMiB(server.pid),
+        };
         cells.push(cell);
         process.stderr.write(
           `round ${round}  ${system.id}  ${name}  x${connections}  ${Math.round(result.perSecond)}/s  ${Math.round(result.serverMicros)} us\n`,
@@ -88,7 +127,10 @@ async function main(): Promise<void> {
   }
 }
 
-/** After the first Ctrl-C the run stops the server and drops the database. @returns whether it was pressed */
+/**
+ * After the first Ctrl-C the run stops the server and drops the database.
+ * @returns whether it was pressed
+ */
 function watchInterrupts(): () => boolean {
   let interrupted = false;
   const interrupt = () => {
@@ -99,6 +141,8 @@ function watchInterrupts(): () => boolean {
 }
 
 main().catch((error: unknown) => {
-  process.stderr.write(`${error instanceof UserError ? error.message : (error as Error).stack}\n`);
+  process.stderr.write(
+    `${error instanceof UserError ? error.message : (error as Error).stack}\n`,
+  );
   process.exit(1);
 });

@@ -1,6 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
+import {
+  closeSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  rmSync,
+} from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -20,8 +26,15 @@ export interface Server {
   stop(): Promise<void>;
 }
 
-/** Starts a program on the server's core and waits until it has answered the hot page. */
-export async function start(program: Program, probe: System, databaseUrl: string): Promise<Server> {
+/**
+ * Starts a program on the server's core and waits until it has answered the hot
+ * page.
+ */
+export async function start(
+  program: Program,
+  probe: System,
+  databaseUrl: string,
+): Promise<Server> {
   const folder = mkdtempSync(join(tmpdir(), 'animal-store-bench-'));
   const errorFile = join(folder, 'stderr');
   const port = await freePort();
@@ -31,7 +44,8 @@ export async function start(program: Program, probe: System, databaseUrl: string
   const began = performance.now();
   const child = spawn(command, args, {
     cwd: program.cwd,
-    // Inherits only PATH, so that a variable of the environment cannot change the measurement.
+    // Inherits only PATH, so that a variable of the environment cannot change
+    // the measurement.
     env: {
       PATH: process.env.PATH,
       NODE_ENV: 'production',
@@ -50,27 +64,54 @@ export async function start(program: Program, probe: System, databaseUrl: string
     await stop();
     throw new Error(`${program.name} ${(error as Error).message}\n${errors}`);
   }
-  return { pid: child.pid as number, port, base, startTime: performance.now() - began, stop };
+  return {
+    pid: child.pid as number,
+    port,
+    base,
+    startTime: performance.now() - began,
+    stop,
+  };
 }
 
-/** Sends one request. @returns the parsed body. @throws Error if the status is not 2xx */
-export async function send(base: string, { method, path, headers, body }: HttpRequest): Promise<unknown> {
-  const response = await fetch(base + path, { method, headers, ...(body !== undefined && { body }) });
+/**
+ * Sends one request. @returns the parsed body. @throws Error if the status is
+ * not 2xx
+ */
+export async function send(
+  base: string,
+  { method, path, headers, body }: HttpRequest,
+): Promise<unknown> {
+  const response = await fetch(base + path, {
+    method,
+    headers,
+    ...(body !== undefined && { body }),
+  });
   const text = await response.text();
-  if (!response.ok) throw new Error(`${method} ${path} was answered with ${response.status}: ${text.slice(0, 500)}`);
+  if (!response.ok)
+    throw new Error(
+      `${method} ${path} was answered with ${response.status}: ${text.slice(0, 500)}`,
+    );
   return JSON.parse(text);
 }
 
-async function waitUntilReady(child: ChildProcess, base: string, { adapter }: System): Promise<void> {
+async function waitUntilReady(
+  child: ChildProcess,
+  base: string,
+  { adapter }: System,
+): Promise<void> {
   const deadline = Date.now() + 60_000;
   for (;;) {
-    if (child.exitCode !== null || child.signalCode !== null) throw new Error('exited before its first response.');
+    if (child.exitCode !== null || child.signalCode !== null)
+      throw new Error('exited before its first response.');
     try {
       await adapter.prepare?.(base);
       await send(base, adapter.request({ kind: 'list', limit: 20 }));
       return;
     } catch (error) {
-      if (Date.now() > deadline) throw new Error(`was not ready within a minute: ${(error as Error).message}`);
+      if (Date.now() > deadline)
+        throw new Error(
+          `was not ready within a minute: ${(error as Error).message}`,
+        );
       await sleep(5);
     }
   }

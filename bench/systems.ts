@@ -1,6 +1,16 @@
 import { type Adapter, platformaticRest, specifiedRest } from './adapters.ts';
-import { ownGraphQL, platformaticGraphQL, postGraphile } from './graphql-adapters.ts';
-import { authorization, ourProgram, type Program, peer, previousProgram } from './programs.ts';
+import {
+  ownGraphQL,
+  platformaticGraphQL,
+  postGraphile,
+} from './graphql-adapters.ts';
+import {
+  authorization,
+  ourProgram,
+  type Program,
+  peer,
+  previousProgram,
+} from './programs.ts';
 
 /** The REST or GraphQL API of a program. */
 export interface System {
@@ -36,8 +46,18 @@ const ourGraphQL: System = {
 /** Another revision of the service, to measure the cost of a change. */
 const previous: System[] = previousProgram
   ? [
-      { ...ourRest, id: 'previous-rest', title: 'previous, REST', program: previousProgram },
-      { ...ourGraphQL, id: 'previous-graphql', title: 'previous, GraphQL', program: previousProgram },
+      {
+        ...ourRest,
+        id: 'previous-rest',
+        title: 'previous, REST',
+        program: previousProgram,
+      },
+      {
+        ...ourGraphQL,
+        id: 'previous-graphql',
+        title: 'previous, GraphQL',
+        program: previousProgram,
+      },
     ]
   : [];
 

@@ -9,7 +9,9 @@ export type Operation =
 
 export type Random = () => number;
 
-/** A list of operations that the load repeats. It is the same for every system. */
+/**
+ * A list of operations that the load repeats. It is the same for every system.
+ */
 export interface Workload {
   title: string;
   writes: boolean;
@@ -20,27 +22,42 @@ const operationCount = 2000;
 const hotPage: Operation = { kind: 'list', limit: 20 };
 
 export const workloads: Record<string, Workload> = {
-  hot: { title: 'Hot page: the first 20 animals', writes: false, operations: () => [hotPage] },
+  hot: {
+    title: 'Hot page: the first 20 animals',
+    writes: false,
+    operations: () => [hotPage],
+  },
   mixed: {
     title: 'Mixed pages: limit 1-100, any status or none, random `after`',
     writes: false,
-    operations: (random, petCount) => repeat(() => randomPage(random, petCount)),
+    operations: (random, petCount) =>
+      repeat(() => randomPage(random, petCount)),
   },
   one: {
     title: 'One animal by random id',
     writes: false,
-    operations: (random, petCount) => repeat(() => ({ kind: 'find', id: 1 + randomInteger(random, petCount) })),
+    operations: (random, petCount) =>
+      repeat(() => ({ kind: 'find', id: 1 + randomInteger(random, petCount) })),
   },
-  create: { title: 'Create an animal', writes: true, operations: (random) => repeat(() => randomNewPet(random)) },
+  create: {
+    title: 'Create an animal',
+    writes: true,
+    operations: (random) => repeat(() => randomNewPet(random)),
+  },
   mix: {
     title: 'Mix: 90% mixed pages, 10% creations',
     writes: true,
     operations: (random, petCount) =>
-      repeat(() => (random() < 0.9 ? randomPage(random, petCount) : randomNewPet(random))),
+      repeat(() =>
+        random() < 0.9 ? randomPage(random, petCount) : randomNewPet(random),
+      ),
   },
 };
 
-/** Mulberry32: the same numbers in every run, so that every system gets the same requests. */
+/**
+ * Mulberry32: the same numbers in every run, so that every system gets the same
+ * requests.
+ */
 export function seededRandom(seed: number): Random {
   let state = seed;
   return () => {

@@ -1,5 +1,6 @@
 #!/usr/bin/env node
-// This file and node.js must run on Node 18, because an older Node.js starts the right one.
+// This file and node.js must run on Node 18, because an older Node.js starts
+// the right one.
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -12,6 +13,12 @@ onSupportedNode(async () => {
   enableCompileCache(process.env.NODE_COMPILE_CACHE);
   // The image has the result of the build, and not the build.
   const isBuilt =
-    !existsSync(join(root, 'tools/build.js')) || (await (await import('../tools/build.js')).ensureBuilt());
-  if (isBuilt) await import(pathToFileURL(join(root, 'dist', isBundled() ? 'bundle' : 'src', 'cli.js')).href);
+    !existsSync(join(root, 'tools/build.js')) ||
+    (await (await import('../tools/build.js')).ensureBuilt());
+  if (isBuilt)
+    await import(
+      pathToFileURL(
+        join(root, 'dist', isBundled() ? 'bundle' : 'src', 'cli.js'),
+      ).href
+    );
 });

@@ -27,9 +27,15 @@ export class CreatePetAndApiKey extends Migration {
         "last_used_at" timestamptz null,
         "revoked_at" timestamptz null
       )`);
-    this.addSql('alter table "api_key" add constraint "api_key_hash_unique" unique ("hash")');
-    this.addSql('alter table "api_key" add constraint "api_key_previous_hash_unique" unique ("previous_hash")');
-    this.addSql(`alter table "api_key" add constraint "api_key_scope_check" check ("scope" in ('read', 'write'))`);
+    this.addSql(
+      'alter table "api_key" add constraint "api_key_hash_unique" unique ("hash")',
+    );
+    this.addSql(
+      'alter table "api_key" add constraint "api_key_previous_hash_unique" unique ("previous_hash")',
+    );
+    this.addSql(
+      `alter table "api_key" add constraint "api_key_scope_check" check ("scope" in ('read', 'write'))`,
+    );
   }
 
   override down(): void {

@@ -12,7 +12,9 @@ export class CreateIdempotencyKey extends Migration {
         "created_at" timestamptz not null default now(),
         constraint "idempotency_key_pkey" primary key ("key_id", "operation", "hash")
       )`);
-    this.addSql('create index "idempotency_key_created_at_index" on "idempotency_key" ("created_at")');
+    this.addSql(
+      'create index "idempotency_key_created_at_index" on "idempotency_key" ("created_at")',
+    );
   }
 
   override down(): void {

@@ -20,7 +20,12 @@ import { createSchema } from './api/graphql/schema.ts';
 import { cors } from './api/http/headers.ts';
 import { lifecycle } from './api/http/lifecycle.ts';
 import { caching } from './api/http/negotiation.ts';
-import { acceptance, connections, overload, roomForConnections } from './api/http/overload.ts';
+import {
+  acceptance,
+  connections,
+  overload,
+  roomForConnections,
+} from './api/http/overload.ts';
 import { routeHooks } from './api/http/routes.ts';
 import { addresses, serverOptions } from './api/http/server.ts';
 import { type Module, openModules } from './api/module.ts';
@@ -59,33 +64,66 @@ export interface AppOptions {
 
 const none: Observers = { requests: [], operations: [], databases: [] };
 
-/** Assembles the service. Read from top to bottom, it lists everything the service consists of. */
+/**
+ * Assembles the service. Read from top to bottom, it lists everything the
+ * service consists of.
+ */
 export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
-  const { config, database, modules, worker, observers = none, log = new Log(config.log) } = options;
+  const {
+    config,
+    database,
+    modules,
+    worker,
+    observers = none,
+    log = new Log(config.log),
+  } = options;
   const limiters = worker ? inParent : inMemory;
   const usage = new DeprecationUsage(database, observers.keys);
   const { bootstrapKey, failuresPerMinute } = config.keys;
   const keys = new Authenticator(database, {
     bootstrapKey,
-    failures: failuresPerMinute ? new FailureLimit(failuresPerMinute, limiters) : undefined,
-    verifyToken: config.tokens && (await acceptTokens(config.tokens, log.logger)),
-    onBootstrapUse: (ip) => log.logger.warn({ key: 0, address: addressOf({ ip }) }, 'the bootstrap key is used'),
+    failures: failuresPerMinute
+      ? new FailureLimit(failuresPerMinute, limiters)
+      : undefined,
+    verifyToken:
+      config.tokens && (await acceptTokens(config.tokens, log.logger)),
+    onBootstrapUse: (ip) =>
+      log.logger.warn(
+        { key: 0, address: addressOf({ ip }) },
+        'the bootstrap key is used',
+      ),
     observer: observers.keys,
   });
   const redactor = new Redactor(secretsInText, bootstrapKey);
 
-  // Longer than the statement timeout, so that PostgreSQL cancels first and reports the reason.
+  // Longer than the statement timeout, so that PostgreSQL cancels first and
+  // reports the reason.
   const timeout = config.database.statementTimeout + 1000;
-  const requestObservers = [...observers.requests, requestLog(log, redactor, presentedHint)];
-  const app = Fastify({ ...serverOptions(config.http), ...loggingOptions(log, redactor) });
+  const requestObservers = [
+    ...observers.requests,
+    requestLog(log, redactor, presentedHint),
+  ];
+  const app = Fastify({
+    ...serverOptions(config.http),
+    ...loggingOptions(log, redactor),
+  });
   const { quotaPerMinute, redisUrl } = config.keys;
-  const redis = quotaPerMinute && redisUrl ? await countInRedis(redisUrl, app.log) : undefined;
+  const redis =
+    quotaPerMinute && redisUrl
+      ? await countInRedis(redisUrl, app.log)
+      : undefined;
   app.addHook('onClose', async () => redis?.close());
-  const quota = quotaPerMinute ? new Quota(quotaPerMinute, redis?.limiter ?? limiters) : undefined;
+  const quota = quotaPerMinute
+    ? new Quota(quotaPerMinute, redis?.limiter ?? limiters)
+    : undefined;
 
-  // Shared by REST and GraphQL, in the order in which a request passes. Fastify checks the declared dependencies.
+  // Shared by REST and GraphQL, in the order in which a request passes. Fastify
+  // checks the declared dependencies.
   await app.register(lifecycle, { timeout, observers: requestObservers });
-  await app.register(connections, { max: config.http.maxConnections || roomForConnections(config.database.poolMax) });
+  await app.register(connections, {
+    max:
+      config.http.maxConnections || roomForConnections(config.database.poolMax),
+  });
   await app.register(cors, { origins: config.http.corsOrigins });
   await app.register(acceptance);
   await app.register(overload, { maxDelay: config.http.maxLoopDelay });
@@ -94,10 +132,20 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   await app.register(meter, { quota });
   await app.register(caching, { compression: config.http.compression });
   await app.register(subscriptions, { ...config.subscriptions, keys });
-  await app.register(routeHooks, { usage, isMetered: quota !== undefined, describe: describeRoute });
+  await app.register(routeHooks, {
+    usage,
+    isMetered: quota !== undefined,
+    describe: describeRoute,
+  });
   await app.register(flushing, { buffers: [keys.uses, usage.calls] });
-  await app.register(idempotencyKeyExpiry, { database, hours: config.idempotencyHours });
-  app.decorate('checkReadiness', readiness({ app, database, quota: redis, worker }));
+  await app.register(idempotencyKeyExpiry, {
+    database,
+    hours: config.idempotencyHours,
+  });
+  app.decorate(
+    'checkReadiness',
+    readiness({ app, database, quota: redis, worker }),
+  );
   await app.register(health, { check: app.checkReadiness });
 
   const apis = openModules(modules, database, config.values);
@@ -105,30 +153,53 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   // REST
   await app.register(openApi, { tags: modules.map(({ tag }) => tag) });
   for (const { tag, routes } of apis) {
-    if (routes) await app.register(section(tag.name, routes), { prefix: '/v1' });
+    if (routes)
+      await app.register(section(tag.name, routes), { prefix: '/v1' });
   }
 
   // GraphQL
   const resolvers = apis.flatMap(({ resolvers = [] }) => resolvers);
   const { explorer, federation, ...graphQLSettings } = config.graphql;
   const { introspection } = graphQLSettings;
-  const references = federation ? Object.assign({}, ...apis.map(({ references }) => references)) : undefined;
+  const references = federation
+    ? Object.assign({}, ...apis.map(({ references }) => references))
+    : undefined;
   const schema = await createSchema(resolvers, introspection, references);
   app.decorate('graphqlSchema', schema);
   for (const entity of modules.flatMap(({ entities = [] }) => entities)) {
     const described = database.orm.getMetadata(entity);
-    assertSameMembers(described, app.getSchema(described.className), schema.getType(described.className));
+    assertSameMembers(
+      described,
+      app.getSchema(described.className),
+      schema.getType(described.className),
+    );
   }
   const examples = apis.flatMap(({ examples = [] }) => examples);
   const page = explorer ? sandboxPage(examples) : undefined;
   const { apolloPlugins: plugins = [] } = options;
-  const graphQLOptions = { schema, page, usage, observers: observers.operations, plugins, logger: app.log };
-  await app.register(graphQL, { prefix: '/graphql', ...graphQLOptions, ...graphQLSettings });
+  const graphQLOptions = {
+    schema,
+    page,
+    usage,
+    observers: observers.operations,
+    plugins,
+    logger: app.log,
+  };
+  await app.register(graphQL, {
+    prefix: '/graphql',
+    ...graphQLOptions,
+    ...graphQLSettings,
+  });
   if (explorer) await app.register(graphiQL, { examples });
 
   // Assistants
   const { corsOrigins: origins } = config.http;
-  if (config.mcp) await app.register(assistants, { document: () => app.swagger(), origins, tokens: config.tokens });
+  if (config.mcp)
+    await app.register(assistants, {
+      document: () => app.swagger(),
+      origins,
+      tokens: config.tokens,
+    });
 
   await app.register(pages, { info, schema, explorer, introspection });
   observers.onBuilt?.(app, database);

@@ -7,7 +7,10 @@ export interface RequestTrace {
   operation?: Span | undefined;
 }
 
-/** What a call of a service belongs to: its deadline, the count of its items, its trace. */
+/**
+ * What a call of a service belongs to: its deadline, the count of its items,
+ * its trace.
+ */
 export interface CallContext extends Deadline {
   /** Counts items read or written for the request. */
   count?(items: number): void;
@@ -15,7 +18,10 @@ export interface CallContext extends Deadline {
 }
 
 /** The context of commands, tests and polls, whose calls have no deadline. */
-export const unboundedCall: CallContext = { at: Number.POSITIVE_INFINITY, hasLeft: false };
+export const unboundedCall: CallContext = {
+  at: Number.POSITIVE_INFINITY,
+  hasLeft: false,
+};
 
 /** An idempotency key, with which a creation is executed at most once. */
 export interface IdempotencyClaim {

@@ -10,7 +10,10 @@ import { storeCommands } from './commands/store.commands.ts';
 import { assertNode, releasedVersion, variables } from './config/config.ts';
 import type { Variable } from './config/variables.ts';
 
-/** Registers all commands. Each loads the service when it runs: help and usage errors come at once. */
+/**
+ * Registers all commands. Each loads the service when it runs: help and usage
+ * errors come at once.
+ */
 const program = new Command('animal-store')
   .description('The animal store: run it, and administer it.')
   .version(releasedVersion(), '-V, --version', 'print the version');
@@ -33,18 +36,38 @@ const start = program
   .option('--host <address>', 'as HOST')
   .option('--workers <number>', 'as WORKERS')
   .option('--data-dir <folder>', 'as DATA_DIR')
-  .action(async (flags: { port?: string; host?: string; workers?: string; dataDir?: string }) => {
-    const { port: PORT, host: HOST, workers: WORKERS, dataDir: DATA_DIR } = flags;
-    for (const [name, value] of Object.entries({ PORT, HOST, WORKERS, DATA_DIR })) {
-      if (value !== undefined) process.env[name] = value;
-    }
-    await import('./main.ts');
-  });
+  .action(
+    async (flags: {
+      port?: string;
+      host?: string;
+      workers?: string;
+      dataDir?: string;
+    }) => {
+      const {
+        port: PORT,
+        host: HOST,
+        workers: WORKERS,
+        dataDir: DATA_DIR,
+      } = flags;
+      for (const [name, value] of Object.entries({
+        PORT,
+        HOST,
+        WORKERS,
+        DATA_DIR,
+      })) {
+        if (value !== undefined) process.env[name] = value;
+      }
+      await import('./main.ts');
+    },
+  );
 withExamples(
   start,
   'animal-store start --port 5000 --data-dir /var/lib/animal-store',
   'DATABASE_URL=postgres://store@db.example/store animal-store start --workers auto',
-).addHelpText('after', () => `\nEnvironment:\n${Object.entries(variables).map(describe).join('\n')}`);
+).addHelpText(
+  'after',
+  () => `\nEnvironment:\n${Object.entries(variables).map(describe).join('\n')}`,
+);
 doctorCommand(program);
 
 program.commandsGroup('Keys:');
@@ -59,7 +82,9 @@ dataCommands(program);
 program
   .commandsGroup('Tools:')
   .command('schema')
-  .description('write the served contracts (OpenAPI, SDL) to schema/, and docs/configuration.md')
+  .description(
+    'write the served contracts (OpenAPI, SDL) to schema/, and docs/configuration.md',
+  )
   .option('--check', 'only compare them with the files')
   .action(async ({ check = false }: { check?: boolean }) => {
     const { emitContracts } = await import('./commands/contracts.ts');
@@ -68,7 +93,10 @@ program
 
 await runProgram(program, prepare);
 
-/** Reads `.env`. Environment variables take precedence. The start and `doctor` print its path. */
+/**
+ * Reads `.env`. Environment variables take precedence. The start and `doctor`
+ * print its path.
+ */
 function prepare(): void {
   assertNode();
   const { ANIMAL_STORE_ENV_FILE: named } = process.env;
@@ -79,7 +107,12 @@ function prepare(): void {
   process.env.ANIMAL_STORE_ENV_FILE = file;
 }
 
-function describe([name, { desc, default: value, takes }]: [string, Variable<unknown>]): string {
-  const choices = takes.startsWith('`') ? ` One of ${takes.replace(/` `/g, ', ').replaceAll('`', '')}.` : '';
+function describe([name, { desc, default: value, takes }]: [
+  string,
+  Variable<unknown>,
+]): string {
+  const choices = takes.startsWith('`')
+    ? ` One of ${takes.replace(/` `/g, ', ').replaceAll('`', '')}.`
+    : '';
   return `  ${name.padEnd(30)} ${desc}${choices}${value === undefined || `${value}` === '' ? '' : ` (${value})`}`;
 }

@@ -31,7 +31,10 @@ const ofOperations = {
   NOT_ACCEPTABLE: 406,
 } as const;
 
-/** All error codes. REST sends code and status in an Error body, GraphQL in `errors[].extensions`. */
+/**
+ * All error codes. REST sends code and status in an Error body, GraphQL in
+ * `errors[].extensions`.
+ */
 export const httpStatusOf = { ...common, ...ofOperations };
 
 export const restCodes = Object.keys(common);
@@ -41,9 +44,14 @@ export type ErrorCode = keyof typeof httpStatusOf;
 export interface StoreErrorOptions {
   /** The underlying failure. It is logged and never sent to a client. */
   cause?: unknown;
-  /** Response headers that the failure implies, for example `Allow` or `Retry-After`. */
+  /**
+   * Response headers that the failure implies, for example `Allow` or
+   * `Retry-After`.
+   */
   headers?: Record<string, string>;
-  /** Members beside code, message and status, for example the current `version`. */
+  /**
+   * Members beside code, message and status, for example the current `version`.
+   */
   details?: object;
   /** True when the work may have been done despite the error. */
   isOutcomeUnknown?: boolean;
@@ -57,8 +65,15 @@ export class StoreError extends Error {
   readonly details: object;
   readonly isOutcomeUnknown: boolean;
 
-  constructor(code: ErrorCode, message: string, options: StoreErrorOptions = {}) {
-    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+  constructor(
+    code: ErrorCode,
+    message: string,
+    options: StoreErrorOptions = {},
+  ) {
+    super(
+      message,
+      options.cause === undefined ? undefined : { cause: options.cause },
+    );
     this.code = code;
     this.headers = options.headers ?? {};
     this.details = options.details ?? {};
@@ -71,18 +86,33 @@ export class StoreError extends Error {
 
   /** The specification's Error body. */
   toBody() {
-    return { code: this.code, message: this.message, status: this.status, ...this.details };
+    return {
+      code: this.code,
+      message: this.message,
+      status: this.status,
+      ...this.details,
+    };
   }
 }
 
 export function internalError(cause: unknown): StoreError {
-  return new StoreError('INTERNAL_SERVER_ERROR', 'The service failed to answer this request.', { cause });
+  return new StoreError(
+    'INTERNAL_SERVER_ERROR',
+    'The service failed to answer this request.',
+    { cause },
+  );
 }
 
 /**
- * A temporary failure that a client may retry after a second: nothing was done, or the retry is safe because the
- * request has an idempotency key.
+ * A temporary failure that a client may retry after a second: nothing was done,
+ * or the retry is safe because the request has an idempotency key.
  */
-export function serviceUnavailable(message: string, cause?: unknown): StoreError {
-  return new StoreError('SERVICE_UNAVAILABLE', message, { cause, headers: { 'retry-after': '1' } });
+export function serviceUnavailable(
+  message: string,
+  cause?: unknown,
+): StoreError {
+  return new StoreError('SERVICE_UNAVAILABLE', message, {
+    cause,
+    headers: { 'retry-after': '1' },
+  });
 }

@@ -8,16 +8,30 @@ import { assertNode, loadConfig } from './config/config.ts';
 import { startFailure } from './process/start-failure.ts';
 import { Log, type LogSettings } from './runtime/log/log.ts';
 
-const stopSignals = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR2'] as const;
-// close-with-grace must not handle these. V8 turns the SIGSEGV of a WebAssembly trap into an exception, and a real
-// crash must stay a crash.
-const faults = ['SIGILL', 'SIGTRAP', 'SIGABRT', 'SIGBUS', 'SIGFPE', 'SIGSEGV'] as const;
+const stopSignals = [
+  'SIGINT',
+  'SIGTERM',
+  'SIGHUP',
+  'SIGQUIT',
+  'SIGUSR2',
+] as const;
+// close-with-grace must not handle these. V8 turns the SIGSEGV of a WebAssembly
+// trap into an exception, and a real crash must stay a crash.
+const faults = [
+  'SIGILL',
+  'SIGTRAP',
+  'SIGABRT',
+  'SIGBUS',
+  'SIGFPE',
+  'SIGSEGV',
+] as const;
 /** Time limit (ms) for the last log lines. */
 const lastLines = 1000;
 
 /**
- * Runs the process: configuration, log, signals, exit. It serves itself, or it is the parent of workers that run this
- * program, too. Of the service, only this file exits or handles signals.
+ * Runs the process: configuration, log, signals, exit. It serves itself, or it
+ * is the parent of workers that run this program, too. Of the service, only
+ * this file exits or handles signals.
  */
 async function main(): Promise<void> {
   assertNode();
@@ -35,17 +49,29 @@ async function main(): Promise<void> {
     reason = why;
     close();
   };
-  // Under `npm start`, Ctrl-C arrives twice, from the terminal and from npm. The second must not interrupt the drain.
+  // Under `npm start`, Ctrl-C arrives twice, from the terminal and from npm.
+  // The second must not interrupt the drain.
   for (const signal of stopSignals) process.on(signal, () => stop(signal));
   const worker = ClusterWorker.ofThisProcess<LogSettings>();
   worker?.onLost(() => stop('the parent has gone'));
 
-  const [{ modules }, { variablesOf }] = await Promise.all([import('./modules/modules.ts'), import('./api/module.ts')]);
+  const [{ modules }, { variablesOf }] = await Promise.all([
+    import('./modules/modules.ts'),
+    import('./api/module.ts'),
+  ]);
   const config = loadConfig(process.env, variablesOf(modules));
-  const count = worker ? 1 : config.workers === 'auto' ? availableParallelism() : config.workers;
+  const count = worker
+    ? 1
+    : config.workers === 'auto'
+      ? availableParallelism()
+      : config.workers;
   if (count > 1 && cluster.isWorker) throw new Error(nestedCluster);
   const isForPeople = config.log.format === 'auto' && process.stdout.isTTY;
-  const output = new LogOutput(isForPeople ? (await import('./runtime/log/terminal.ts')).forTerminal : undefined);
+  const output = new LogOutput(
+    isForPeople
+      ? (await import('./runtime/log/terminal.ts')).forTerminal
+      : undefined,
+  );
   const log = new Log(config.log, output, worker?.number);
   logger = log.logger;
   worker?.onState(({ shared }) => {
@@ -59,21 +85,34 @@ async function main(): Promise<void> {
   };
   const { serve, supervise } = await import('./process/serve.ts');
   const program = import.meta.filename;
-  const service = await (count > 1 ? supervise(options, { program, count, onGiveUp }) : serve(options));
+  const service = await (count > 1
+    ? supervise(options, { program, count, onGiveUp })
+    : serve(options));
 
   ({ close } = closeWithGrace(
     {
       delay: config.drainDelay + config.drainTimeout + service.extraTime,
       logger: log.logger,
       skip: [...stopSignals, ...faults],
-      onTimeout: (ms: number) => log.logger.error({ ms, ...service.left() }, 'closed before all was finished'),
+      onTimeout: (ms: number) =>
+        log.logger.error(
+          { ms, ...service.left() },
+          'closed before all was finished',
+        ),
     },
     async ({ err }) => {
       const began = performance.now();
       if (err) log.logger.fatal({ err }, 'unexpected failure');
       else log.logger.info({ reason }, 'draining');
       const isClean = await service.close(err ? 0 : config.drainDelay);
-      log.logger.info({ ms: Math.round(performance.now() - began), isClean, ...service.left() }, 'closed');
+      log.logger.info(
+        {
+          ms: Math.round(performance.now() - began),
+          isClean,
+          ...service.left(),
+        },
+        'closed',
+      );
       await output.flush(lastLines);
       if (!isClean) process.exit(1);
     },

@@ -1,7 +1,17 @@
-// Compiles what has changed. `npm run build` runs this file; the launcher imports it.
+// Compiles what has changed. `npm run build` runs this file; the launcher
+// imports it.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { isBundled, onSupportedNode, root } from '../bin/node.js';
 
@@ -10,17 +20,25 @@ const dist = join(root, 'dist');
 const stamp = join(dist, '.built');
 const compiler = join(root, 'node_modules/.bin/tsc');
 const packages = existsSync(join(root, 'packages'))
-  ? readdirSync(join(root, 'packages'), { withFileTypes: true }).filter((one) => one.isDirectory())
+  ? readdirSync(join(root, 'packages'), { withFileTypes: true }).filter((one) =>
+      one.isDirectory(),
+    )
   : [];
 /** The folders with sources, and where their output goes. */
 const folders = [
   ...['src', 'migrations'].map((name) => ({ from: name, to: `dist/${name}` })),
-  ...packages.map(({ name }) => ({ from: `packages/${name}/src`, to: `packages/${name}/dist` })),
+  ...packages.map(({ name }) => ({
+    from: `packages/${name}/src`,
+    to: `packages/${name}/dist`,
+  })),
 ];
 /** The sources of the build. */
 const inputs = [
   ...folders.map(({ from }) => from),
-  ...packages.flatMap(({ name }) => [`packages/${name}/package.json`, `packages/${name}/tsconfig.json`]),
+  ...packages.flatMap(({ name }) => [
+    `packages/${name}/package.json`,
+    `packages/${name}/tsconfig.json`,
+  ]),
   'tsconfig.json',
   'node_modules/.package-lock.json',
   'docs',
@@ -34,21 +52,28 @@ const inputs = [
 ];
 
 /**
- * Builds if a source is newer than the last build. Concurrent processes build once.
+ * Builds if a source is newer than the last build. Concurrent processes build
+ * once.
  *
- * @param {boolean} bundles whether to bundle, too: that takes as long as compiling, so the launcher does not
- * @returns {Promise<boolean>} false when the build failed; the reason was printed
+ * @param {boolean} bundles whether to bundle, too: that takes as long as
+ *   compiling, so the launcher does not
+ * @returns {Promise<boolean>} false when the build failed; the reason was
+ *   printed
  */
 export async function ensureBuilt(bundles = false) {
   // The image contains neither sources nor a compiler.
   const canBuild = existsSync(join(root, 'src')) && existsSync(compiler);
   if (!canBuild && existsSync(join(dist, 'src/cli.js'))) return true;
-  if (!canBuild) return failed('nothing is built here: run `npm ci` with the development dependencies');
+  if (!canBuild)
+    return failed(
+      'nothing is built here: run `npm ci` with the development dependencies',
+    );
   const isDone = () => isFresh() && (!bundles || isBundled());
   if (isDone()) return true;
   mkdirSync(dist, { recursive: true });
   const { DatabaseSync } = await import('node:sqlite');
-  // Node.js has no `flock`. SQLite holds a lock on its file, and the operating system releases it with the process.
+  // Node.js has no `flock`. SQLite holds a lock on its file, and the operating
+  // system releases it with the process.
   const lock = new DatabaseSync(join(dist, '.lock'), { timeout: 300_000 });
   try {
     lock.exec('begin exclusive');
@@ -66,12 +91,24 @@ async function build(bundles) {
   if (forgotten) return failed(forgotten);
   // The compiler would not write a removed file again.
   const force = existsSync(stamp) ? [] : ['--force'];
-  // Types are checked by `npm run check`: here they would take four fifths of the time.
-  const compiled = await run(compiler, '-b', root, '--incremental', '--noCheck', ...force);
+  // Types are checked by `npm run check`: here they would take four fifths of
+  // the time.
+  const compiled = await run(
+    compiler,
+    '-b',
+    root,
+    '--incremental',
+    '--noCheck',
+    ...force,
+  );
   if (!compiled) return failed('the sources do not compile');
   removeOrphans();
-  const steps = [join(dist, 'src/process/prepare.js'), ...(bundles ? [join(root, 'tools/bundle.js')] : [])];
-  if (!(await Promise.all(steps.map((step) => run(step)))).every(Boolean)) return failed('the build has failed');
+  const steps = [
+    join(dist, 'src/process/prepare.js'),
+    ...(bundles ? [join(root, 'tools/bundle.js')] : []),
+  ];
+  if (!(await Promise.all(steps.map((step) => run(step)))).every(Boolean))
+    return failed('the build has failed');
   writeFileSync(stamp, '');
   utimesSync(stamp, new Date(began), new Date(began));
   process.stderr.write(
@@ -80,36 +117,61 @@ async function build(bundles) {
   return true;
 }
 
-/** Modules that are not listed, and resolvers that no module hands over: the service would start without them. */
+/**
+ * Modules that are not listed, and resolvers that no module hands over: the
+ * service would start without them.
+ */
 function forgottenParts() {
   const folder = join(root, 'src/modules');
   if (!existsSync(folder)) return [];
-  const textOf = (/** @type {string} */ name) => readFileSync(join(folder, name), 'utf8');
+  const textOf = (/** @type {string} */ name) =>
+    readFileSync(join(folder, name), 'utf8');
   const list = textOf('modules.ts');
-  const modules = readdirSync(folder, { withFileTypes: true }).filter((one) => one.isDirectory());
+  const modules = readdirSync(folder, { withFileTypes: true }).filter((one) =>
+    one.isDirectory(),
+  );
   return modules.flatMap(({ name }) => {
-    const [, exported] = new RegExp(`import \\{ (\\w+) \\} from '\\./${name}/`).exec(list) ?? [];
-    const [, listed = ''] = /modules: Module\[\] = \[([^\]]*)\]/.exec(list) ?? [];
+    const [, exported] =
+      new RegExp(`import \\{ (\\w+) \\} from '\\./${name}/`).exec(list) ?? [];
+    const [, listed = ''] =
+      /modules: Module\[\] = \[([^\]]*)\]/.exec(list) ?? [];
     if (!exported || !listed.split(/\W+/).includes(exported))
       return [`src/modules/${name} is not listed in src/modules/modules.ts`];
-    const files = readdirSync(join(folder, name), { recursive: true, encoding: 'utf8' });
-    const texts = files.filter((file) => file.endsWith('.ts')).map((file) => textOf(join(name, file)));
-    const classes = /^@Resolver\([\s\S]*?^(?:export )?(?:default )?(abstract )?class (\w+)/gm;
+    const files = readdirSync(join(folder, name), {
+      recursive: true,
+      encoding: 'utf8',
+    });
+    const texts = files
+      .filter((file) => file.endsWith('.ts'))
+      .map((file) => textOf(join(name, file)));
+    const classes =
+      /^@Resolver\([\s\S]*?^(?:export )?(?:default )?(abstract )?class (\w+)/gm;
     return texts
       .flatMap((text) => [...text.matchAll(classes)])
-      .filter(([, isAbstract, resolver]) => !isAbstract && !texts.some((text) => text.includes(`new ${resolver}(`)))
+      .filter(
+        ([, isAbstract, resolver]) =>
+          !isAbstract &&
+          !texts.some((text) => text.includes(`new ${resolver}(`)),
+      )
       .map(
-        ([, , resolver]) => `${resolver} is among the resolvers of no module: src/modules/${name} does not create it`,
+        ([, , resolver]) =>
+          `${resolver} is among the resolvers of no module: src/modules/${name} does not create it`,
       );
   });
 }
 
 /** Removes the output of sources that were removed. */
 function removeOrphans() {
-  for (const { from, to } of folders.filter((folder) => existsSync(join(root, folder.to)))) {
-    for (const name of readdirSync(join(root, to), { recursive: true, encoding: 'utf8' })) {
+  for (const { from, to } of folders.filter((folder) =>
+    existsSync(join(root, folder.to)),
+  )) {
+    for (const name of readdirSync(join(root, to), {
+      recursive: true,
+      encoding: 'utf8',
+    })) {
       const [, stem] = /^(.*)\.(?:js(?:\.map)?|d\.ts)$/.exec(name) ?? [];
-      if (stem && !existsSync(join(root, from, `${stem}.ts`))) rmSync(join(root, to, name));
+      if (stem && !existsSync(join(root, from, `${stem}.ts`)))
+        rmSync(join(root, to, name));
     }
   }
 }
@@ -117,7 +179,9 @@ function removeOrphans() {
 function isFresh() {
   const built = statSync(stamp, { throwIfNoEntry: false })?.mtimeMs;
   return (
-    built !== undefined && existsSync(join(dist, 'src/cli.js')) && !inputs.some((path) => isNewer(join(root, path)))
+    built !== undefined &&
+    existsSync(join(dist, 'src/cli.js')) &&
+    !inputs.some((path) => isNewer(join(root, path)))
   );
 
   /** @param {string} path @returns {boolean} */
@@ -126,14 +190,26 @@ function isFresh() {
     if (!found) return false;
     // A folder's time changes when a file in it is added or removed.
     if (found.mtimeMs > /** @type {number} */ (built)) return true;
-    return found.isDirectory() && readdirSync(path).some((name) => isNewer(join(path, name)));
+    return (
+      found.isDirectory() &&
+      readdirSync(path).some((name) => isNewer(join(path, name)))
+    );
   }
 }
 
-/** Runs a script. Its output goes to standard error: standard output is for results. A terminal shows a dot each second. */
+/**
+ * Runs a script. Its output goes to standard error: standard output is for
+ * results. A terminal shows a dot each second.
+ */
 async function run(/** @type {string[]} */ ...args) {
-  const child = spawn(process.execPath, args, { cwd: root, stdio: ['ignore', 2, 2] });
-  const sign = setInterval(() => process.stderr.isTTY && process.stderr.write('.'), 1000);
+  const child = spawn(process.execPath, args, {
+    cwd: root,
+    stdio: ['ignore', 2, 2],
+  });
+  const sign = setInterval(
+    () => process.stderr.isTTY && process.stderr.write('.'),
+    1000,
+  );
   const [code] = await once(child, 'close').finally(() => clearInterval(sign));
   return code === 0;
 }
@@ -144,4 +220,5 @@ function failed(/** @type {string} */ reason) {
   return false;
 }
 
-if (process.argv[1] === join(root, 'tools/build.js')) onSupportedNode(() => ensureBuilt(true));
+if (process.argv[1] === join(root, 'tools/build.js'))
+  onSupportedNode(() => ensureBuilt(true));

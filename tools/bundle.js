@@ -1,5 +1,6 @@
-// Bundles the compiled service with its packages into dist/bundle: a start then reads some 40 files instead of 1,900. A
-// process needs half the CPU time to start, and 40 MB less memory. `npm run build` runs this file.
+// Bundles the compiled service with its packages into dist/bundle: a start then
+// reads some 40 files instead of 1,900. A process needs half the CPU time to
+// start, and 40 MB less memory. `npm run build` runs this file.
 import { readFileSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { build } from 'esbuild';
@@ -9,26 +10,34 @@ const staging = join(root, 'dist/.bundle');
 const bundle = join(root, 'dist/bundle');
 
 /**
- * Keeps the names of the service's classes, which MikroORM and type-graphql use: esbuild renames those that stand twice,
- * as in `let Pet = class Pet`. Its option `keepNames` does it for each closure, too, when it is made: a tenth of the CPU
- * time of a request.
+ * Keeps the names of the service's classes, which MikroORM and type-graphql
+ * use: esbuild renames those that stand twice, as in `let Pet = class Pet`. Its
+ * option `keepNames` does it for each closure, too, when it is made: a tenth of
+ * the CPU time of a request.
  *
  * @param {{ path: string }} file
  */
 function named({ path }) {
   const classes = /^(?:let \w+ = |export (?:default )?)?class (\w+)[^{]*\{/gm;
-  return { contents: readFileSync(path, 'utf8').replace(classes, "$& static name = '$1';") };
+  return {
+    contents: readFileSync(path, 'utf8').replace(
+      classes,
+      "$& static name = '$1';",
+    ),
+  };
 }
 
 /**
- * Recognises a response of `fetch` as Fastify does. With `instanceof Response` the first response of the service would
- * load `fetch`, which takes 36 ms and 17 MB in an empty process.
+ * Recognises a response of `fetch` as Fastify does. With `instanceof Response`
+ * the first response of the service would load `fetch`, which takes 36 ms and
+ * 17 MB in an empty process.
  *
  * @param {{ path: string }} file
  */
 function withoutFetch({ path }) {
   const contents = readFileSync(path, 'utf8');
-  if (!contents.includes('obj instanceof Response')) throw new Error(`${path} has changed: is this still needed?`);
+  if (!contents.includes('obj instanceof Response'))
+    throw new Error(`${path} has changed: is this still needed?`);
   return {
     contents: contents.replace(
       'obj instanceof Response',
@@ -48,8 +57,9 @@ await build({
   format: 'esm',
   platform: 'node',
   target: 'node24',
-  // GraphQL: plugins of Apollo Server must get the same copy (APOLLO_PLUGINS). PGlite: it starts a worker from its own
-  // file. class-validator: nothing installs it, and type-graphql does without.
+  // GraphQL: plugins of Apollo Server must get the same copy (APOLLO_PLUGINS).
+  // PGlite: it starts a worker from its own file. class-validator: nothing
+  // installs it, and type-graphql does without.
   external: [
     'graphql',
     'graphql/*',
@@ -59,10 +69,17 @@ await build({
     'class-validator',
   ],
   plugins: [
-    { name: 'class-names', setup: (build) => build.onLoad({ filter: /\/dist\/src\/.*\.js$/ }, named) },
+    {
+      name: 'class-names',
+      setup: (build) => build.onLoad({ filter: /\/dist\/src\/.*\.js$/ }, named),
+    },
     {
       name: 'without-fetch',
-      setup: (build) => build.onLoad({ filter: /\/@fastify\/compress\/lib\/utils\.js$/ }, withoutFetch),
+      setup: (build) =>
+        build.onLoad(
+          { filter: /\/@fastify\/compress\/lib\/utils\.js$/ },
+          withoutFetch,
+        ),
     },
   ],
   // Without comments, in lines that a stack trace can name.

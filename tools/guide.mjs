@@ -1,6 +1,15 @@
-// Renders the guides (README.md and its neighbours, `docs/`) for `/guide`, as HTML in dist/guide. The build imports this
-// file. It is not part of the service: only the build needs the Markdown parser.
-import { cpSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+// Renders the guides (README.md and its neighbours, `docs/`) for `/guide`, as
+// HTML in dist/guide. The build imports this file. It is not part of the
+// service: only the build needs the Markdown parser.
+import {
+  cpSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join, normalize, relative } from 'node:path';
 import { Marked } from 'marked';
 import { gfmHeadingId } from 'marked-gfm-heading-id';
@@ -14,7 +23,10 @@ const sources = [
   'CHANGELOG.md',
   ...names('docs').map((name) => `docs/${name}`),
 ];
-/** Each source with its address below `/guide`; the front page of the guides has none. */
+/**
+ * Each source with its address below `/guide`; the front page of the guides has
+ * none.
+ */
 const pages = new Map(
   sources.map((path) => [
     path,
@@ -38,16 +50,24 @@ const served = join(root, 'dist/guide');
 const staging = join(root, 'dist/.guide');
 rmSync(staging, { recursive: true, force: true });
 mkdirSync(staging, { recursive: true });
-for (const [path, name] of pages) writeFileSync(join(staging, `${name || 'index'}.html`), render(path, name));
+for (const [path, name] of pages)
+  writeFileSync(join(staging, `${name || 'index'}.html`), render(path, name));
 cpSync(join(root, 'docs/images'), join(staging, 'images'), { recursive: true });
 rmSync(served, { recursive: true, force: true });
 renameSync(staging, served);
 
-/** @returns {string} the page, with relative addresses, because a proxy may serve it below a prefix */
+/**
+ * @returns {string} the page, with relative addresses, because a proxy may
+ *   serve it below a prefix
+ */
 function render(path, name) {
   const text = readFileSync(join(root, path), 'utf8');
   const title = titleOf(path);
-  const content = linked(markdown().parse(name ? text : guidesFirst(text)), path, name);
+  const content = linked(
+    markdown().parse(name ? text : guidesFirst(text)),
+    path,
+    name,
+  );
   const values = {
     title: name ? `${title} · Animal Store` : title,
     home: name ? '../' : './',
@@ -72,12 +92,17 @@ function titleOf(path) {
 
 /** @returns {string} links to the chapters of a page that has several */
 function chaptersOf(content) {
-  const headings = [...content.matchAll(/<h[23] id="([^"]+)">([\s\S]*?)<\/h([23])>/g)];
+  const headings = [
+    ...content.matchAll(/<h[23] id="([^"]+)">([\s\S]*?)<\/h([23])>/g),
+  ];
   const large = headings.filter(([, , , level]) => level === '2');
   // A page of two parts has chapters in them.
   const chapters = large.length < 3 ? headings : large;
   if (chapters.length < 3) return '';
-  const items = chapters.map(([, id, title]) => `<li><a href="#${id}">${title.replace(/<[^>]+>/g, '')}</a></li>`);
+  const items = chapters.map(
+    ([, id, title]) =>
+      `<li><a href="#${id}">${title.replace(/<[^>]+>/g, '')}</a></li>`,
+  );
   return `<nav class="chapters" aria-label="On this page">
 <details open>
 <summary>On this page</summary>
@@ -86,7 +111,9 @@ function chaptersOf(content) {
 </nav>`;
 }
 
-/** GitHub's dialect and anchors. Tables scroll in themselves, also by keyboard. */
+/**
+ * GitHub's dialect and anchors. Tables scroll in themselves, also by keyboard.
+ */
 function markdown() {
   return new Marked(gfmHeadingId(), {
     renderer: {
@@ -97,24 +124,45 @@ function markdown() {
     },
     hooks: {
       postprocess: (html) =>
-        html.replace(/<table>[\s\S]*?<\/table>/g, (table) => `<div class="scroll" tabindex="0">${table}</div>`),
+        html.replace(
+          /<table>[\s\S]*?<\/table>/g,
+          (table) => `<div class="scroll" tabindex="0">${table}</div>`,
+        ),
     },
   });
 }
 
-/** A flowchart as text, with a long chain on several lines. Browsers would need a script of megabytes to draw it. */
+/**
+ * A flowchart as text, with a long chain on several lines. Browsers would need
+ * a script of megabytes to draw it.
+ */
 function arrows(flowchart) {
-  const labels = new Map([...flowchart.matchAll(/(\w+)[[(]+"([^"]+)"/g)].map(([, id, label]) => [id, label]));
+  const labels = new Map(
+    [...flowchart.matchAll(/(\w+)[[(]+"([^"]+)"/g)].map(([, id, label]) => [
+      id,
+      label,
+    ]),
+  );
   return flowchart
     .split('\n')
     .filter((line) => line.includes('-->'))
-    .map((line) => line.trim().replace(/(\w+)(?:[[(]+"[^"]*"[\])]+)?/g, (_, id) => labels.get(id) ?? id))
+    .map((line) =>
+      line
+        .trim()
+        .replace(
+          /(\w+)(?:[[(]+"[^"]*"[\])]+)?/g,
+          (_, id) => labels.get(id) ?? id,
+        ),
+    )
     .map((line) => line.replaceAll('-->', '→'))
     .map((line) => (line.length > 80 ? line.replaceAll(' → ', '\n  → ') : line))
     .join('\n');
 }
 
-/** Rewrites links between guides. A link to another file, such as a source file, becomes text. */
+/**
+ * Rewrites links between guides. A link to another file, such as a source file,
+ * becomes text.
+ */
 function linked(html, path, name) {
   const place = (target) => normalize(join(dirname(path), target));
   return html
@@ -122,10 +170,14 @@ function linked(html, path, name) {
       if (/^(?:https:|#)/.test(href)) return link;
       const [target, anchor] = href.split('#');
       const document = documents.get(place(target));
-      if (document) return `<a href="${name ? '../' : ''}${document}">${text}</a>`;
+      if (document)
+        return `<a href="${name ? '../' : ''}${document}">${text}</a>`;
       const page = pages.get(place(target));
-      if (page !== undefined) return `<a href="${address(page, name)}${anchor ? `#${anchor}` : ''}">${text}</a>`;
-      return /^\w+:/.test(href) ? text : `<span title="${place(target)}">${text}</span>`;
+      if (page !== undefined)
+        return `<a href="${address(page, name)}${anchor ? `#${anchor}` : ''}">${text}</a>`;
+      return /^\w+:/.test(href)
+        ? text
+        : `<span title="${place(target)}">${text}</span>`;
     })
     .replace(/(src|srcset)="([^"]+)"/g, (_, attribute, target) => {
       return `${attribute}="${name ? '' : 'guide/'}${relative('docs', place(target))}"`;
@@ -136,13 +188,20 @@ function address(page, from) {
   return from ? page || '../guide' : `guide${page && `/${page}`}`;
 }
 
-/** The rows of README.md's last table, "Read on": readers, and the guides for them. */
+/**
+ * The rows of README.md's last table, "Read on": readers, and the guides for
+ * them.
+ */
 function groupsOf(readme) {
   const [, table = ''] = readme.split('## Read on');
-  return [...table.matchAll(/^\| (.+?) \| (.*\]\(.*) \|$/gm)].map(([, who, links]) => ({
-    title: `You ${who}`,
-    items: [...links.matchAll(/\]\(([^)]+)\)/g)].map(([, path]) => path).filter((path) => pages.has(path)),
-  }));
+  return [...table.matchAll(/^\| (.+?) \| (.*\]\(.*) \|$/gm)].map(
+    ([, who, links]) => ({
+      title: `You ${who}`,
+      items: [...links.matchAll(/\]\(([^)]+)\)/g)]
+        .map(([, path]) => path)
+        .filter((path) => pages.has(path)),
+    }),
+  );
 }
 
 function navigation({ title, items }, current) {
@@ -159,5 +218,8 @@ function names(folder) {
 }
 
 function escaped(text) {
-  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+  return text
+    .replaceAll('&', '&amp;')
+    .replaceAll('<', '&lt;')
+    .replaceAll('>', '&gt;');
 }

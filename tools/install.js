@@ -1,12 +1,20 @@
-// `node tools/install.js FOLDER...` installs the packages of folders that have a lock file of their own, unless they are
-// installed. Scripts that need such packages call it, so that `npm ci` in the project's folder need not install them.
+// `node tools/install.js FOLDER...` installs the packages of folders that have
+// a lock file of their own, unless they are installed. Scripts that need such
+// packages call it, so that `npm ci` in the project's folder need not install
+// them.
 import { spawnSync } from 'node:child_process';
 import { existsSync, lstatSync, readFileSync, symlinkSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { root } from '../bin/node.js';
 
-/** The folders without a lock file of their own, which use the packages of another. @type {Record<string, string[]>} */
-const users = { tools: ['web/explorer'], 'test/deep': ['examples/react', 'examples/federation'] };
+/**
+ * The folders without a lock file of their own, which use the packages of
+ * another. @type {Record<string, string[]>}
+ */
+const users = {
+  tools: ['web/explorer'],
+  'test/deep': ['examples/react', 'examples/federation'],
+};
 
 for (const folder of process.argv.slice(2)) {
   if (!isInstalled(join(root, folder))) install(folder);
@@ -21,10 +29,14 @@ for (const folder of process.argv.slice(2)) {
 /** @param {string} folder */
 function install(folder) {
   process.stderr.write(`animal-store: installing the packages of ${folder}\n`);
-  const { status, error } = spawnSync('npm', ['ci', '--no-audit', '--no-fund'], {
-    cwd: join(root, folder),
-    stdio: ['ignore', 2, 2],
-  });
+  const { status, error } = spawnSync(
+    'npm',
+    ['ci', '--no-audit', '--no-fund'],
+    {
+      cwd: join(root, folder),
+      stdio: ['ignore', 2, 2],
+    },
+  );
   if (status === 0) return;
   process.stderr.write(
     `animal-store: the packages of ${folder} are not installed: ${error?.message ?? 'npm has failed'}\n`,
@@ -32,13 +44,18 @@ function install(folder) {
   process.exit(1);
 }
 
-/** Whether every package of the lock file is installed in its version. Optional ones may be for other platforms. */
+/**
+ * Whether every package of the lock file is installed in its version. Optional
+ * ones may be for other platforms.
+ */
 function isInstalled(/** @type {string} */ folder) {
   const locked = packagesIn(join(folder, 'package-lock.json'));
   const installed = packagesIn(join(folder, 'node_modules/.package-lock.json'));
   return Object.entries(locked).every(
     ([path, { version, optional }]) =>
-      path === '' || optional || (installed[path]?.version === version && existsSync(join(folder, path))),
+      path === '' ||
+      optional ||
+      (installed[path]?.version === version && existsSync(join(folder, path))),
   );
 }
 

@@ -30,13 +30,25 @@ const headers = {
 
 function refuse(reply) {
   reply.code(401).header('www-authenticate', 'Bearer');
-  reply.send({ code: 'UNAUTHENTICATED', message: 'There is no valid API key.', status: 401 });
+  reply.send({
+    code: 'UNAUTHENTICATED',
+    message: 'There is no valid API key.',
+    status: 401,
+  });
 }
 
-/** A server with the duties of a service: API keys, a log line per request, request ids, security headers. */
+/**
+ * A server with the duties of a service: API keys, a log line per request,
+ * request ids, security headers.
+ */
 export async function withDuties() {
-  await pool.query('create table if not exists peer_key (id serial primary key, hash text not null unique)');
-  await pool.query('insert into peer_key (hash) values ($1) on conflict do nothing', [hashOf(process.env.BENCH_KEY)]);
+  await pool.query(
+    'create table if not exists peer_key (id serial primary key, hash text not null unique)',
+  );
+  await pool.query(
+    'insert into peer_key (hash) values ($1) on conflict do nothing',
+    [hashOf(process.env.BENCH_KEY)],
+  );
   const app = Fastify({
     logger: { level: 'info', base: null },
     disableRequestLogging: true,
@@ -45,7 +57,8 @@ export async function withDuties() {
   app.decorateRequest('keyId', 0);
   app.addHook('onRequest', (request, reply, done) => {
     reply.headers(headers).header('x-request-id', request.id);
-    const [, key] = /^Bearer (.+)$/.exec(request.headers.authorization ?? '') ?? [];
+    const [, key] =
+      /^Bearer (.+)$/.exec(request.headers.authorization ?? '') ?? [];
     const cached = cachedKeys.get(key);
     const admit = (id) => {
       request.keyId = id;
@@ -58,7 +71,15 @@ export async function withDuties() {
   });
   app.addHook('onResponse', (request, reply, done) => {
     const req = { method: request.method, path: request.url.split('?', 1)[0] };
-    request.log.info({ req, status: reply.statusCode, ms: reply.elapsedTime, key: request.keyId }, 'answered');
+    request.log.info(
+      {
+        req,
+        status: reply.statusCode,
+        ms: reply.elapsedTime,
+        key: request.keyId,
+      },
+      'answered',
+    );
     done();
   });
   return app;

@@ -1,6 +1,9 @@
 import { createPet, findPet, listPets } from './pet.statements.js';
 
-/** The schema of the hand-written GraphQL servers. Ids have the type ID, so pg's decimal strings need no conversion. */
+/**
+ * The schema of the hand-written GraphQL servers. Ids have the type ID, so pg's
+ * decimal strings need no conversion.
+ */
 
 export const typeDefs = /* GraphQL */ `
   enum PetStatus {

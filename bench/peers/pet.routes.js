@@ -5,8 +5,15 @@ import { createPet, findPet, listPets } from './pet.statements.js';
 pg.types.setTypeParser(pg.types.builtins.INT8, Number);
 
 const status = { type: 'string', enum: ['available', 'pending', 'sold'] };
-const members = { name: { type: 'string' }, categoryId: { type: 'integer' }, status };
-const pet = { type: 'object', properties: { id: { type: 'integer' }, ...members } };
+const members = {
+  name: { type: 'string' },
+  categoryId: { type: 'integer' },
+  status,
+};
+const pet = {
+  type: 'object',
+  properties: { id: { type: 'integer' }, ...members },
+};
 
 const listSchema = {
   querystring: {
@@ -21,7 +28,11 @@ const listSchema = {
 };
 
 const createSchema = {
-  body: { type: 'object', required: ['name', 'categoryId'], properties: members },
+  body: {
+    type: 'object',
+    required: ['name', 'categoryId'],
+    properties: members,
+  },
   response: { 201: pet },
 };
 
@@ -32,7 +43,9 @@ const findSchema = {
 
 /** The three routes, carefully written by hand. */
 export function petRoutes(app) {
-  app.get('/v1/pets', { schema: listSchema }, (request) => listPets(request.query));
+  app.get('/v1/pets', { schema: listSchema }, (request) =>
+    listPets(request.query),
+  );
 
   app.post('/v1/pets', { schema: createSchema }, async (request, reply) => {
     reply.code(201);
@@ -41,6 +54,13 @@ export function petRoutes(app) {
 
   app.get('/v1/pets/:petId', { schema: findSchema }, async (request, reply) => {
     const found = await findPet(request.params.petId);
-    return found ?? reply.code(404).send({ code: 'NOT_FOUND', message: 'There is no such animal.', status: 404 });
+    return (
+      found ??
+      reply.code(404).send({
+        code: 'NOT_FOUND',
+        message: 'There is no such animal.',
+        status: 404,
+      })
+    );
   });
 }

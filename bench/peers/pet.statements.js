@@ -1,8 +1,14 @@
 import pg from 'pg';
 
-/** Carefully written access to the table through pg: a pool and named prepared statements. */
+/**
+ * Carefully written access to the table through pg: a pool and named prepared
+ * statements.
+ */
 
-export const pool = new pg.Pool({ connectionString: process.env.BENCH_DATABASE_URL, max: 10 });
+export const pool = new pg.Pool({
+  connectionString: process.env.BENCH_DATABASE_URL,
+  max: 10,
+});
 
 const columns = 'id, name, category_id as "categoryId", status';
 
@@ -14,7 +20,11 @@ export async function listPets({ status, limit, after }) {
         text: `select ${columns} from pet where status = $3 and id > $1 order by id limit $2`,
         values: [...values, status],
       }
-    : { name: 'list_pets', text: `select ${columns} from pet where id > $1 order by id limit $2`, values };
+    : {
+        name: 'list_pets',
+        text: `select ${columns} from pet where id > $1 order by id limit $2`,
+        values,
+      };
   const { rows } = await pool.query(query);
   return rows;
 }
@@ -41,5 +51,11 @@ export async function createPet({ name, categoryId, status }) {
 export async function hotPage() {
   const rows = await listPets({ limit: 20 });
   await pool.end();
-  return JSON.stringify(rows.map((row) => ({ ...row, id: Number(row.id), categoryId: Number(row.categoryId) })));
+  return JSON.stringify(
+    rows.map((row) => ({
+      ...row,
+      id: Number(row.id),
+      categoryId: Number(row.categoryId),
+    })),
+  );
 }

@@ -2,7 +2,11 @@ import { create } from '@platformatic/db';
 
 // Platformatic DB in one process: it derives REST and GraphQL from the tables.
 const db = await create(import.meta.dirname, {
-  server: { hostname: '127.0.0.1', port: Number(process.env.PORT), logger: { level: 'silent' } },
+  server: {
+    hostname: '127.0.0.1',
+    port: Number(process.env.PORT),
+    logger: { level: 'silent' },
+  },
   db: {
     connectionString: process.env.BENCH_DATABASE_URL,
     poolSize: 10,

@@ -4,7 +4,10 @@ import { postgraphile } from 'postgraphile';
 import { makePgService } from 'postgraphile/adaptors/pg';
 import { PostGraphileAmberPreset } from 'postgraphile/presets/amber';
 
-const service = makePgService({ connectionString: process.env.BENCH_DATABASE_URL, poolConfig: { max: 10 } });
+const service = makePgService({
+  connectionString: process.env.BENCH_DATABASE_URL,
+  poolConfig: { max: 10 },
+});
 const instance = postgraphile({
   extends: [PostGraphileAmberPreset],
   pgServices: [service],

@@ -4,11 +4,15 @@ import Fastify from 'fastify';
 import { typeDefs } from './pet.graphql.js';
 import { listPets, pool } from './pet.statements.js';
 
-// The upper limit of Apollo Server on Fastify: a resolver that returns the rows of the hot page, which it has read once.
+// The upper limit of Apollo Server on Fastify: a resolver that returns the rows
+// of the hot page, which it has read once.
 const page = await listPets({ limit: 20 });
 await pool.end();
 
-const apollo = new ApolloServer({ typeDefs, resolvers: { Query: { pets: () => page } } });
+const apollo = new ApolloServer({
+  typeDefs,
+  resolvers: { Query: { pets: () => page } },
+});
 await apollo.start();
 
 const app = Fastify();

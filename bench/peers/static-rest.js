@@ -1,7 +1,8 @@
 import Fastify from 'fastify';
 import { hotPage } from './pet.statements.js';
 
-// The upper limit of Fastify: the text of the hot page, which is serialized once.
+// The upper limit of Fastify: the text of the hot page, which is serialized
+// once.
 const page = await hotPage();
 
 const app = Fastify();

@@ -3,10 +3,16 @@ import { ApolloGateway, RemoteGraphQLDataSource } from '@apollo/gateway';
 import { ApolloServer } from '@apollo/server';
 import { startStandaloneServer } from '@apollo/server/standalone';
 
-/** Apollo Gateway. It passes the client's key on to the store, and to no other subgraph. */
+/**
+ * Apollo Gateway. It passes the client's key on to the store, and to no other
+ * subgraph.
+ */
 
 const gateway = new ApolloGateway({
-  supergraphSdl: await readFile(process.argv[2] ?? 'supergraph.graphql', 'utf8'),
+  supergraphSdl: await readFile(
+    process.argv[2] ?? 'supergraph.graphql',
+    'utf8',
+  ),
   buildService: ({ name, url }) =>
     new RemoteGraphQLDataSource({
       url,

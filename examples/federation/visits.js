@@ -3,7 +3,10 @@ import { startStandaloneServer } from '@apollo/server/standalone';
 import { buildSubgraphSchema } from '@apollo/subgraph';
 import { parse } from 'graphql';
 
-/** Another subgraph: visits to the vet, which refer to animals of the store by id. */
+/**
+ * Another subgraph: visits to the vet, which refer to animals of the store by
+ * id.
+ */
 
 const typeDefs = parse(`
   extend schema @link(url: "https://specs.apollo.dev/federation/v2.0", import: ["@key"])
@@ -34,7 +37,9 @@ const resolvers = {
   Pet: { visits: ({ id }) => visits.filter(({ petId }) => petId === id) },
 };
 
-const server = new ApolloServer({ schema: buildSubgraphSchema([{ typeDefs, resolvers }]) });
+const server = new ApolloServer({
+  schema: buildSubgraphSchema([{ typeDefs, resolvers }]),
+});
 const { url } = await startStandaloneServer(server, {
   listen: { host: '127.0.0.1', port: Number(process.env.PORT ?? 4010) },
 });

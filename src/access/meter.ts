@@ -1,4 +1,9 @@
-import type { FastifyInstance, FastifyRequest, preValidationHookHandler, RouteOptions } from 'fastify';
+import type {
+  FastifyInstance,
+  FastifyRequest,
+  preValidationHookHandler,
+  RouteOptions,
+} from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
 import type { TObject } from 'typebox';
 import { StoreError } from '../errors.ts';
@@ -7,10 +12,15 @@ import { windowSeconds } from './limits/limiter.ts';
 import type { Quota, QuotaState } from './limits/quota.ts';
 
 /**
- * `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers-11). `qu` allows registered units only, and
- * ours is not registered (section 3.1.2), so a parameter with a prefix names it.
+ * `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers-11).
+ * `qu` allows registered units only, and ours is not registered (section
+ * 3.1.2), so a parameter with a prefix names it.
  */
-function rateLimitHeaders({ limit, remaining, reset }: QuotaState): Record<string, string> {
+function rateLimitHeaders({
+  limit,
+  remaining,
+  reset,
+}: QuotaState): Record<string, string> {
   return {
     'ratelimit-policy': `"key";q=${limit};w=${windowSeconds};animal-store-unit="operations+animals"`,
     ratelimit: `"key";r=${remaining};t=${reset}`,
@@ -18,14 +28,18 @@ function rateLimitHeaders({ limit, remaining, reset }: QuotaState): Record<strin
 }
 
 /**
- * Charges the operations of one request one after another, like separate requests: a unit for each operation (a REST
- * call, a GraphQL root field) and one for each item that it reads or writes. So aliases and large pages bring no
- * advantage.
+ * Charges the operations of one request one after another, like separate
+ * requests: a unit for each operation (a REST call, a GraphQL root field) and
+ * one for each item that it reads or writes. So aliases and large pages bring
+ * no advantage.
  */
 export class Meter {
   /** The quota after the last operation; undefined before the first. */
   state: QuotaState | undefined;
-  /** Set when an operation was rejected. Without it a response keeps its own status. */
+  /**
+   * Set when an operation was rejected. Without it a response keeps its own
+   * status.
+   */
   refusal: StoreError | undefined;
   #turn: Promise<unknown> = Promise.resolve();
   #release: (() => Promise<void>) | undefined;
@@ -38,14 +52,17 @@ export class Meter {
   ) {}
 
   /**
-   * Runs an operation, which costs one unit plus one per item that it reads or writes, unless the whole request is
-   * charged.
+   * Runs an operation, which costs one unit plus one per item that it reads or
+   * writes, unless the whole request is charged.
    *
-   * @param mayCost its maximum cost, charged in advance so that concurrent operations cannot spend the same units; the
-   *   unused rest is returned
+   * @param mayCost its maximum cost, charged in advance so that concurrent
+   *   operations cannot spend the same units; the unused rest is returned
    * @throws StoreError TOO_MANY_REQUESTS
    */
-  run<Result>(mayCost: number, operation: () => Promise<Result>): Promise<Result> {
+  run<Result>(
+    mayCost: number,
+    operation: () => Promise<Result>,
+  ): Promise<Result> {
     if (this.#release) return operation();
     const result = this.#turn.then(async () => {
       const release = await this.#charge(mayCost);
@@ -56,7 +73,8 @@ export class Meter {
   }
 
   /**
-   * Charges the maximum cost of the whole request, until `release` returns the unused rest.
+   * Charges the maximum cost of the whole request, until `release` returns the
+   * unused rest.
    *
    * @throws StoreError TOO_MANY_REQUESTS
    */
@@ -79,7 +97,9 @@ export class Meter {
     const before = this.count.items;
     const returnUnusedUnits = await this.#take(mayCost);
     return async () => {
-      this.state = (await returnUnusedUnits(mayCost - 1 - (this.count.items - before))) ?? this.state;
+      this.state =
+        (await returnUnusedUnits(mayCost - 1 - (this.count.items - before))) ??
+        this.state;
     };
   }
 
@@ -94,7 +114,10 @@ export class Meter {
       ? `This key has used its ${ofMinute}.`
       : `What is left of this key's ${ofMinute} is taken by requests under way.`;
     const retryAfter = taken.isUsedUp ? `${taken.state.reset}` : '1';
-    const headers = { 'retry-after': retryAfter, ...rateLimitHeaders(taken.state) };
+    const headers = {
+      'retry-after': retryAfter,
+      ...rateLimitHeaders(taken.state),
+    };
     this.refusal = new StoreError('TOO_MANY_REQUESTS', message, { headers });
     throw this.refusal;
   }
@@ -112,32 +135,42 @@ declare module 'fastify' {
 }
 
 /** Charges a REST request its maximum cost before its handler runs. */
-export function quotaHooks({ config, schema }: RouteOptions): { preValidation?: preValidationHookHandler } {
+export function quotaHooks({ config, schema }: RouteOptions): {
+  preValidation?: preValidationHookHandler;
+} {
   if (config?.public || config?.isUnmetered) return {};
-  const isList = 'limit' in ((schema?.querystring as TObject | undefined)?.properties ?? {});
+  const isList =
+    'limit' in ((schema?.querystring as TObject | undefined)?.properties ?? {});
   return {
     preValidation(request, _reply, done) {
       if (!request.meter) return done();
       const { limit } = request.query as { limit?: unknown };
-      request.meter.reserve(isList ? 1 + mostItems(limit) : 2).then(() => done(), done);
+      request.meter
+        .reserve(isList ? 1 + mostItems(limit) : 2)
+        .then(() => done(), done);
     },
   };
 }
 
-/** Creates a meter per request, and reports the remaining quota on every charged response. */
+/**
+ * Creates a meter per request, and reports the remaining quota on every charged
+ * response.
+ */
 export const meter = fastifyPlugin<{ quota: Quota | undefined }>(
   async (app: FastifyInstance, { quota }) => {
     app.decorateRequest('meter', null);
     if (!quota) return;
     app.addHook('onRequest', (request: FastifyRequest, _reply, done) => {
-      if (request.caller) request.meter = new Meter(quota, request.caller.id, request.call);
+      if (request.caller)
+        request.meter = new Meter(quota, request.caller.id, request.call);
       done();
     });
     app.addHook('onSend', async (request, reply) => {
       await request.meter?.release();
       const { state, refusal } = request.meter ?? {};
       if (state) reply.headers(rateLimitHeaders(state));
-      // Even if GraphQL resolved other fields, so that clients notice an exceeded quota.
+      // Even if GraphQL resolved other fields, so that clients notice an
+      // exceeded quota.
       if (refusal) reply.code(refusal.status).headers(refusal.headers);
     });
   },

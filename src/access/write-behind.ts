@@ -4,9 +4,11 @@ import { DatabaseUnavailable } from '../database/postgres-errors.ts';
 import { StoreError } from '../errors.ts';
 
 /**
- * Collects notes in memory and writes them periodically, so that no request waits for the write. A killed process loses
- * the notes since the last `flush`. Notes that may have been stored are dropped if their statement has `isWrite`; others
- * are written again, so their statement must change nothing when it is repeated (`touchKeys`).
+ * Collects notes in memory and writes them periodically, so that no request
+ * waits for the write. A killed process loses the notes since the last `flush`.
+ * Notes that may have been stored are dropped if their statement has `isWrite`;
+ * others are written again, so their statement must change nothing when it is
+ * repeated (`touchKeys`).
  */
 export class WriteBehind<Note> {
   #notes = new Map<string, Note>();
@@ -19,10 +21,16 @@ export class WriteBehind<Note> {
 
   add(key: string, note: Note): void {
     const earlier = this.#notes.get(key);
-    this.#notes.set(key, earlier === undefined ? note : this.merge(earlier, note));
+    this.#notes.set(
+      key,
+      earlier === undefined ? note : this.merge(earlier, note),
+    );
   }
 
-  /** Writes the collected notes. After a failure they are kept for the next flush, unless the outcome is unknown. */
+  /**
+   * Writes the collected notes. After a failure they are kept for the next
+   * flush, unless the outcome is unknown.
+   */
   async flush(): Promise<void> {
     const notes = this.#notes;
     if (notes.size === 0) return;
@@ -41,22 +49,37 @@ export class WriteBehind<Note> {
 }
 
 /**
- * Logs that work in the background has failed and will be repeated. The log reports an unreachable database elsewhere.
+ * Logs that work in the background has failed and will be repeated. The log
+ * reports an unreachable database elsewhere.
  *
  * @param isLast true when it is not repeated
  */
-export function logPostponed({ log }: FastifyInstance, error: unknown, message: string, isLast = false): void {
-  log[error instanceof StoreError && !isLast ? 'debug' : 'warn']({ err: error }, message);
+export function logPostponed(
+  { log }: FastifyInstance,
+  error: unknown,
+  message: string,
+  isLast = false,
+): void {
+  log[error instanceof StoreError && !isLast ? 'debug' : 'warn'](
+    { err: error },
+    message,
+  );
 }
 
 const interval = 10_000;
 
 /** Flushes the buffers every ten seconds and at shutdown. */
-export const flushing = fastifyPlugin<{ buffers: Array<{ flush(): Promise<void> }> }>(
+export const flushing = fastifyPlugin<{
+  buffers: Array<{ flush(): Promise<void> }>;
+}>(
   async (app: FastifyInstance, { buffers }) => {
     const flush = async (isLast = false) => {
       for (const buffer of buffers) {
-        await buffer.flush().catch((error) => logPostponed(app, error, 'notes are not written yet', isLast));
+        await buffer
+          .flush()
+          .catch((error) =>
+            logPostponed(app, error, 'notes are not written yet', isLast),
+          );
       }
     };
     const timer = setInterval(flush, interval).unref();

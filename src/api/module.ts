@@ -13,7 +13,10 @@ export interface Context<Own extends Variables = Variables> {
   database: Database;
   /** The values of its own variables. */
   config: ValuesOf<Own>;
-  /** The service of another module, which is opened before. @throws Error if it is not listed, or needs this one */
+  /**
+   * The service of another module, which is opened before. @throws Error if it
+   * is not listed, or needs this one
+   */
   serviceOf<Service>(module: Module<Service>): Service;
 }
 
@@ -23,11 +26,17 @@ export interface Module<Service = unknown, Own extends Variables = Variables> {
   tag: { name: string; description: string };
   /** Its tables. */
   entities?: EntityName[];
-  /** Its migrations. Those of all modules are applied in the order of their names. */
+  /**
+   * Its migrations. Those of all modules are applied in the order of their
+   * names.
+   */
   migrations?: MigrationObject[];
   /** GraphQL operations to try in the explorers. */
   examples?: Example[];
-  /** Its own variables of the environment. `npm run schema` lists them in `docs/configuration.md`. */
+  /**
+   * Its own variables of the environment. `npm run schema` lists them in
+   * `docs/configuration.md`.
+   */
   variables?: Own;
   /** Creates its service and its APIs. */
   open(context: Context<Own>): Apis<Service>;
@@ -40,13 +49,19 @@ export interface Apis<Service = unknown> {
   routes?: (app: Routes) => void;
   /** Its resolvers: instances of classes with type-graphql decorators. */
   resolvers?: object[];
-  /** Its types to which other subgraphs may refer (`@key(fields: "id")`), with GRAPHQL_FEDERATION. */
+  /**
+   * Its types to which other subgraphs may refer (`@key(fields: "id")`), with
+   * GRAPHQL_FEDERATION.
+   */
   references?: References;
   /** The collections that an operator may seed, export and import. */
   collections?: Collection[];
 }
 
-/** Items that an operator can seed, export and import through the module's service. */
+/**
+ * Items that an operator can seed, export and import through the module's
+ * service.
+ */
 export interface Collection {
   /** The name in its path: `pets`. */
   name: string;
@@ -56,7 +71,10 @@ export interface Collection {
   item: TObject;
   /** The module's service, or `Records` for a module without rules. */
   service: Pick<Records<{ readonly id: Int64 }, never>, 'list' | 'create'>;
-  /** Creates a sample input; absent when the collection cannot be seeded. @param pick returns a random member */
+  /**
+   * Creates a sample input; absent when the collection cannot be seeded. @param
+   * pick returns a random member
+   */
   sample?: (pick: PickOne) => object | Promise<object>;
 }
 
@@ -66,17 +84,31 @@ export type PickOne = <Member>(members: readonly Member[]) => Member;
  * Opens each module once.
  *
  * @param config the values of their variables
- * @throws Error for a service of a module that is not listed, or that needs the asking one
+ * @throws Error for a service of a module that is not listed, or that needs the
+ *   asking one
  */
-export function openModules(modules: Module[], database: Database, config: ValuesOf<Variables>): Array<Module & Apis> {
+export function openModules(
+  modules: Module[],
+  database: Database,
+  config: ValuesOf<Variables>,
+): Array<Module & Apis> {
   const opened = new Map<Module, Apis | undefined>();
   const open = (module: Module): Apis => {
     const { name } = module.tag;
     if (!modules.includes(module))
-      throw new Error(`A module needs ${name}, which src/modules/modules.ts does not list.`);
+      throw new Error(
+        `A module needs ${name}, which src/modules/modules.ts does not list.`,
+      );
     if (!opened.has(module)) {
       opened.set(module, undefined);
-      opened.set(module, module.open({ database, config, serviceOf: (other) => open(other).service as never }));
+      opened.set(
+        module,
+        module.open({
+          database,
+          config,
+          serviceOf: (other) => open(other).service as never,
+        }),
+      );
     }
     const apis = opened.get(module);
     if (!apis) throw new Error(`${name} needs itself, through other modules.`);

@@ -6,7 +6,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import type { ClientBase } from 'pg';
-import { Database, type DatabaseOptions, type Model } from '../database/database.ts';
+import {
+  Database,
+  type DatabaseOptions,
+  type Model,
+} from '../database/database.ts';
 import { assertFree, linesOf, writeWhole } from './files.ts';
 import {
   appliedMigrations,
@@ -27,7 +31,8 @@ import {
 } from './tables.ts';
 
 /**
- * A backup is lines of JSON: a head, the rows of each table in the head's order, and an end with checksums.
+ * A backup is lines of JSON: a head, the rows of each table in the head's
+ * order, and an end with checksums.
  *
  *   {"format":"animal-store backup 1","migrations":["2026_..."],"tables":[{"name":"pet","columns":{...},"key":["id"]}]}
  *   {"id":1,"name":"Rex","category_id":1,"status":"available"}
@@ -55,7 +60,8 @@ export function assertStoreIn(dataDir: string): void {
 }
 
 /**
- * Writes the embedded store to a file, which gets its name when it is complete. Other processes may use it meanwhile.
+ * Writes the embedded store to a file, which gets its name when it is complete.
+ * Other processes may use it meanwhile.
  *
  * @param file `-` for standard output
  * @throws Error when there is no store
@@ -64,7 +70,11 @@ export async function backup(
   file: string,
   options: DatabaseOptions,
   model: Model,
-  { force = false, progress, signal }: { force?: boolean; progress: OnRows; signal: AbortSignal },
+  {
+    force = false,
+    progress,
+    signal,
+  }: { force?: boolean; progress: OnRows; signal: AbortSignal },
 ): Promise<{ bytes: number; tables: Contents[] }> {
   if (file !== '-') {
     assertFree(file, force);
@@ -72,16 +82,26 @@ export async function backup(
       signal.throwIfAborted();
       const aborted = once(signal, 'abort').then(() => signal.throwIfAborted());
       const write = (text: string) => handle.appendFile(text);
-      const tables = await Promise.race([writeStore(write, options, model, progress), aborted]);
-      return { bytes: (await handle.stat()).size, tables: tables as Contents[] };
+      const tables = await Promise.race([
+        writeStore(write, options, model, progress),
+        aborted,
+      ]);
+      return {
+        bytes: (await handle.stat()).size,
+        tables: tables as Contents[],
+      };
     });
   }
-  // Standard output gets a copy, so that a slow reader does not block the store's only backend.
+  // Standard output gets a copy, so that a slow reader does not block the
+  // store's only backend.
   const folder = await mkdtemp(join(tmpdir(), 'animal-store-'));
   try {
     const copy = join(folder, 'backup');
     const result = await backup(copy, options, model, { progress, signal });
-    await pipeline(createReadStream(copy), process.stdout, { end: false, signal });
+    await pipeline(createReadStream(copy), process.stdout, {
+      end: false,
+      signal,
+    });
     return result;
   } finally {
     await rm(folder, { recursive: true });
@@ -107,12 +127,26 @@ async function writeStore(
   const read = (session: ClientBase) =>
     inTransaction(session, 'read only', async () => {
       const migrations = await assertCurrent(session, model, tables);
-      await writeLines([JSON.stringify({ format: formatOf(options), migrations, tables } satisfies Head)]);
-      for (const table of tables) contents.push(await readTable(session, table, progress, writeLines));
+      await writeLines([
+        JSON.stringify({
+          format: formatOf(options),
+          migrations,
+          tables,
+        } satisfies Head),
+      ]);
+      for (const table of tables)
+        contents.push(await readTable(session, table, progress, writeLines));
     });
-  await Database.use({ ...options, evenRetired: true }, model, (database) => database.withSession(read));
+  await Database.use({ ...options, evenRetired: true }, model, (database) =>
+    database.withSession(read),
+  );
   // Written last, because the transaction may fail until its end.
-  await writeLines([JSON.stringify({ tables: contents, sha256: hash.copy().digest('hex') } satisfies End)]);
+  await writeLines([
+    JSON.stringify({
+      tables: contents,
+      sha256: hash.copy().digest('hex'),
+    } satisfies End),
+  ]);
   return contents;
 }
 
@@ -120,11 +154,13 @@ async function writeStore(
 const linesIn = (path: string) => linesOf(createReadStream(path));
 
 /**
- * Restores a backup into a new or empty embedded store: applies the backup's migrations, inserts and compares the rows
- * in one transaction, and applies the later migrations.
+ * Restores a backup into a new or empty embedded store: applies the backup's
+ * migrations, inserts and compares the rows in one transaction, and applies the
+ * later migrations.
  *
  * @returns the tables, and the migrations that were applied after the restore
- * @throws Error when the store is not empty, or the file is incomplete or of a later release; no row is kept
+ * @throws Error when the store is not empty, or the file is incomplete or of a
+ *   later release; no row is kept
  */
 export async function restore(
   file: string,
@@ -136,13 +172,21 @@ export async function restore(
   assertKnownMigrations(head.migrations, model, file);
   const isCurrent = head.migrations.length === model.migrations.length;
   const prepared = isCurrent ? options.prepared : undefined;
-  await Database.use({ ...options, prepared }, earlier(model, head), async (database) => {
-    await database.migrate();
-    const load = (session: ClientBase) =>
-      inTransaction(session, 'read write', () => insert(session, file, { head, end }, options.dataDir, progress));
-    await database.exclusively(() => database.withSession(load));
-  });
-  const applied = isCurrent ? [] : await Database.use(options, model, (database) => database.migrate());
+  await Database.use(
+    { ...options, prepared },
+    earlier(model, head),
+    async (database) => {
+      await database.migrate();
+      const load = (session: ClientBase) =>
+        inTransaction(session, 'read write', () =>
+          insert(session, file, { head, end }, options.dataDir, progress),
+        );
+      await database.exclusively(() => database.withSession(load));
+    },
+  );
+  const applied = isCurrent
+    ? []
+    : await Database.use(options, model, (database) => database.migrate());
   return { tables: end.tables, applied };
 }
 
@@ -151,8 +195,12 @@ function earlier(model: Model, { migrations, tables }: Head): Model {
   const metadata = metadataOf(model);
   return {
     ...model,
-    entities: model.entities.filter((one) => tables.some(({ name }) => name === metadata.get(one).tableName)),
-    migrations: model.migrations.filter(({ name }) => migrations.includes(name)),
+    entities: model.entities.filter((one) =>
+      tables.some(({ name }) => name === metadata.get(one).tableName),
+    ),
+    migrations: model.migrations.filter(({ name }) =>
+      migrations.includes(name),
+    ),
   };
 }
 
@@ -164,23 +212,31 @@ async function insert(
   progress: OnRows,
 ): Promise<void> {
   const refuse = (why: string) => {
-    throw new Error(`The store in ${dataDir} (DATA_DIR) ${why}. Restore into a new folder: DATA_DIR=...`);
+    throw new Error(
+      `The store in ${dataDir} (DATA_DIR) ${why}. Restore into a new folder: DATA_DIR=...`,
+    );
   };
   const applied = await appliedMigrations(session);
-  if (applied.length > head.migrations.length) refuse('has had more migrations than the backup');
+  if (applied.length > head.migrations.length)
+    refuse('has had more migrations than the backup');
   const { foreign, missing } = await differingColumns(session, head.tables);
   const different = [...foreign, ...missing].sort().join(', ');
-  if (different) throw changed(file, `its tables and migrations differ in ${different}`);
+  if (different)
+    throw changed(file, `its tables and migrations differ in ${different}`);
   const nonEmpty = await lockAndCount(session, head.tables);
   if (nonEmpty.length > 0) refuse(`is not empty: ${nonEmpty.join(', ')}`);
-  // The inserted rows are compared with the checksums, because the file may have changed since `verify`.
+  // The inserted rows are compared with the checksums, because the file may
+  // have changed since `verify`.
   const lines = linesIn(file);
   await lines.next();
   const copy = async (table: StoredTable) => {
-    const contents = end.tables.find((one) => one.table === table.name) as Contents;
+    const contents = end.tables.find(
+      (one) => one.table === table.name,
+    ) as Contents;
     for (let done = 0; done < contents.rows; progress(table.name, done)) {
       const some: string[] = [];
-      for (; some.length < chunkSize && done < contents.rows; done += 1) some.push(`${(await lines.next()).value}`);
+      for (; some.length < chunkSize && done < contents.rows; done += 1)
+        some.push(`${(await lines.next()).value}`);
       await insertRows(session, table, some);
     }
     return contents;
@@ -188,8 +244,14 @@ async function insert(
   await fillAndCompare(session, head.tables, copy, progress);
 }
 
-/** Compares the checksum of the file. @throws Error when the file is not a backup, or is incomplete or changed */
-async function verify(path: string, options: DatabaseOptions): Promise<{ head: Head; end: End }> {
+/**
+ * Compares the checksum of the file. @throws Error when the file is not a
+ * backup, or is incomplete or changed
+ */
+async function verify(
+  path: string,
+  options: DatabaseOptions,
+): Promise<{ head: Head; end: End }> {
   const hash = createHash('sha256');
   let first: string | undefined;
   let last: Buffer | undefined;
@@ -202,24 +264,36 @@ async function verify(path: string, options: DatabaseOptions): Promise<{ head: H
   const end = parse<End>(`${last}`);
   const format = formatOf(options);
   if (first?.startsWith(`-- ${options.name} backup `))
-    throw new Error(`${path} was made by a version before 1.0.0; restore it with that version.`);
+    throw new Error(
+      `${path} was made by a version before 1.0.0; restore it with that version.`,
+    );
   if (!head?.format?.startsWith?.(`${options.name} backup `))
     throw new Error(`${path} is not a backup of ${options.name}.`);
   if (head.format !== format)
-    throw new Error(`${path} is of another release (${head.format}); this one reads ${format}.`);
-  if (!end?.sha256) throw new Error(`${path} is incomplete. Nothing was restored.`);
-  if (end.sha256 !== hash.digest('hex')) throw changed(path, 'its checksum is wrong');
+    throw new Error(
+      `${path} is of another release (${head.format}); this one reads ${format}.`,
+    );
+  if (!end?.sha256)
+    throw new Error(`${path} is incomplete. Nothing was restored.`);
+  if (end.sha256 !== hash.digest('hex'))
+    throw changed(path, 'its checksum is wrong');
   if (!areTexts(head.migrations) || !head.tables?.every?.(isTable))
     throw changed(path, 'its first line describes no tables');
-  if (`${end.tables?.map?.((one) => one?.table)}` !== `${head.tables.map(({ name }) => name)}`)
+  if (
+    `${end.tables?.map?.((one) => one?.table)}` !==
+    `${head.tables.map(({ name }) => name)}`
+  )
     throw changed(path, 'its last line has other tables than its first');
   return { head, end };
 }
 
-const changed = (path: string, why: string) => new Error(`${path} has been changed: ${why}. Nothing was restored.`);
-const areTexts = (values: unknown) => Array.isArray(values) && values.every((value) => typeof value === 'string');
+const changed = (path: string, why: string) =>
+  new Error(`${path} has been changed: ${why}. Nothing was restored.`);
+const areTexts = (values: unknown) =>
+  Array.isArray(values) && values.every((value) => typeof value === 'string');
 const isTable = (one: StoredTable | null) =>
-  areTexts([one?.name, ...Object.values(one?.columns ?? [0])]) && areTexts(one?.key);
+  areTexts([one?.name, ...Object.values(one?.columns ?? [0])]) &&
+  areTexts(one?.key);
 
 function parse<T>(line = ''): (Partial<T> & T) | undefined {
   try {

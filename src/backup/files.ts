@@ -7,12 +7,20 @@ import { dirname, resolve } from 'node:path';
 export function assertFree(file: string, force: boolean): void {
   const found = lstatSync(file, { throwIfNoEntry: false });
   // `rename` would replace a device or a link with a file.
-  if (found && !found.isFile()) throw new Error(`${file} is not a regular file; it was not overwritten.`);
-  if (found && !force) throw new Error(`${file} exists; --force overwrites it.`);
+  if (found && !found.isFile())
+    throw new Error(`${file} is not a regular file; it was not overwritten.`);
+  if (found && !force)
+    throw new Error(`${file} exists; --force overwrites it.`);
 }
 
-/** Writes a file that only its owner can read. It gets its name when it is complete and synced to disk. */
-export async function writeWhole<T>(file: string, write: (handle: FileHandle) => Promise<T>): Promise<T> {
+/**
+ * Writes a file that only its owner can read. It gets its name when it is
+ * complete and synced to disk.
+ */
+export async function writeWhole<T>(
+  file: string,
+  write: (handle: FileHandle) => Promise<T>,
+): Promise<T> {
   const partial = `${file}.partial-${process.pid}-${randomBytes(4).toString('hex')}`;
   const handle = await open(partial, 'wx', 0o600);
   try {
@@ -34,7 +42,8 @@ export async function writeWhole<T>(file: string, write: (handle: FileHandle) =>
 const lineFeed = 0x0a;
 
 /**
- * Splits a stream into lines at line feeds only. Node's readline would also split at U+2028, which a text may contain.
+ * Splits a stream into lines at line feeds only. Node's readline would also
+ * split at U+2028, which a text may contain.
  *
  * @param maxLength maximum length of a line, in bytes
  * @returns undefined for a longer line
@@ -44,17 +53,25 @@ export async function* linesOf(
   maxLength = Number.POSITIVE_INFINITY,
 ): AsyncGenerator<Buffer | undefined> {
   let rest = Buffer.alloc(0);
-  const fitting = (line: Buffer) => (line.length > maxLength ? undefined : line);
+  const fitting = (line: Buffer) =>
+    line.length > maxLength ? undefined : line;
   for await (const chunk of chunks) {
     let start = 0;
-    for (let end = chunk.indexOf(lineFeed); end >= 0; end = chunk.indexOf(lineFeed, start)) {
+    for (
+      let end = chunk.indexOf(lineFeed);
+      end >= 0;
+      end = chunk.indexOf(lineFeed, start)
+    ) {
       const piece = chunk.subarray(start, end);
       yield fitting(rest.length > 0 ? Buffer.concat([rest, piece]) : piece);
       rest = Buffer.alloc(0);
       start = end + 1;
     }
     // Keeps one byte more than the maximum, to detect a line that is too long.
-    rest = Buffer.concat([rest, chunk.subarray(start)]).subarray(0, maxLength + 1);
+    rest = Buffer.concat([rest, chunk.subarray(start)]).subarray(
+      0,
+      maxLength + 1,
+    );
   }
   if (rest.length > 0) yield fitting(rest);
 }

@@ -6,7 +6,10 @@ import { withoutLimits } from '../database/migrations.ts';
 import { type Model, ormOptions } from '../database/options.ts';
 import { endOfCounter } from '../database/readiness.ts';
 
-/** A table of the model. A backup stores this description, because a later release may have changed the table. */
+/**
+ * A table of the model. A backup stores this description, because a later
+ * release may have changed the table.
+ */
 export interface StoredTable {
   name: string;
   /** Types by name, in order. */
@@ -17,13 +20,19 @@ export interface StoredTable {
   counted: string | undefined;
 }
 
-/** A summary of a table. Tables with the same rows and counter have equal contents. */
+/**
+ * A summary of a table. Tables with the same rows and counter have equal
+ * contents.
+ */
 export interface Contents {
   table: string;
   rows: number;
   /** SHA-256 of the rows as lines. */
   sha256: string;
-  /** The last id that the counter issued; null when the table has no counter or no id was issued. */
+  /**
+   * The last id that the counter issued; null when the table has no counter or
+   * no id was issued.
+   */
   counter: string | null;
   /** The greatest id; null in a table without rows or without a counter. */
   greatest: string | null;
@@ -34,7 +43,9 @@ export type OnRows = (table: string, rows: number) => void;
 
 /** MikroORM's metadata of a model. Opens no connection. */
 export function metadataOf(model: Model): MetadataStorage {
-  return new MikroORM(ormOptions({ url: undefined, poolMax: 1 }, model, { database: 'model' })).getMetadata();
+  return new MikroORM(
+    ormOptions({ url: undefined, poolMax: 1 }, model, { database: 'model' }),
+  ).getMetadata();
 }
 
 /** The tables of a model, the referenced ones first. */
@@ -42,14 +53,19 @@ export function tablesOf(model: Model): StoredTable[] {
   const metadata = [...metadataOf(model)];
   const order = new CommitOrderCalculator();
   for (const { _id } of metadata) order.addNode(_id);
-  for (const { _id, relations } of metadata) for (const relation of relations) order.discoverProperty(relation, _id);
-  const sorted = order.sort().flatMap((id) => metadata.filter(({ _id }) => _id === id));
+  for (const { _id, relations } of metadata)
+    for (const relation of relations) order.discoverProperty(relation, _id);
+  const sorted = order
+    .sort()
+    .flatMap((id) => metadata.filter(({ _id }) => _id === id));
   return sorted.map(({ tableName, props, primaryKeys, properties }) => ({
     name: tableName,
     columns: Object.fromEntries(
       props
         .filter(({ persist, fieldNames }) => persist !== false && fieldNames)
-        .flatMap(({ fieldNames, columnTypes }) => fieldNames.map((name, at) => [name, columnTypes[at] as string])),
+        .flatMap(({ fieldNames, columnTypes }) =>
+          fieldNames.map((name, at) => [name, columnTypes[at] as string]),
+        ),
     ),
     key: primaryKeys.flatMap((key) => properties[key]?.fieldNames ?? []),
     counted: props.find(({ autoincrement }) => autoincrement)?.fieldNames[0],
@@ -57,8 +73,9 @@ export function tablesOf(model: Model): StoredTable[] {
 }
 
 /**
- * Runs work in one transaction. Its settings make equal values have equal texts on every server, and lift all timeouts.
- * They are `local`, so that a pooler's next client does not get them.
+ * Runs work in one transaction. Its settings make equal values have equal texts
+ * on every server, and lift all timeouts. They are `local`, so that a pooler's
+ * next client does not get them.
  */
 export async function inTransaction<T>(
   session: ClientBase,
@@ -81,31 +98,55 @@ export async function inTransaction<T>(
   }
 }
 
-export async function appliedMigrations(session: ClientBase): Promise<string[]> {
-  const { rows } = await session.query(`select to_regclass('mikro_orm_migrations') is null as "isNew"`);
+export async function appliedMigrations(
+  session: ClientBase,
+): Promise<string[]> {
+  const { rows } = await session.query(
+    `select to_regclass('mikro_orm_migrations') is null as "isNew"`,
+  );
   if (rows[0].isNew) return [];
-  const applied = await session.query<{ name: string }>('select name from mikro_orm_migrations order by id');
+  const applied = await session.query<{ name: string }>(
+    'select name from mikro_orm_migrations order by id',
+  );
   return applied.rows.map(({ name }) => name);
 }
 
 /** @throws Error when a later release has applied migrations */
-export function assertKnownMigrations(applied: string[], { migrations }: Model, subject: string): void {
-  const newer = applied.filter((name) => !migrations.some((known) => known.name === name));
+export function assertKnownMigrations(
+  applied: string[],
+  { migrations }: Model,
+  subject: string,
+): void {
+  const newer = applied.filter(
+    (name) => !migrations.some((known) => known.name === name),
+  );
   if (newer.length === 0) return;
-  throw new Error(`${subject} is of a newer release: this one does not know ${newer.join(', ')}. Use that release.`);
+  throw new Error(
+    `${subject} is of a newer release: this one does not know ${newer.join(', ')}. Use that release.`,
+  );
 }
 
 /**
  * Checks that a copy of the store would be complete.
  *
  * @returns the store's migrations
- * @throws Error unless it has exactly the migrations of this release, and no other tables or columns
+ * @throws Error unless it has exactly the migrations of this release, and no
+ *   other tables or columns
  */
-export async function assertCurrent(session: ClientBase, model: Model, tables: StoredTable[]): Promise<string[]> {
+export async function assertCurrent(
+  session: ClientBase,
+  model: Model,
+  tables: StoredTable[],
+): Promise<string[]> {
   const applied = await appliedMigrations(session);
   assertKnownMigrations(applied, model, 'The store');
-  const missing = model.migrations.map(({ name }) => name).filter((name) => !applied.includes(name));
-  if (missing.length > 0) throw new Error(`The store lacks migrations (${missing.join(', ')}). Run \`migrate\` first.`);
+  const missing = model.migrations
+    .map(({ name }) => name)
+    .filter((name) => !applied.includes(name));
+  if (missing.length > 0)
+    throw new Error(
+      `The store lacks migrations (${missing.join(', ')}). Run \`migrate\` first.`,
+    );
   const names = tables.map(({ name }) => name);
   const { foreign } = await differingColumns(session, tables);
   const described = foreign.map((one) => {
@@ -113,7 +154,9 @@ export async function assertCurrent(session: ClientBase, model: Model, tables: S
     return names.includes(table) ? `column ${one}` : `table or view ${table}`;
   });
   const { rows } = await session.query<{ object: string }>(routines);
-  const objects = [...new Set([...described, ...rows.map(({ object }) => object)])].sort();
+  const objects = [
+    ...new Set([...described, ...rows.map(({ object }) => object)]),
+  ].sort();
   if (objects.length === 0) return applied;
   throw new Error(
     `The store holds objects that are not the service's, and a copy would lack them: ${objects.join(', ')}. Drop them first.`,
@@ -126,18 +169,30 @@ const routines = `
   union select format('function %s', routine_name) from information_schema.routines
     where routine_schema = current_schema()`;
 
-/** The columns that only the schema has, and those that only these tables have, like `pet.name`. */
-export async function differingColumns(session: ClientBase, tables: StoredTable[]) {
+/**
+ * The columns that only the schema has, and those that only these tables have,
+ * like `pet.name`.
+ */
+export async function differingColumns(
+  session: ClientBase,
+  tables: StoredTable[],
+) {
   const { rows } = await session.query<{ name: string }>(`
     select format('%s.%s', table_name, column_name) as name from information_schema.columns
     where table_schema = current_schema() and table_name <> 'mikro_orm_migrations'`);
   const found = rows.map(({ name }) => name);
-  const known = tables.flatMap(({ name, columns }) => Object.keys(columns).map((column) => `${name}.${column}`));
-  const only = (ones: string[], others: string[]) => ones.filter((one) => !others.includes(one));
+  const known = tables.flatMap(({ name, columns }) =>
+    Object.keys(columns).map((column) => `${name}.${column}`),
+  );
+  const only = (ones: string[], others: string[]) =>
+    ones.filter((one) => !others.includes(one));
   return { foreign: only(found, known), missing: only(known, found) };
 }
 
-/** Number of rows per statement. With names of 1,000 characters they take about 2 MB. */
+/**
+ * Number of rows per statement. With names of 1,000 characters they take about
+ * 2 MB.
+ */
 export const chunkSize = 500;
 
 /**
@@ -156,7 +211,9 @@ export async function readTable(
   await session.query(`declare stored no scroll cursor for
     select to_json(stored)::text from (select ${columnsOf(table)} from ${quoted(table.name)}) stored order by ${orderOf(table)}`);
   for (;;) {
-    const { rows } = await session.query<{ to_json: string }>(`fetch ${chunkSize} from stored`);
+    const { rows } = await session.query<{ to_json: string }>(
+      `fetch ${chunkSize} from stored`,
+    );
     if (rows.length === 0) break;
     // Only a json column can contain a line feed, between its tokens.
     const lines = rows.map((row) => row.to_json.replaceAll('\n', ' '));
@@ -166,24 +223,45 @@ export async function readTable(
     progress(table.name, count);
   }
   await session.query('close stored');
-  return { table: table.name, rows: count, sha256: hash.digest('hex'), ...(await counterOf(session, table)) };
+  return {
+    table: table.name,
+    rows: count,
+    sha256: hash.digest('hex'),
+    ...(await counterOf(session, table)),
+  };
 }
 
-export async function readTables(session: ClientBase, tables: StoredTable[], progress: OnRows): Promise<Contents[]> {
+export async function readTables(
+  session: ClientBase,
+  tables: StoredTable[],
+  progress: OnRows,
+): Promise<Contents[]> {
   const contents: Contents[] = [];
-  for (const table of tables) contents.push(await readTable(session, table, progress));
+  for (const table of tables)
+    contents.push(await readTable(session, table, progress));
   return contents;
 }
 
-const columnsOf = ({ columns }: StoredTable) => Object.keys(columns).map(quoted).join(', ');
+const columnsOf = ({ columns }: StoredTable) =>
+  Object.keys(columns).map(quoted).join(', ');
 
 /** Yields the same order on every server. */
 function orderOf({ key, columns }: StoredTable): string {
-  return key.map((name) => quoted(name) + (/text|char/.test(columns[name] ?? '') ? ' collate "C"' : '')).join(', ');
+  return key
+    .map(
+      (name) =>
+        quoted(name) +
+        (/text|char/.test(columns[name] ?? '') ? ' collate "C"' : ''),
+    )
+    .join(', ');
 }
 
 /** Inserts lines of `readTable`. The embedded store does not support COPY. */
-export async function insertRows(session: ClientBase, table: StoredTable, lines: string[]): Promise<void> {
+export async function insertRows(
+  session: ClientBase,
+  table: StoredTable,
+  lines: string[],
+): Promise<void> {
   const name = quoted(table.name);
   const text = `
     insert into ${name} (${columnsOf(table)})
@@ -193,7 +271,10 @@ export async function insertRows(session: ClientBase, table: StoredTable, lines:
 
 const sequence = 'pg_get_serial_sequence(quote_ident($1), $2)::regclass';
 
-/** The counter ignores rows near the end of the range, which do not advance it (`readiness.ts`). */
+/**
+ * The counter ignores rows near the end of the range, which do not advance it
+ * (`readiness.ts`).
+ */
 async function counterOf(
   session: ClientBase,
   { name, columns, counted }: StoredTable,
@@ -209,13 +290,24 @@ async function counterOf(
   return rows[0];
 }
 
-/** Locks tables until the end of the transaction. @returns descriptions of the tables that are not empty */
-export async function lockAndCount(session: ClientBase, tables: StoredTable[]): Promise<string[]> {
+/**
+ * Locks tables until the end of the transaction. @returns descriptions of the
+ * tables that are not empty
+ */
+export async function lockAndCount(
+  session: ClientBase,
+  tables: StoredTable[],
+): Promise<string[]> {
   const nonEmpty: string[] = [];
-  await session.query(`lock table ${tables.map(({ name }) => quoted(name)).join(', ')} in access exclusive mode`);
+  await session.query(
+    `lock table ${tables.map(({ name }) => quoted(name)).join(', ')} in access exclusive mode`,
+  );
   for (const { name } of tables) {
-    const { rows } = await session.query<{ count: string }>(`select count(*) from ${quoted(name)}`);
-    if (rows[0]?.count !== '0') nonEmpty.push(`${name} has ${rows[0]?.count} rows`);
+    const { rows } = await session.query<{ count: string }>(
+      `select count(*) from ${quoted(name)}`,
+    );
+    if (rows[0]?.count !== '0')
+      nonEmpty.push(`${name} has ${rows[0]?.count} rows`);
   }
   return nonEmpty;
 }
@@ -236,15 +328,27 @@ export async function fillAndCompare(
   for (const table of tables) {
     const contents = await copy(table);
     const { counter } = contents;
-    if (counter !== null) await session.query(`select setval(${sequence}, $3)`, [table.name, table.counted, counter]);
+    if (counter !== null)
+      await session.query(`select setval(${sequence}, $3)`, [
+        table.name,
+        table.counted,
+        counter,
+      ]);
     source.push(contents);
   }
-  const different = differing(source, await readTables(session, tables, progress));
+  const different = differing(
+    source,
+    await readTables(session, tables, progress),
+  );
   if (different.length === 0) return source;
-  throw new Error(`These tables differ after the copy: ${different.join(', ')}. Nothing was kept.`);
+  throw new Error(
+    `These tables differ after the copy: ${different.join(', ')}. Nothing was kept.`,
+  );
 }
 
 export function differing(source: Contents[], copy: Contents[]): string[] {
   const texts = new Set(copy.map((contents) => JSON.stringify(contents)));
-  return source.filter((contents) => !texts.has(JSON.stringify(contents))).map(({ table }) => table);
+  return source
+    .filter((contents) => !texts.has(JSON.stringify(contents)))
+    .map(({ table }) => table);
 }

@@ -1,11 +1,18 @@
 import { DeprecatedCall } from '../access/deprecations/usage.ts';
 import { ApiKey, KeyEvent } from '../access/keys/api-key.entity.ts';
 import { type Config, loadConfig } from '../config/config.ts';
-import { Database, type DatabaseOptions, type Model } from '../database/database.ts';
+import {
+  Database,
+  type DatabaseOptions,
+  type Model,
+} from '../database/database.ts';
 import { isUnmigrated } from '../database/postgres-errors.ts';
 import { preparedStore } from '../process/prepared-store.ts';
 
-/** The configured store, with the tables of all modules. @param env overrides variables */
+/**
+ * The configured store, with the tables of all modules. @param env overrides
+ * variables
+ */
 export async function configuredStore(env: Record<string, string> = {}) {
   const [{ modelOf }, { modules }, { variablesOf }] = await Promise.all([
     import('../modules/mikro-orm.config.ts'),
@@ -21,31 +28,56 @@ export async function configuredStore(env: Record<string, string> = {}) {
 export async function embeddedStore(remedy: string) {
   const store = await configuredStore();
   if (!store.options.url) return store;
-  throw new Error(`DATABASE_URL is set, and PostgreSQL has its own tools: ${remedy}`);
+  throw new Error(
+    `DATABASE_URL is set, and PostgreSQL has its own tools: ${remedy}`,
+  );
 }
 
-/** Applies pending migrations, even where MIGRATE_ON_START is false. @returns their names */
+/**
+ * Applies pending migrations, even where MIGRATE_ON_START is false. @returns
+ * their names
+ */
 export async function applyMigrations(): Promise<string[]> {
   const { options, model } = await configuredStore();
-  // The result lists what was applied, so this does not copy the prepared store, which has every migration.
-  return Database.use({ ...options, prepared: undefined }, model, (database) => database.migrate());
+  // The result lists what was applied, so this does not copy the prepared
+  // store, which has every migration.
+  return Database.use({ ...options, prepared: undefined }, model, (database) =>
+    database.migrate(),
+  );
 }
 
-/** Runs work on the configured database with the tables of all modules, migrated unless MIGRATE_ON_START is false. */
-export async function withDatabase<T>(work: (database: Database, config: Config) => Promise<T>): Promise<T> {
+/**
+ * Runs work on the configured database with the tables of all modules, migrated
+ * unless MIGRATE_ON_START is false.
+ */
+export async function withDatabase<T>(
+  work: (database: Database, config: Config) => Promise<T>,
+): Promise<T> {
   const { config, options, model } = await configuredStore();
   const prepared = config.migrateOnStart ? options.prepared : undefined;
   // A command waits while a table is locked for minutes.
-  return Database.use({ ...options, prepared, statementTimeout: 600_000 }, model, async (database) => {
-    if (config.migrateOnStart) await database.migrate();
-    return work(database, config);
-  });
+  return Database.use(
+    { ...options, prepared, statementTimeout: 600_000 },
+    model,
+    async (database) => {
+      if (config.migrateOnStart) await database.migrate();
+      return work(database, config);
+    },
+  );
 }
 
-const keyTables: Model = { entities: [ApiKey, KeyEvent, DeprecatedCall], migrations: [] };
+const keyTables: Model = {
+  entities: [ApiKey, KeyEvent, DeprecatedCall],
+  migrations: [],
+};
 
-/** Runs work on the key tables only. It loads no module, and migrates only when these tables do not exist. */
-export async function withKeyTables<T>(work: (database: Database) => Promise<T>): Promise<T> {
+/**
+ * Runs work on the key tables only. It loads no module, and migrates only when
+ * these tables do not exist.
+ */
+export async function withKeyTables<T>(
+  work: (database: Database) => Promise<T>,
+): Promise<T> {
   const config = loadConfig(process.env);
   const run = () => Database.use(optionsOf(config), keyTables, work);
   return run().catch(async (error) => {
@@ -57,14 +89,23 @@ export async function withKeyTables<T>(work: (database: Database) => Promise<T>)
 
 /** A command reads from the primary, and shows warnings. */
 function optionsOf({ database }: Config): DatabaseOptions {
-  return { ...database, log: warnings, readUrls: undefined, prepared: preparedStore(database) };
+  return {
+    ...database,
+    log: warnings,
+    readUrls: undefined,
+    prepared: preparedStore(database),
+  };
 }
 
-/** Writes warnings to standard error, because standard output is for results. */
+/**
+ * Writes warnings to standard error, because standard output is for results.
+ */
 const warnings = {
   info: () => undefined,
   warn(fields: object, message: string) {
-    const details = Object.entries(fields).map(([name, value]) => `${name}: ${value}`);
+    const details = Object.entries(fields).map(
+      ([name, value]) => `${name}: ${value}`,
+    );
     process.stderr.write(`animal-store: ${message} (${details.join(', ')})\n`);
   },
 };

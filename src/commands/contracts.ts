@@ -11,8 +11,13 @@ import { modelOf } from '../modules/mikro-orm.config.ts';
 import { modules } from '../modules/modules.ts';
 
 /** The served contracts, by file name. Connects to no database. */
-export async function contracts(modules: Module[]): Promise<Record<string, string>> {
-  const env = { DATABASE_URL: 'postgres://nobody@127.0.0.1/none', LOG_LEVEL: 'silent' };
+export async function contracts(
+  modules: Module[],
+): Promise<Record<string, string>> {
+  const env = {
+    DATABASE_URL: 'postgres://nobody@127.0.0.1/none',
+    LOG_LEVEL: 'silent',
+  };
   const config = loadConfig(env, variablesOf(modules));
   const database = await Database.open(config.database, modelOf(modules));
   const app = await buildApp({ config, database, modules });
@@ -29,13 +34,22 @@ export async function contracts(modules: Module[]): Promise<Record<string, strin
 }
 
 /**
- * Writes the contracts to a folder, and `docs/configuration.md`; with `check`, compares them with the files there.
+ * Writes the contracts to a folder, and `docs/configuration.md`; with `check`,
+ * compares them with the files there.
  *
  * @throws Error that names a file that differs
  */
-export async function emitContracts(folder: string, check: boolean): Promise<void> {
-  const files = Object.entries(await contracts(modules)).map(([name, text]) => [join(folder, name), text] as const);
-  for (const [path, served] of [...files, ['docs/configuration.md', configurationPage(modules)] as const]) {
+export async function emitContracts(
+  folder: string,
+  check: boolean,
+): Promise<void> {
+  const files = Object.entries(await contracts(modules)).map(
+    ([name, text]) => [join(folder, name), text] as const,
+  );
+  for (const [path, served] of [
+    ...files,
+    ['docs/configuration.md', configurationPage(modules)] as const,
+  ]) {
     if (!check) await writeFile(path, served);
     else if ((await readFile(path, 'utf8')) !== served) {
       throw new Error(
@@ -45,14 +59,19 @@ export async function emitContracts(folder: string, check: boolean): Promise<voi
   }
 }
 
-/** `docs/configuration.md`: every variable, in the order of the configuration. */
+/**
+ * `docs/configuration.md`: every variable, in the order of the configuration.
+ */
 export function configurationPage(modules: Module[]): string {
   const all: Variables = { ...variables, ...variablesOf(modules) };
-  const rows = Object.entries(all).map(([name, { desc, takes, default: value }]) => {
-    const isNone = value === undefined || (Array.isArray(value) && value.length === 0);
-    const meaning = desc.replace(/\((\w+\.md)\)\.$/, '([more]($1)).');
-    return `| \`${name}\` | ${takes} | ${isNone ? 'none' : `\`${value}\``} | ${meaning} |\n`;
-  });
+  const rows = Object.entries(all).map(
+    ([name, { desc, takes, default: value }]) => {
+      const isNone =
+        value === undefined || (Array.isArray(value) && value.length === 0);
+      const meaning = desc.replace(/\((\w+\.md)\)\.$/, '([more]($1)).');
+      return `| \`${name}\` | ${takes} | ${isNone ? 'none' : `\`${value}\``} | ${meaning} |\n`;
+    },
+  );
   return `<!-- Written by \`npm run schema\` from src/config/config.ts: change it there. -->
 
 # Configuration

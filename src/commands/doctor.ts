@@ -7,7 +7,10 @@ import { exitCodes, json, show } from './program.ts';
 
 interface Finding {
   check: string;
-  /** `warning`: the service works, but not as configured. `failure`: it does not start or does not serve. */
+  /**
+   * `warning`: the service works, but not as configured. `failure`: it does not
+   * start or does not serve.
+   */
   state: 'ok' | 'warning' | 'failure';
   found: string;
   remedy?: string;
@@ -16,7 +19,9 @@ interface Finding {
 export function doctorCommand(program: Command): void {
   program
     .command('doctor')
-    .description('check the configuration, the database and the disk, and say what to do; the service may run')
+    .description(
+      'check the configuration, the database and the disk, and say what to do; the service may run',
+    )
     .option(...json)
     .action(async (flags: { json?: boolean }) => {
       const findings = await examine();
@@ -24,7 +29,8 @@ export function doctorCommand(program: Command): void {
         const line = `${state.padEnd(8)} ${check.padEnd(14)} ${found.replaceAll('\n', '\n  ')}`;
         return remedy ? `${line}\n         -> ${remedy}` : line;
       });
-      const count = (wanted: string) => findings.filter(({ state }) => state === wanted).length;
+      const count = (wanted: string) =>
+        findings.filter(({ state }) => state === wanted).length;
       const [failures, warnings] = [count('failure'), count('warning')];
       show(
         { failures, warnings, findings },
@@ -35,12 +41,24 @@ export function doctorCommand(program: Command): void {
     });
 }
 
-/** Checks the configuration, the database and the disk. It migrates nothing and creates no store. */
+/**
+ * Checks the configuration, the database and the disk. It migrates nothing and
+ * creates no store.
+ */
 async function examine(): Promise<Finding[]> {
   const findings: Finding[] = [];
-  const isFine = (check: string, found: string) => findings.push({ check, state: 'ok', found });
-  /** @param work adds a finding when it succeeds; an error becomes a finding here */
-  async function check(check: string, remedy: string, work: () => unknown, state: Finding['state'] = 'failure') {
+  const isFine = (check: string, found: string) =>
+    findings.push({ check, state: 'ok', found });
+  /**
+   * @param work adds a finding when it succeeds; an error becomes a finding
+   *   here
+   */
+  async function check(
+    check: string,
+    remedy: string,
+    work: () => unknown,
+    state: Finding['state'] = 'failure',
+  ) {
     try {
       await work();
     } catch (error) {
@@ -49,14 +67,17 @@ async function examine(): Promise<Finding[]> {
   }
 
   const { ANIMAL_STORE_ENV_FILE: envFile } = process.env;
-  const configuration = envFile ? `configuration (${envFile})` : 'configuration';
+  const configuration = envFile
+    ? `configuration (${envFile})`
+    : 'configuration';
   // Loaded here, so that help and usage errors come at once.
-  const [{ Database }, { positionOf }, { configuredStore }, { providerKeys }] = await Promise.all([
-    import('../database/database.ts'),
-    import('../database/replicas.ts'),
-    import('./context.ts'),
-    import('../access/keys/tokens.ts'),
-  ]);
+  const [{ Database }, { positionOf }, { configuredStore }, { providerKeys }] =
+    await Promise.all([
+      import('../database/database.ts'),
+      import('../database/replicas.ts'),
+      import('./context.ts'),
+      import('../access/keys/tokens.ts'),
+    ]);
   let configured: Awaited<ReturnType<typeof configuredStore>> | undefined;
   await check(configuration, 'see docs/configuration.md', async () => {
     configured = await configuredStore();
@@ -68,15 +89,24 @@ async function examine(): Promise<Finding[]> {
   const options = { ...store.options, log: undefined };
   const { url, dataDir, readUrls = [], readMaxLag } = config.database;
   const { tokens } = config;
-  const correct = 'start the provider, or correct JWT_ISSUER and JWT_JWKS_URL; until then its tokens get 503';
+  const correct =
+    'start the provider, or correct JWT_ISSUER and JWT_JWKS_URL; until then its tokens get 503';
   const askProvider = async () => {
-    const kinds = (tokens ? await providerKeys(tokens) : []).map(({ kty, crv }) => crv ?? kty);
+    const kinds = (tokens ? await providerKeys(tokens) : []).map(
+      ({ kty, crv }) => crv ?? kty,
+    );
     isFine('tokens', `${tokens?.issuer} signs with ${kinds.join(', ')}`);
   };
   if (tokens) await check('tokens', correct, askProvider, 'warning');
-  if (!url) await check('disk', 'free space, or choose another DATA_DIR', () => isFine('disk', spaceIn(dataDir)));
+  if (!url)
+    await check('disk', 'free space, or choose another DATA_DIR', () =>
+      isFine('disk', spaceIn(dataDir)),
+    );
   if (!url && !existsSync(join(dataDir, 'postgres', 'PG_VERSION'))) {
-    isFine('database', `${dataDir} has no store yet: the first start creates it`);
+    isFine(
+      'database',
+      `${dataDir} has no store yet: the first start creates it`,
+    );
     return findings;
   }
 
@@ -87,29 +117,46 @@ async function examine(): Promise<Finding[]> {
     if (pending.length > 0) {
       const state = config.migrateOnStart ? 'warning' : 'failure';
       const found = `not applied: ${pending.join(', ')}`;
-      findings.push({ check: 'migrations', state, found, remedy: 'animal-store migrate' });
+      findings.push({
+        check: 'migrations',
+        state,
+        found,
+        remedy: 'animal-store migrate',
+      });
       return;
     }
     isFine('migrations', 'all are applied');
-    const remedy = 'animal-store migrate; DATABASE_URL must lead to the primary, with a role that may write';
+    const remedy =
+      'animal-store migrate; DATABASE_URL must lead to the primary, with a role that may write';
     await check('tables', remedy, async () => {
       await database.assertReady();
       isFine('tables', 'readable and writable, ids beyond all rows');
     });
   };
-  const start = url ? 'start the server, or correct DATABASE_URL' : 'see docs/move.md and docs/runbook.md';
-  await check('database', start, () => Database.use(options, model, checkTables));
+  const start = url
+    ? 'start the server, or correct DATABASE_URL'
+    : 'see docs/move.md and docs/runbook.md';
+  await check('database', start, () =>
+    Database.use(options, model, checkTables),
+  );
 
   for (const node of readUrls) {
     const name = `read node ${new URL(node).host}`;
-    const remedy = 'start the node, or remove it from DATABASE_READ_URLS; until then the primary answers its reads';
+    const remedy =
+      'start the node, or remove it from DATABASE_READ_URLS; until then the primary answers its reads';
     const checkLag = async (database: Database) => {
       const { lag } = await positionOf(database.rows.bind(database));
       const found = `${Math.ceil(lag)} ms behind`;
-      if (lag > readMaxLag) throw new Error(`${found}, more than READ_MAX_LAG_MS`);
+      if (lag > readMaxLag)
+        throw new Error(`${found}, more than READ_MAX_LAG_MS`);
       isFine(name, found);
     };
-    await check(name, remedy, () => Database.use({ ...options, url: node }, model, checkLag), 'warning');
+    await check(
+      name,
+      remedy,
+      () => Database.use({ ...options, url: node }, model, checkLag),
+      'warning',
+    );
   }
   return findings;
 }
@@ -119,7 +166,8 @@ const leastSpace = 256 * 2 ** 20;
 
 /** @throws Error when the space is insufficient */
 function spaceIn(dataDir: string): string {
-  const nearest = (folder: string): string => (existsSync(folder) ? folder : nearest(dirname(folder)));
+  const nearest = (folder: string): string =>
+    existsSync(folder) ? folder : nearest(dirname(folder));
   const { bavail, bsize } = statfsSync(nearest(resolve(dataDir)));
   const found = `${Math.floor((bavail * bsize) / 2 ** 20)} MiB free in ${dataDir}`;
   if (bavail * bsize < leastSpace) throw new Error(`only ${found}`);

@@ -7,14 +7,22 @@ import type { TObject } from 'typebox';
 import { linesOf } from '../backup/files.ts';
 import { isRecord } from '../validation/validator.ts';
 
-/** An item and the line (from 1) where it begins, or the reason why it cannot be read. */
-export type Line = { line: number; input: object } | { line: number; fault: string };
+/**
+ * An item and the line (from 1) where it begins, or the reason why it cannot be
+ * read.
+ */
+export type Line =
+  | { line: number; input: object }
+  | { line: number; fault: string };
 
 /** A member of an item, and a column of CSV. */
 type Column = ReturnType<typeof fieldsOf>[number];
 
 export interface Format {
-  /** True when all values, also numbers, are texts, and an empty field means null. */
+  /**
+   * True when all values, also numbers, are texts, and an empty field means
+   * null.
+   */
   hasOnlyTexts: boolean;
   head(columns: Column[]): string;
   write(columns: Column[], items: readonly object[]): string;
@@ -22,16 +30,33 @@ export interface Format {
    * @param maxLength maximum size of an item, in bytes
    * @throws Error when the rest of the file cannot be parsed
    */
-  read(chunks: AsyncIterable<Buffer>, columns: Column[], maxLength: number): AsyncIterable<Line>;
+  read(
+    chunks: AsyncIterable<Buffer>,
+    columns: Column[],
+    maxLength: number,
+  ): AsyncIterable<Line>;
 }
 
 /** The columns of a collection: the members of its items and of its input. */
 export function fieldsOf(...schemas: TObject[]) {
-  return Object.entries(Object.assign({}, ...schemas.map(({ properties }) => properties))).map(([name, schema]) => {
-    const { type, format, enum: values, nullable, anyOf } = schema as Record<string, unknown>;
+  return Object.entries(
+    Object.assign({}, ...schemas.map(({ properties }) => properties)),
+  ).map(([name, schema]) => {
+    const {
+      type,
+      format,
+      enum: values,
+      nullable,
+      anyOf,
+    } = schema as Record<string, unknown>;
     // An empty field means the empty text.
-    const isText = type === 'string' && format === undefined && values === undefined;
-    return { name, isText, isNullable: nullable === true || anyOf !== undefined };
+    const isText =
+      type === 'string' && format === undefined && values === undefined;
+    return {
+      name,
+      isText,
+      isNullable: nullable === true || anyOf !== undefined,
+    };
   });
 }
 
@@ -41,14 +66,18 @@ const ndjson: Format = {
   head: () => '',
   write(columns, items) {
     const names = columns.map(({ name }) => name);
-    return items.map((item) => `${JSON.stringify(pick(item, names), exact)}\n`).join('');
+    return items
+      .map((item) => `${JSON.stringify(pick(item, names), exact)}\n`)
+      .join('');
   },
   async *read(chunks, _columns, maxLength) {
     let line = 0;
     for await (const text of linesOf(chunks, maxLength)) {
       line += 1;
-      if (!text) yield { line, fault: `The line is longer than ${maxLength} bytes.` };
-      else if (text.length > 1 || (text.length === 1 && text[0] !== 0x0d)) yield parsed(line, text);
+      if (!text)
+        yield { line, fault: `The line is longer than ${maxLength} bytes.` };
+      else if (text.length > 1 || (text.length === 1 && text[0] !== 0x0d))
+        yield parsed(line, text);
     }
   },
 };
@@ -61,17 +90,23 @@ function pick(item: object, names: string[]): object {
 function parsed(line: number, text: Buffer): Line {
   try {
     const input = parseExactJson(text);
-    return isRecord(input) ? { line, input } : { line, fault: 'The line must be a JSON object.' };
+    return isRecord(input)
+      ? { line, input }
+      : { line, fault: 'The line must be a JSON object.' };
   } catch (error) {
-    return { line, fault: `The line is not acceptable JSON: ${(error as Error).message}.` };
+    return {
+      line,
+      fault: `The line is not acceptable JSON: ${(error as Error).message}.`,
+    };
   }
 }
 
 const crlf = '\r\n';
 
 /**
- * RFC 4180 in UTF-8, with a header. An empty field means the empty text in a text column, and null in another column.
- * In a nullable text column it means null, and `""` means the empty text, as in PostgreSQL's COPY.
+ * RFC 4180 in UTF-8, with a header. An empty field means the empty text in a
+ * text column, and null in another column. In a nullable text column it means
+ * null, and `""` means the empty text, as in PostgreSQL's COPY.
  */
 const csv: Format = {
   hasOnlyTexts: true,
@@ -90,23 +125,35 @@ const csv: Format = {
       },
     }),
   async *read(chunks, columns, maxLength) {
-    const distinguishesNull = columns.some(({ isText, isNullable }) => isText && isNullable);
+    const distinguishesNull = columns.some(
+      ({ isText, isNullable }) => isText && isNullable,
+    );
     const parser = parse({
       record_delimiter: [crlf, '\n'],
       // A record with too few or too many fields is rejected alone.
       relax_column_count: true,
       max_record_size: maxLength,
-      on_record: ((fields, { lines }) => ({ end: lines, fields })) as (...parsed: [string[], InfoRecord]) => never,
+      on_record: ((fields, { lines }) => ({ end: lines, fields })) as (
+        ...parsed: [string[], InfoRecord]
+      ) => never,
       // A cast makes reading four times slower.
-      ...(distinguishesNull && { cast: (text: string, { quoting }) => (text === '' && !quoting ? null : text) }),
+      ...(distinguishesNull && {
+        cast: (text: string, { quoting }) =>
+          text === '' && !quoting ? null : text,
+      }),
     });
     // Strict, because the parser would replace bytes that are not UTF-8.
-    const decoder = Duplex.fromWeb(new TextDecoderStream('utf-8', { fatal: true }));
+    const decoder = Duplex.fromWeb(
+      new TextDecoderStream('utf-8', { fatal: true }),
+    );
     const done = pipeline(chunks, decoder, parser).catch(() => undefined);
     let header: Column[] | undefined;
     let line = 1;
     try {
-      for await (const { end, fields } of parser as AsyncIterable<{ end: number; fields: Array<string | null> }>) {
+      for await (const { end, fields } of parser as AsyncIterable<{
+        end: number;
+        fields: Array<string | null>;
+      }>) {
         const isBlank = fields.length === 1 && !fields[0];
         if (!header) header = headerOf(fields, columns);
         else if (!isBlank) yield inputOf(header, fields, line);
@@ -115,8 +162,12 @@ const csv: Format = {
     } catch (error) {
       const { code, message } = error as NodeJS.ErrnoException;
       const isText = code !== 'ERR_ENCODING_INVALID_ENCODED_DATA';
-      const reason = isText ? message : 'it is not UTF-8 (`iconv -f LATIN1 -t UTF-8` converts it).';
-      throw new Error(`The rest of the CSV cannot be read: ${reason}`, { cause: error });
+      const reason = isText
+        ? message
+        : 'it is not UTF-8 (`iconv -f LATIN1 -t UTF-8` converts it).';
+      throw new Error(`The rest of the CSV cannot be read: ${reason}`, {
+        cause: error,
+      });
     } finally {
       parser.destroy();
       await done;
@@ -124,19 +175,37 @@ const csv: Format = {
   },
 };
 
-/** @throws Error for an unknown column, whose values would be dropped silently, or a repeated one */
+/**
+ * @throws Error for an unknown column, whose values would be dropped silently,
+ *   or a repeated one
+ */
 function headerOf(names: Array<string | null>, columns: Column[]): Column[] {
-  const header = names.map((name) => columns.find((column) => column.name === name));
-  const unknown = names.filter((_, at) => !header[at]).map((name) => JSON.stringify(name));
+  const header = names.map((name) =>
+    columns.find((column) => column.name === name),
+  );
+  const unknown = names
+    .filter((_, at) => !header[at])
+    .map((name) => JSON.stringify(name));
   const known = columns.map(({ name }) => name).join(', ');
-  if (unknown.length > 0) throw new Error(`its header names ${unknown.join(', ')}; known are ${known}.`);
-  if (new Set(names).size < names.length) throw new Error('its header names a column twice.');
+  if (unknown.length > 0)
+    throw new Error(
+      `its header names ${unknown.join(', ')}; known are ${known}.`,
+    );
+  if (new Set(names).size < names.length)
+    throw new Error('its header names a column twice.');
   return header as Column[];
 }
 
-function inputOf(header: Column[], fields: Array<string | null>, line: number): Line {
+function inputOf(
+  header: Column[],
+  fields: Array<string | null>,
+  line: number,
+): Line {
   if (fields.length !== header.length) {
-    return { line, fault: `The line has ${fields.length} fields instead of ${header.length}.` };
+    return {
+      line,
+      fault: `The line has ${fields.length} fields instead of ${header.length}.`,
+    };
   }
   const values = header.map(({ name, isText, isNullable }, at) => {
     const isEmptyText = isText && (!isNullable || fields[at] === '');
@@ -145,7 +214,10 @@ function inputOf(header: Column[], fields: Array<string | null>, line: number): 
   return { line, input: Object.fromEntries(values) };
 }
 
-export const formats = { ndjson, csv } as const satisfies Record<string, Format>;
+export const formats = { ndjson, csv } as const satisfies Record<
+  string,
+  Format
+>;
 export type FormatName = keyof typeof formats;
 
 export function formatOf(file: string | undefined): FormatName {

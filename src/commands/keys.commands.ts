@@ -1,9 +1,24 @@
 import { type Command, Option } from 'commander';
 import type { DeprecatedCall } from '../access/deprecations/usage.ts';
-import type { ApiKey, KeyEvent, KeyScope } from '../access/keys/api-key.entity.ts';
-import type { ApiKeyService, IssuedKey } from '../access/keys/api-key.service.ts';
+import type {
+  ApiKey,
+  KeyEvent,
+  KeyScope,
+} from '../access/keys/api-key.entity.ts';
+import type {
+  ApiKeyService,
+  IssuedKey,
+} from '../access/keys/api-key.service.ts';
 import type { Database } from '../database/database.ts';
-import { duration, json, momentFrom, show, table, whole, withExamples } from './program.ts';
+import {
+  duration,
+  json,
+  momentFrom,
+  show,
+  table,
+  whole,
+  withExamples,
+} from './program.ts';
 
 interface Flags {
   name: string;
@@ -16,17 +31,31 @@ interface Flags {
 const id = ['<id>', 'as in the list', whole(0, 2 ** 31 - 1)] as const;
 
 export function keyCommands(program: Command): void {
-  const group = program.command('keys').description('issue, list, rotate and revoke API keys; the service may run');
+  const group = program
+    .command('keys')
+    .description(
+      'issue, list, rotate and revoke API keys; the service may run',
+    );
 
   const issue = group
     .command('issue')
     .description('make a key; its secret is shown only now')
     .requiredOption('--name <name>', 'what the key is for')
-    .addOption(new Option('--scope <scope>', 'what it may do').choices(['read', 'write']).default('write'))
-    .option('--expires <when>', 'after a time (90d, 12h, 30m) or at a date (2027-01-31)', momentFrom)
+    .addOption(
+      new Option('--scope <scope>', 'what it may do')
+        .choices(['read', 'write'])
+        .default('write'),
+    )
+    .option(
+      '--expires <when>',
+      'after a time (90d, 12h, 30m) or at a date (2027-01-31)',
+      momentFrom,
+    )
     .option(...json)
     .action(async ({ name, scope, expires, ...flags }: Flags) => {
-      const issued = await withKeys((keys) => keys.issue({ name, scope, expiresAt: expires }));
+      const issued = await withKeys((keys) =>
+        keys.issue({ name, scope, expiresAt: expires }),
+      );
       show(issued, flags, withSecret(issued));
     });
   withExamples(
@@ -40,7 +69,10 @@ export function keyCommands(program: Command): void {
     .description('give a key a new secret, shown only now')
     .argument(...id)
     .addOption(
-      new Option('--overlap <time>', 'how long the old secret stays valid (24h, 30m, 0)')
+      new Option(
+        '--overlap <time>',
+        'how long the old secret stays valid (24h, 30m, 0)',
+      )
         .argParser(duration)
         .default(duration('24h'), '24h'),
     )
@@ -48,7 +80,9 @@ export function keyCommands(program: Command): void {
     .action(async (id: number, { overlap, ...flags }: Flags) => {
       const rotated = await withKeys((keys) => keys.rotate(id, overlap));
       const { previousExpiresAt: until } = rotated;
-      const old = until ? `valid until ${until.toISOString()}` : 'no longer valid';
+      const old = until
+        ? `valid until ${until.toISOString()}`
+        : 'no longer valid';
       show(rotated, flags, `${withSecret(rotated)}\nthe old secret is ${old}`);
     });
 
@@ -62,7 +96,12 @@ export function keyCommands(program: Command): void {
       show(row, flags, `key ${row.id} (${row.name}) is revoked`);
     });
 
-  const listing = (name: string, description: string, whenEmpty: string, list: typeof listKeys) =>
+  const listing = (
+    name: string,
+    description: string,
+    whenEmpty: string,
+    list: typeof listKeys,
+  ) =>
     group
       .command(name)
       .description(description)
@@ -71,46 +110,127 @@ export function keyCommands(program: Command): void {
         const rows = await withKeys(list);
         show(rows, flags, table(rows, whenEmpty));
       });
-  listing('list', 'all keys, without their secrets', 'There are no keys.', listKeys);
+  listing(
+    'list',
+    'all keys, without their secrets',
+    'There are no keys.',
+    listKeys,
+  );
   const changes = 'who has issued, rotated and revoked keys, and when';
-  listing('history', changes, 'No key has been changed.', async (keys) => (await keys.history()).map(rowOfEvent));
+  listing('history', changes, 'No key has been changed.', async (keys) =>
+    (await keys.history()).map(rowOfEvent),
+  );
   const callers = 'which keys still call deprecated operations';
-  listing('deprecations', callers, 'No key has called a deprecated operation.', async (keys, database) => {
-    const { DeprecationUsage } = await import('../access/deprecations/usage.ts');
-    const names = new Map((await keys.list()).map(({ id, name }) => [id, name]));
-    return (await new DeprecationUsage(database).list()).map((calls) => rowOfCalls(calls, names));
-  });
+  listing(
+    'deprecations',
+    callers,
+    'No key has called a deprecated operation.',
+    async (keys, database) => {
+      const { DeprecationUsage } = await import(
+        '../access/deprecations/usage.ts'
+      );
+      const names = new Map(
+        (await keys.list()).map(({ id, name }) => [id, name]),
+      );
+      return (await new DeprecationUsage(database).list()).map((calls) =>
+        rowOfCalls(calls, names),
+      );
+    },
+  );
 }
 
-/** Loads the services only when a command runs, so that help and usage errors are fast. */
-async function withKeys<T>(work: (keys: ApiKeyService, database: Database) => Promise<T>): Promise<T> {
+/**
+ * Loads the services only when a command runs, so that help and usage errors
+ * are fast.
+ */
+async function withKeys<T>(
+  work: (keys: ApiKeyService, database: Database) => Promise<T>,
+): Promise<T> {
   const [{ withKeyTables }, { ApiKeyService, actorOf }] = await Promise.all([
     import('./context.ts'),
     import('../access/keys/api-key.service.ts'),
   ]);
-  const actor = actorOf(process.argv.slice(2, 4).join(' '), process.env.SUDO_USER);
-  return withKeyTables((database) => work(new ApiKeyService(database, actor), database));
+  const actor = actorOf(
+    process.argv.slice(2, 4).join(' '),
+    process.env.SUDO_USER,
+  );
+  return withKeyTables((database) =>
+    work(new ApiKeyService(database, actor), database),
+  );
 }
 
 function withSecret({ id, name, scope, key }: IssuedKey): string {
   return `key ${id} (${name}, ${scope}): ${key}`;
 }
 
-async function listKeys(keys: ApiKeyService, _: Database): Promise<Array<Record<string, unknown>>> {
+async function listKeys(
+  keys: ApiKeyService,
+  _: Database,
+): Promise<Array<Record<string, unknown>>> {
   return (await keys.list()).map(rowOfKey);
 }
 
-function rowOfEvent({ id, at, change, keyId, hint, user, sudoUser, host, command }: KeyEvent) {
-  return { id, at, change, key: keyId, hint: `${hint}...`, user, sudoUser, host, command };
+function rowOfEvent({
+  id,
+  at,
+  change,
+  keyId,
+  hint,
+  user,
+  sudoUser,
+  host,
+  command,
+}: KeyEvent) {
+  return {
+    id,
+    at,
+    change,
+    key: keyId,
+    hint: `${hint}...`,
+    user,
+    sudoUser,
+    host,
+    command,
+  };
 }
 
-function rowOfKey({ id, name, scope, hint, createdAt, expiresAt, lastUsedAt, revokedAt }: ApiKey) {
-  return { id, name, scope, hint: `${hint}...`, createdAt, expiresAt, lastUsedAt, revokedAt };
+function rowOfKey({
+  id,
+  name,
+  scope,
+  hint,
+  createdAt,
+  expiresAt,
+  lastUsedAt,
+  revokedAt,
+}: ApiKey) {
+  return {
+    id,
+    name,
+    scope,
+    hint: `${hint}...`,
+    createdAt,
+    expiresAt,
+    lastUsedAt,
+    revokedAt,
+  };
 }
 
-function rowOfCalls({ keyId, operation, calls, lastCallAt, removal }: DeprecatedCall, names: Map<number, string>) {
+function rowOfCalls(
+  { keyId, operation, calls, lastCallAt, removal }: DeprecatedCall,
+  names: Map<number, string>,
+) {
   const daysLeft = Math.ceil((removal.getTime() - Date.now()) / 86_400_000);
   const protocol = operation.includes('.') ? 'GraphQL' : 'REST';
   const name = names.get(keyId) ?? (keyId === 0 ? 'bootstrap' : 'a subject');
-  return { key: keyId, name, operation, protocol, calls: Number(calls), lastCallAt, removal, daysLeft };
+  return {
+    key: keyId,
+    name,
+    operation,
+    protocol,
+    calls: Number(calls),
+    lastCallAt,
+    removal,
+    daysLeft,
+  };
 }

@@ -10,11 +10,16 @@ export const exitCodes = {
   usage: 2,
   /** Some items of the input were rejected, and the others were processed. */
   refused: 3,
-  /** The reader of standard output has closed it. The same code as for SIGPIPE. */
+  /**
+   * The reader of standard output has closed it. The same code as for SIGPIPE.
+   */
   unread: 141,
 } as const;
 
-/** Prints a result: as one line of JSON, or as text. Everything that is not a result goes to standard error. */
+/**
+ * Prints a result: as one line of JSON, or as text. Everything that is not a
+ * result goes to standard error.
+ */
 export function show(
   result: unknown,
   flags: { json?: boolean },
@@ -34,50 +39,80 @@ export function withExamples(command: Command, ...examples: string[]): Command {
 }
 
 // Commander removes the colours unless the output is a terminal.
-const heading = (text: string) => styleText('bold', text, { validateStream: false });
+const heading = (text: string) =>
+  styleText('bold', text, { validateStream: false });
 
 /** Creates a parser for an argument that is a whole number. */
 export function whole(min: number, max: number): (text: string) => number {
   return (text) => {
     const number = /^\d+$/.test(text) ? Number(text) : Number.NaN;
     if (number >= min && number <= max) return number;
-    throw new InvalidArgumentError(`It must be a whole number between ${min} and ${max}.`);
+    throw new InvalidArgumentError(
+      `It must be a whole number between ${min} and ${max}.`,
+    );
   };
 }
 
-const milliseconds: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+const milliseconds: Record<string, number> = {
+  s: 1000,
+  m: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+};
 
 /** Parses `90d`, `12h`, `30m`, `10s` or `0`, to milliseconds. */
 export function duration(text: string): number {
   if (text === '0') return 0;
   const [, amount, unit = ''] = /^(\d{1,6})([smhd])$/.exec(text) ?? [];
-  if (!amount) throw new InvalidArgumentError('It must be a time like 90d, 12h, 30m or 10s.');
+  if (!amount)
+    throw new InvalidArgumentError(
+      'It must be a time like 90d, 12h, 30m or 10s.',
+    );
   return Number(amount) * (milliseconds[unit] ?? 0);
 }
 
-/** Parses a time from now, or a date (UTC) with or without a time of day; it must be in the future. */
+/**
+ * Parses a time from now, or a date (UTC) with or without a time of day; it
+ * must be in the future.
+ */
 export function momentFrom(text: string): Date {
   const isDate = /^\d{4}-\d\d-\d\d(T[\d:.]+Z)?$/.test(text);
   const moment = new Date(isDate ? text : Date.now() + duration(text));
   // Date turns a nonexistent day into a day of the next month.
-  if (isDate && new Date(text.slice(0, 10)).getUTCDate() !== Number(text.slice(8, 10))) {
+  if (
+    isDate &&
+    new Date(text.slice(0, 10)).getUTCDate() !== Number(text.slice(8, 10))
+  ) {
     throw new InvalidArgumentError('There is no such date.');
   }
-  if (!(moment.getTime() > Date.now())) throw new InvalidArgumentError('It must be in the future.');
+  if (!(moment.getTime() > Date.now()))
+    throw new InvalidArgumentError('It must be in the future.');
   return moment;
 }
 
-/** Runs the command that the arguments name. @param before called first; throws when no command can run */
-export async function runProgram(program: Command, before: () => void): Promise<void> {
+/**
+ * Runs the command that the arguments name. @param before called first; throws
+ * when no command can run
+ */
+export async function runProgram(
+  program: Command,
+  before: () => void,
+): Promise<void> {
   const prefix = `${program.name()}: `;
-  const outputError = (text: string, write: (text: string) => void) => write(text.replace(/^error: /, prefix));
-  program.exitOverride().configureHelp({ styleTitle: heading }).configureOutput({ outputError });
+  const outputError = (text: string, write: (text: string) => void) =>
+    write(text.replace(/^error: /, prefix));
+  program
+    .exitOverride()
+    .configureHelp({ styleTitle: heading })
+    .configureOutput({ outputError });
   inheritSettings(program);
   try {
     before();
     await program.parseAsync();
   } catch (error) {
-    if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? exitCodes.done : exitCodes.usage;
+    if (error instanceof CommanderError)
+      process.exitCode =
+        error.exitCode === 0 ? exitCodes.done : exitCodes.usage;
     else {
       process.stderr.write(`${prefix}${startFailure(error)}\n`);
       process.exitCode = exitCodes.failed;
@@ -85,32 +120,55 @@ export async function runProgram(program: Command, before: () => void): Promise<
   }
 }
 
-/** Copies settings to all subcommands; Commander copies them only to commands created later. */
+/**
+ * Copies settings to all subcommands; Commander copies them only to commands
+ * created later.
+ */
 function inheritSettings(command: Command, name = command.name()): void {
   command.showHelpAfterError(`See \`${name} --help\`.`);
   for (const one of command.commands as Command[]) {
-    inheritSettings(one.copyInheritedSettings(command), `${name} ${one.name()}`);
+    inheritSettings(
+      one.copyInheritedSettings(command),
+      `${name} ${one.name()}`,
+    );
   }
 }
 
 /** Formats rows with the same members as a text table. */
-export function table(rows: Array<Record<string, unknown>>, whenEmpty: string): string {
+export function table(
+  rows: Array<Record<string, unknown>>,
+  whenEmpty: string,
+): string {
   if (!rows[0]) return whenEmpty;
-  const lines = [Object.keys(rows[0]), ...rows.map((row) => Object.values(row).map(cell))];
-  const widths = lines[0]?.map((_, at) => Math.max(...lines.map((line) => line[at]?.length ?? 0))) ?? [];
-  const padded = (line: string[]) => line.map((text, at) => text.padEnd(widths[at] ?? 0)).join('  ');
+  const lines = [
+    Object.keys(rows[0]),
+    ...rows.map((row) => Object.values(row).map(cell)),
+  ];
+  const widths =
+    lines[0]?.map((_, at) =>
+      Math.max(...lines.map((line) => line[at]?.length ?? 0)),
+    ) ?? [];
+  const padded = (line: string[]) =>
+    line.map((text, at) => text.padEnd(widths[at] ?? 0)).join('  ');
   return lines.map((line) => padded(line).trimEnd()).join('\n');
 }
 
 function cell(value: unknown): string {
-  if (value instanceof Date) return `${value.toISOString().slice(0, 19).replace('T', ' ')}Z`;
+  if (value instanceof Date)
+    return `${value.toISOString().slice(0, 19).replace('T', ' ')}Z`;
   return value === null || value === undefined ? '-' : printable(`${value}`);
 }
 
-/** Replaces control characters, which a terminal would interpret. SUDO_USER and files may contain them. */
+/**
+ * Replaces control characters, which a terminal would interpret. SUDO_USER and
+ * files may contain them.
+ */
 export const printable = (text: string) => text.replace(/\p{Cc}/gu, '?');
 
-/** Overwrites one line on a terminal, up to ten times a second. Writes nothing to other streams. */
+/**
+ * Overwrites one line on a terminal, up to ten times a second. Writes nothing
+ * to other streams.
+ */
 export class Progress {
   /** The first report of the items that are counted now. */
   #first = { name: '', done: 0, at: 0 };
@@ -121,11 +179,15 @@ export class Progress {
   /** @param done number of items so far */
   readonly show = (name: string, done: number): void => {
     const now = performance.now();
-    if (name !== this.#first.name || done <= this.#first.done) this.#first = { name, done, at: now };
+    if (name !== this.#first.name || done <= this.#first.done)
+      this.#first = { name, done, at: now };
     if (!this.stream.isTTY || now - this.#shown < 100) return;
     this.#shown = now;
     const added = done - this.#first.done;
-    const rate = added > 0 ? ` (${Math.round(added / ((now - this.#first.at) / 1000))}/s)` : '';
+    const rate =
+      added > 0
+        ? ` (${Math.round(added / ((now - this.#first.at) / 1000))}/s)`
+        : '';
     this.stream.write(`\r\x1b[2K${name}: ${done}${rate}\r`);
   };
 
@@ -134,12 +196,15 @@ export class Progress {
   }
 }
 
-/** One Ctrl-C may arrive several times within this time (ms): from the terminal, npm and a launcher. */
+/**
+ * One Ctrl-C may arrive several times within this time (ms): from the terminal,
+ * npm and a launcher.
+ */
 const repeatWindow = 500;
 
 /**
- * @returns a signal that the first Ctrl-C or `kill` aborts, so that work ends gracefully; the second one ends the
- *   process
+ * @returns a signal that the first Ctrl-C or `kill` aborts, so that work ends
+ *   gracefully; the second one ends the process
  */
 export function interruption(): AbortSignal {
   const controller = new AbortController();

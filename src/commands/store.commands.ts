@@ -1,27 +1,47 @@
 import type { Command } from 'commander';
 import type { Contents } from '../backup/tables.ts';
-import { interruption, json, Progress, show, table, withExamples } from './program.ts';
+import {
+  interruption,
+  json,
+  Progress,
+  show,
+  table,
+  withExamples,
+} from './program.ts';
 
 interface Flags {
   json?: boolean;
   force?: boolean;
 }
 
-/** The commands on a whole store. Each loads what it runs: help and usage errors come at once. */
+/**
+ * The commands on a whole store. Each loads what it runs: help and usage errors
+ * come at once.
+ */
 export function storeCommands(program: Command): void {
   program
     .command('migrate')
-    .description('apply pending migrations; nodes of the previous release may serve meanwhile')
+    .description(
+      'apply pending migrations; nodes of the previous release may serve meanwhile',
+    )
     .option(...json)
     .action(async (flags: Flags) => {
       const { applyMigrations } = await import('./context.ts');
       const applied = await applyMigrations();
-      show({ applied }, flags, applied.length > 0 ? `applied: ${applied.join(', ')}` : 'the database is up to date');
+      show(
+        { applied },
+        flags,
+        applied.length > 0
+          ? `applied: ${applied.join(', ')}`
+          : 'the database is up to date',
+      );
     });
 
   const backingUp = program
     .command('backup')
-    .description('write the embedded store to a file that `restore` reads; it may be in use')
+    .description(
+      'write the embedded store to a file that `restore` reads; it may be in use',
+    )
     .argument('<file>', '`-` for standard output')
     .option('--force', 'overwrite the file')
     .option(...json)
@@ -29,9 +49,15 @@ export function storeCommands(program: Command): void {
       const { embeddedStore } = await import('./context.ts');
       const { backup } = await import('../backup/backup.ts');
       const { show: progress } = new Progress(process.stderr);
-      const { options, model } = await embeddedStore(`pg_dump --format=custom --file=${file} "$DATABASE_URL"`);
+      const { options, model } = await embeddedStore(
+        `pg_dump --format=custom --file=${file} "$DATABASE_URL"`,
+      );
       const signal = interruption();
-      const result = await backup(file, options, model, { ...flags, signal, progress }).catch((error) => {
+      const result = await backup(file, options, model, {
+        ...flags,
+        signal,
+        progress,
+      }).catch((error) => {
         // The process ends although the store may not answer.
         if (signal.aborted) process.exit();
         throw error;
@@ -42,7 +68,11 @@ export function storeCommands(program: Command): void {
       if (file === '-') show(result, {}, text, process.stderr);
       else show({ file, ...result }, flags, text);
     });
-  withExamples(backingUp, 'animal-store backup /backup/store.ndjson', 'animal-store backup - | gzip > store.ndjson.gz');
+  withExamples(
+    backingUp,
+    'animal-store backup /backup/store.ndjson',
+    'animal-store backup - | gzip > store.ndjson.gz',
+  );
 
   program
     .command('restore')
@@ -53,17 +83,31 @@ export function storeCommands(program: Command): void {
       const { embeddedStore } = await import('./context.ts');
       const { restore } = await import('../backup/backup.ts');
       const { show: progress } = new Progress(process.stderr);
-      const { options, model } = await embeddedStore(`pg_restore --dbname="$DATABASE_URL" ${file}`);
+      const { options, model } = await embeddedStore(
+        `pg_restore --dbname="$DATABASE_URL" ${file}`,
+      );
       const result = await restore(file, options, model, progress);
       warn(result.tables);
-      const migrated = result.applied.length > 0 ? `, and migrated: ${result.applied.join(', ')}` : '';
-      show({ file, ...result }, flags, `${rowsOf(result.tables)}\nrestored and compared${migrated}`);
+      const migrated =
+        result.applied.length > 0
+          ? `, and migrated: ${result.applied.join(', ')}`
+          : '';
+      show(
+        { file, ...result },
+        flags,
+        `${rowsOf(result.tables)}\nrestored and compared${migrated}`,
+      );
     });
 
   program
     .command('promote')
-    .description('make the embedded store a PostgreSQL: copy everything there, compare, and retire the store')
-    .argument('<url>', 'postgres://...; the password may be in PGPASSWORD or ~/.pgpass instead')
+    .description(
+      'make the embedded store a PostgreSQL: copy everything there, compare, and retire the store',
+    )
+    .argument(
+      '<url>',
+      'postgres://...; the password may be in PGPASSWORD or ~/.pgpass instead',
+    )
     .option(...json)
     .action(async (url: string, flags: Flags) => {
       const { configuredStore } = await import('./context.ts');
@@ -72,16 +116,27 @@ export function storeCommands(program: Command): void {
       const others = { DATABASE_DIRECT_URL: '', DATABASE_READ_URLS: '' };
       const source = await configuredStore({ ...others, DATABASE_URL: '' });
       const target = await configuredStore({ ...others, DATABASE_URL: url });
-      const result = await promote(source.options, { ...target.options, url }, source.model, progress);
+      const result = await promote(
+        source.options,
+        { ...target.options, url },
+        source.model,
+        progress,
+      );
       warn(result.tables);
-      const done = result.wasThere ? 'was copied before and is the same' : 'is the same';
+      const done = result.wasThere
+        ? 'was copied before and is the same'
+        : 'is the same';
       const text = `${rowsOf(result.tables)}\n${result.target} ${done}; start the service with DATABASE_URL now`;
       show(result, flags, text);
     });
 }
 
 function rowsOf(contents: Contents[]): string {
-  const rows = contents.map(({ table, rows, sha256 }) => ({ table, rows, sha256: sha256.slice(0, 16) }));
+  const rows = contents.map(({ table, rows, sha256 }) => ({
+    table,
+    rows,
+    sha256: sha256.slice(0, 16),
+  }));
   return table(rows, '');
 }
 

@@ -34,18 +34,31 @@ interface ImportOptions extends TransferObserver {
   /** True when numbers may be texts of digits. */
   isLenient?: boolean;
   dryRun?: boolean;
-  /** The file's name, from which each line's idempotency key is derived; no keys when absent. */
+  /**
+   * The file's name, from which each line's idempotency key is derived; no keys
+   * when absent.
+   */
   file?: string | undefined;
 }
 
 /** Maximum number of concurrent creations. The service batches them. */
 const window = 1024;
 
-/** Adds lines in order through the module's service. Added items stay, however this ends. */
+/**
+ * Adds lines in order through the module's service. Added items stay, however
+ * this ends.
+ */
 export async function importLines(
   { name, input, service }: Collection,
   lines: AsyncIterable<Line>,
-  { isLenient = false, dryRun = false, file, progress, refused, signal }: ImportOptions,
+  {
+    isLenient = false,
+    dryRun = false,
+    file,
+    progress,
+    refused,
+    signal,
+  }: ImportOptions,
 ): Promise<Imported> {
   const check = validator(input, { isLenient });
   const result: Imported = { added: 0, same: 0, refused: 0 };
@@ -62,12 +75,23 @@ export async function importLines(
         isReplay = is;
       };
       // Adds the same line of the same file only once.
-      const claim = file && { keyId: 0, operation: `import ${name}`, hash: hashOf([file, line, item]), noteReplay };
-      if (!dryRun) await service.create(item as never, undefined, claim || undefined);
+      const claim = file && {
+        keyId: 0,
+        operation: `import ${name}`,
+        hash: hashOf([file, line, item]),
+        noteReplay,
+      };
+      if (!dryRun)
+        await service.create(item as never, undefined, claim || undefined);
       result[isReplay ? 'same' : 'added'] += 1;
     } catch (error) {
-      if (isDataError(error)) refuse(line, `the database refuses it: ${(error as Error).message}`);
-      else if (error instanceof StoreError && /BAD_USER_INPUT|CONFLICT/.test(error.code)) refuse(line, error.message);
+      if (isDataError(error))
+        refuse(line, `the database refuses it: ${(error as Error).message}`);
+      else if (
+        error instanceof StoreError &&
+        /BAD_USER_INPUT|CONFLICT/.test(error.code)
+      )
+        refuse(line, error.message);
       else result.failure ??= error;
     }
   };
@@ -92,7 +116,8 @@ export async function importLines(
   return result;
 }
 
-const hashOf = (line: unknown[]) => hash('sha256', JSON.stringify(line, exact), 'buffer');
+const hashOf = (line: unknown[]) =>
+  hash('sha256', JSON.stringify(line, exact), 'buffer');
 
 interface ImportFileOptions extends TransferObserver {
   format: Format;
@@ -108,13 +133,22 @@ export async function importFile(
   collection: Collection,
   { format, maxLength, again, ...options }: ImportFileOptions,
 ): Promise<Imported> {
-  if (!file && process.stdin.isTTY) throw new Error('There is no input: give --input FILE, or a pipe.');
+  if (!file && process.stdin.isTTY)
+    throw new Error('There is no input: give --input FILE, or a pipe.');
   const source = file ? (await open(file)).createReadStream() : process.stdin;
   addAbortSignal(options.signal, source);
-  const lines = format.read(source, fieldsOf(collection.item, collection.input), maxLength);
+  const lines = format.read(
+    source,
+    fieldsOf(collection.item, collection.input),
+    maxLength,
+  );
   const name = again ? undefined : file ? resolve(file) : '-';
   try {
-    return await importLines(collection, lines, { ...options, isLenient: format.hasOnlyTexts, file: name });
+    return await importLines(collection, lines, {
+      ...options,
+      isLenient: format.hasOnlyTexts,
+      file: name,
+    });
   } finally {
     source.destroy();
   }
@@ -142,11 +176,16 @@ export async function exportTo(
   if (file) assertFree(file, force);
   const columns = fieldsOf(item);
   const result: Exported = { exported: 0 };
-  /** Reads each page in a separate statement, so that a slow reader holds no transaction open. */
+  /**
+   * Reads each page in a separate statement, so that a slow reader holds no
+   * transaction open.
+   */
   async function* text(): AsyncGenerator<string> {
     yield format.head(columns);
     for (let position = after; ; ) {
-      const { items, hasNext } = await service.list(pageOf({ limit: pageLimit.max, after: position }));
+      const { items, hasNext } = await service.list(
+        pageOf({ limit: pageLimit.max, after: position }),
+      );
       signal.throwIfAborted();
       const last = items.at(-1);
       if (last) {
@@ -162,12 +201,17 @@ export async function exportTo(
   if (file) await writeWhole(file, (handle) => handle.writeFile(text()));
   else {
     const output = Readable.from(text());
-    await pipeline(process.stdout.isTTY ? output.map(printablePage) : output, process.stdout, { end: false });
+    await pipeline(
+      process.stdout.isTTY ? output.map(printablePage) : output,
+      process.stdout,
+      { end: false },
+    );
   }
   return result;
 }
 
 /** Replaces what a terminal would interpret. JSON escapes only some of it. */
-const printablePage = (text: string) => text.replace(/\r(?!\n)|[^\P{Cc}\r\n]/gu, '?');
+const printablePage = (text: string) =>
+  text.replace(/\r(?!\n)|[^\P{Cc}\r\n]/gu, '?');
 
 const pageOf = validator(Type.Object(pageQueryMembers('item')));

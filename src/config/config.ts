@@ -30,66 +30,207 @@ import {
 export const variables = {
   PORT: port(4000, 'TCP port to listen on.'),
   HOST: text('127.0.0.1', 'Address to listen on; `0.0.0.0` or `::` for all.'),
-  OPERATIONS_PORT: whole(0, 65_535)(0, 'TCP port for operators, without keys; 0 for none (observe.md).'),
+  OPERATIONS_PORT: whole(0, 65_535)(
+    0,
+    'TCP port for operators, without keys; 0 for none (observe.md).',
+  ),
   OPERATIONS_HOST: text('127.0.0.1', 'Address of the operations port.'),
-  WORKERS: processes(1, 'Processes that serve; `auto` for one per core (operate.md).'),
-  DATABASE_URL: postgresUrl(undefined, 'PostgreSQL; without it, the embedded store.'),
-  DATABASE_DIRECT_URL: postgresUrl(undefined, 'The same database without the pooler, for migrations (scale.md).'),
+  WORKERS: processes(
+    1,
+    'Processes that serve; `auto` for one per core (operate.md).',
+  ),
+  DATABASE_URL: postgresUrl(
+    undefined,
+    'PostgreSQL; without it, the embedded store.',
+  ),
+  DATABASE_DIRECT_URL: postgresUrl(
+    undefined,
+    'The same database without the pooler, for migrations (scale.md).',
+  ),
   DATA_DIR: text('.data', 'Folder of the embedded store (operate.md).'),
-  DATABASE_POOL_MAX: whole(2, 1000)(10, 'Most connections of each worker to PostgreSQL.'),
-  DATABASE_CONNECT_TIMEOUT_MS: milliseconds(5000, 'Longest time to open a connection to PostgreSQL.'),
-  DATABASE_STATEMENT_TIMEOUT_MS: milliseconds(10_000, 'Longest time of a statement; answers: 1 s more (operate.md).'),
-  DATABASE_PREPARED_STATEMENTS: flagOrAuto('auto', 'Prepares statements; `auto`: unless behind a pooler (scale.md).'),
-  DATABASE_READ_URLS: postgresUrls(undefined, 'PostgreSQL nodes that answer reads, separated by commas (scale.md).'),
-  READ_MAX_LAG_MS: whole(1000, 3_600_000)(1000, 'Longest lag of a replica that answers reads (scale.md).'),
-  MIGRATE_ON_START: flag(true, 'Applies pending migrations at the start (operate.md).'),
-  BOOTSTRAP_API_KEY: secret(undefined, 'An API key that is valid as long as this is set (keys.md).'),
-  JWT_ISSUER: httpUrl(undefined, 'Identity provider whose tokens are accepted, as in their `iss` (frontends.md).'),
-  JWT_AUDIENCE: text(undefined, 'What `aud` of a token must name; needed with `JWT_ISSUER` (frontends.md).'),
-  JWT_JWKS_URL: httpUrl(undefined, 'Keys of the provider; without it, by discovery (frontends.md).'),
-  JWT_SCOPES: scopeNames('read=read,write=write', 'What scopes of the provider permit here (frontends.md).'),
+  DATABASE_POOL_MAX: whole(2, 1000)(
+    10,
+    'Most connections of each worker to PostgreSQL.',
+  ),
+  DATABASE_CONNECT_TIMEOUT_MS: milliseconds(
+    5000,
+    'Longest time to open a connection to PostgreSQL.',
+  ),
+  DATABASE_STATEMENT_TIMEOUT_MS: milliseconds(
+    10_000,
+    'Longest time of a statement; answers: 1 s more (operate.md).',
+  ),
+  DATABASE_PREPARED_STATEMENTS: flagOrAuto(
+    'auto',
+    'Prepares statements; `auto`: unless behind a pooler (scale.md).',
+  ),
+  DATABASE_READ_URLS: postgresUrls(
+    undefined,
+    'PostgreSQL nodes that answer reads, separated by commas (scale.md).',
+  ),
+  READ_MAX_LAG_MS: whole(1000, 3_600_000)(
+    1000,
+    'Longest lag of a replica that answers reads (scale.md).',
+  ),
+  MIGRATE_ON_START: flag(
+    true,
+    'Applies pending migrations at the start (operate.md).',
+  ),
+  BOOTSTRAP_API_KEY: secret(
+    undefined,
+    'An API key that is valid as long as this is set (keys.md).',
+  ),
+  JWT_ISSUER: httpUrl(
+    undefined,
+    'Identity provider whose tokens are accepted, as in their `iss` (frontends.md).',
+  ),
+  JWT_AUDIENCE: text(
+    undefined,
+    'What `aud` of a token must name; needed with `JWT_ISSUER` (frontends.md).',
+  ),
+  JWT_JWKS_URL: httpUrl(
+    undefined,
+    'Keys of the provider; without it, by discovery (frontends.md).',
+  ),
+  JWT_SCOPES: scopeNames(
+    'read=read,write=write',
+    'What scopes of the provider permit here (frontends.md).',
+  ),
   LOG_LEVEL: logLevel('info', 'Least level of a log line (logs.md).'),
-  LOG_FORMAT: logFormat('auto', 'JSON lines; `auto`: short lines on a terminal (logs.md).'),
-  LOG_SAMPLE: share(1, 'Share of the requests without a fault that are logged (logs.md).'),
-  TRUST_PROXY: proxies(false, 'Proxies whose `X-Forwarded-*` headers count, or the number of hops.'),
-  REQUEST_TIMEOUT_MS: milliseconds(30_000, 'Longest time in which a request must arrive, with its body.'),
-  KEEP_ALIVE_TIMEOUT_MS: milliseconds(72_000, 'Longest time that an idle connection stays open.'),
-  MAX_CONNECTIONS: whole(0, 1_000_000)(0, 'Most client connections of a worker; 0: as files allow (operate.md).'),
+  LOG_FORMAT: logFormat(
+    'auto',
+    'JSON lines; `auto`: short lines on a terminal (logs.md).',
+  ),
+  LOG_SAMPLE: share(
+    1,
+    'Share of the requests without a fault that are logged (logs.md).',
+  ),
+  TRUST_PROXY: proxies(
+    false,
+    'Proxies whose `X-Forwarded-*` headers count, or the number of hops.',
+  ),
+  REQUEST_TIMEOUT_MS: milliseconds(
+    30_000,
+    'Longest time in which a request must arrive, with its body.',
+  ),
+  KEEP_ALIVE_TIMEOUT_MS: milliseconds(
+    72_000,
+    'Longest time that an idle connection stays open.',
+  ),
+  MAX_CONNECTIONS: whole(0, 1_000_000)(
+    0,
+    'Most client connections of a worker; 0: as files allow (operate.md).',
+  ),
   EVENT_LOOP_MAX_DELAY_MS: whole(0, 60_000)(
     100,
     'Delay of a busy event loop at which requests get 503; 0: no limit (operate.md).',
   ),
-  DRAIN_TIMEOUT_MS: milliseconds(10_000, 'Longest time of the requests in flight at shutdown (operate.md).'),
-  DRAIN_DELAY_MS: whole(0, 600_000)(0, 'Time at shutdown in which `/readyz` fails and all is served (operate.md).'),
-  BODY_LIMIT_BYTES: whole(1024, 104_857_600)(1_048_576, 'Largest request body.'),
-  COMPRESSION: flag(true, 'Compresses responses; `false` behind a proxy that does (decisions.md).'),
-  CORS_ORIGINS: origins([], 'Origins of browser frontends, separated by commas.'),
-  AUTH_FAILURES_PER_MINUTE: whole(0, 1_000_000)(100, 'Wrong keys of an address before it gets 429; 0 for no limit.'),
-  IDEMPOTENCY_TTL_HOURS: whole(1, 720)(24, 'Shortest time that an `Idempotency-Key` is kept (decisions.md).'),
+  DRAIN_TIMEOUT_MS: milliseconds(
+    10_000,
+    'Longest time of the requests in flight at shutdown (operate.md).',
+  ),
+  DRAIN_DELAY_MS: whole(0, 600_000)(
+    0,
+    'Time at shutdown in which `/readyz` fails and all is served (operate.md).',
+  ),
+  BODY_LIMIT_BYTES: whole(1024, 104_857_600)(
+    1_048_576,
+    'Largest request body.',
+  ),
+  COMPRESSION: flag(
+    true,
+    'Compresses responses; `false` behind a proxy that does (decisions.md).',
+  ),
+  CORS_ORIGINS: origins(
+    [],
+    'Origins of browser frontends, separated by commas.',
+  ),
+  AUTH_FAILURES_PER_MINUTE: whole(0, 1_000_000)(
+    100,
+    'Wrong keys of an address before it gets 429; 0 for no limit.',
+  ),
+  IDEMPOTENCY_TTL_HOURS: whole(1, 720)(
+    24,
+    'Shortest time that an `Idempotency-Key` is kept (decisions.md).',
+  ),
   QUOTA_PER_MINUTE: whole(0, 1_000_000_000)(
     0,
     'Units of a key: one per operation and item; 0: no quota (decisions.md).',
   ),
-  REDIS_URL: redisUrl(undefined, 'Redis, in which several nodes share QUOTA_PER_MINUTE (operate.md).'),
-  GRAPHQL_INTROSPECTION: flag(true, 'Lets clients read the schema, also at `/schema.graphql` (graphql.md).'),
-  EXPLORER: flag(true, 'Serves Apollo Sandbox at `/graphql` and GraphiQL at `/graphiql` (decisions.md).'),
-  GRAPHQL_JIT: flag(true, 'Compiles operations at their second use; `false` interprets them with the same results.'),
-  GRAPHQL_MAX_TOKENS: whole(10, 100_000)(1000, 'Most tokens of a document (graphql.md).'),
-  GRAPHQL_MAX_DEPTH: whole(1, 1000)(16, 'Deepest nesting of an operation; introspection needs 15 (graphql.md).'),
-  GRAPHQL_MAX_ALIASES: whole(0, 10_000)(50, 'Most aliases of an operation (graphql.md).'),
-  GRAPHQL_MAX_ROOT_FIELDS: whole(1, 10_000)(50, 'Most root fields of an operation (graphql.md).'),
-  GRAPHQL_MAX_DIRECTIVES: whole(0, 10_000)(50, 'Most directives of an operation (graphql.md).'),
-  GRAPHQL_MAX_COST: whole(1, 1_000_000)(6000, 'Highest cost: one per root field and possible item (graphql.md).'),
+  REDIS_URL: redisUrl(
+    undefined,
+    'Redis, in which several nodes share QUOTA_PER_MINUTE (operate.md).',
+  ),
+  GRAPHQL_INTROSPECTION: flag(
+    true,
+    'Lets clients read the schema, also at `/schema.graphql` (graphql.md).',
+  ),
+  EXPLORER: flag(
+    true,
+    'Serves Apollo Sandbox at `/graphql` and GraphiQL at `/graphiql` (decisions.md).',
+  ),
+  GRAPHQL_JIT: flag(
+    true,
+    'Compiles operations at their second use; `false` interprets them with the same results.',
+  ),
+  GRAPHQL_MAX_TOKENS: whole(10, 100_000)(
+    1000,
+    'Most tokens of a document (graphql.md).',
+  ),
+  GRAPHQL_MAX_DEPTH: whole(1, 1000)(
+    16,
+    'Deepest nesting of an operation; introspection needs 15 (graphql.md).',
+  ),
+  GRAPHQL_MAX_ALIASES: whole(0, 10_000)(
+    50,
+    'Most aliases of an operation (graphql.md).',
+  ),
+  GRAPHQL_MAX_ROOT_FIELDS: whole(1, 10_000)(
+    50,
+    'Most root fields of an operation (graphql.md).',
+  ),
+  GRAPHQL_MAX_DIRECTIVES: whole(0, 10_000)(
+    50,
+    'Most directives of an operation (graphql.md).',
+  ),
+  GRAPHQL_MAX_COST: whole(1, 1_000_000)(
+    6000,
+    'Highest cost: one per root field and possible item (graphql.md).',
+  ),
   GRAPHQL_APQ: flag(false, 'Automatic persisted queries (graphql.md).'),
-  GRAPHQL_FEDERATION: flag(false, 'Makes the schema a subgraph of Apollo Federation 2 (graphql.md).'),
-  APOLLO_PLUGINS: text(undefined, 'Module whose default export is plugins of Apollo Server (graphql.md).'),
-  APOLLO_KEY: secretText(undefined, 'Key of Apollo GraphOS: reports usage, with APOLLO_GRAPH_REF (sandbox.md).'),
-  APOLLO_GRAPH_REF: text(undefined, 'The graph in GraphOS: `graph@variant` (sandbox.md).'),
-  SUBSCRIPTIONS_MAX: whole(0, 1_000_000)(2000, 'Most subscriptions of each worker; 0 for none (live.md).'),
-  SUBSCRIPTIONS_PER_KEY: whole(0, 1_000_000)(100, 'Most subscriptions of a key (live.md).'),
-  SUBSCRIPTION_LIFE_MS: milliseconds(3_600_000, 'Longest subscription; then its client resumes it (live.md).'),
+  GRAPHQL_FEDERATION: flag(
+    false,
+    'Makes the schema a subgraph of Apollo Federation 2 (graphql.md).',
+  ),
+  APOLLO_PLUGINS: text(
+    undefined,
+    'Module whose default export is plugins of Apollo Server (graphql.md).',
+  ),
+  APOLLO_KEY: secretText(
+    undefined,
+    'Key of Apollo GraphOS: reports usage, with APOLLO_GRAPH_REF (sandbox.md).',
+  ),
+  APOLLO_GRAPH_REF: text(
+    undefined,
+    'The graph in GraphOS: `graph@variant` (sandbox.md).',
+  ),
+  SUBSCRIPTIONS_MAX: whole(0, 1_000_000)(
+    2000,
+    'Most subscriptions of each worker; 0 for none (live.md).',
+  ),
+  SUBSCRIPTIONS_PER_KEY: whole(0, 1_000_000)(
+    100,
+    'Most subscriptions of a key (live.md).',
+  ),
+  SUBSCRIPTION_LIFE_MS: milliseconds(
+    3_600_000,
+    'Longest subscription; then its client resumes it (live.md).',
+  ),
   MCP: flag(false, 'Serves assistants at `/mcp` (assistants.md).'),
-  TRUSTED_DOCUMENTS: text(undefined, 'Manifest of the only operations that may run (graphql.md).'),
+  TRUSTED_DOCUMENTS: text(
+    undefined,
+    'Manifest of the only operations that may run (graphql.md).',
+  ),
 } as const satisfies Record<string, Variable<unknown>>;
 
 const needs = [
@@ -104,13 +245,17 @@ const needs = [
 export type Config = ReturnType<typeof loadConfig>;
 
 /**
- * Reads the configuration from the environment. Only this file contains the names of variables. Pure.
+ * Reads the configuration from the environment. Only this file contains the
+ * names of variables. Pure.
  *
  * @param env an empty variable counts as absent
  * @param own the variables of modules
  * @throws Error that lists every mistake.
  */
-export function loadConfig(env: Record<string, string | undefined>, own: Variables = {}) {
+export function loadConfig(
+  env: Record<string, string | undefined>,
+  own: Variables = {},
+) {
   // A module cannot redefine a variable of the service.
   const all = { ...variables, ...own, ...variables };
   const values = readVariables(all, env, needs);
@@ -122,13 +267,18 @@ export function loadConfig(env: Record<string, string | undefined>, own: Variabl
     host: values.HOST,
     operations: { port: values.OPERATIONS_PORT, host: values.OPERATIONS_HOST },
     workers: values.WORKERS,
-    log: { level: values.LOG_LEVEL, format: values.LOG_FORMAT, sample: values.LOG_SAMPLE },
+    log: {
+      level: values.LOG_LEVEL,
+      format: values.LOG_FORMAT,
+      sample: values.LOG_SAMPLE,
+    },
     migrateOnStart: values.MIGRATE_ON_START,
     idempotencyHours: values.IDEMPOTENCY_TTL_HOURS,
     drainDelay: values.DRAIN_DELAY_MS,
     drainTimeout: values.DRAIN_TIMEOUT_MS,
     database: {
-      // The `application_name` of sessions, and the name of the migration lock: the same in all releases.
+      // The `application_name` of sessions, and the name of the migration lock:
+      // the same in all releases.
       name: 'animal-store',
       url: values.DATABASE_URL,
       directUrl: values.DATABASE_DIRECT_URL,
@@ -196,16 +346,24 @@ export function loadConfig(env: Record<string, string | undefined>, own: Variabl
 export const root = dirname(findPackageJSON(import.meta.url) as string);
 
 export function releasedVersion(): string {
-  const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+  const { version } = JSON.parse(
+    readFileSync(join(root, 'package.json'), 'utf8'),
+  );
   return version;
 }
 
-/** The oldest supported Node.js. Not in package.json, because npm itself may run on an older one. */
+/**
+ * The oldest supported Node.js. Not in package.json, because npm itself may run
+ * on an older one.
+ */
 const oldest = 24;
 
 /** @throws Error when this Node.js is older */
 export function assertNode(): void {
   if (Number.parseInt(process.versions.node, 10) >= oldest) return;
-  const remedy = 'On Linux `npm ci` brings one, which `npm start` and bin/animal-store.js find by themselves.';
-  throw new Error(`This is Node.js ${process.versions.node}, and ${oldest} or later is needed. ${remedy}`);
+  const remedy =
+    'On Linux `npm ci` brings one, which `npm start` and bin/animal-store.js find by themselves.';
+  throw new Error(
+    `This is Node.js ${process.versions.node}, and ${oldest} or later is needed. ${remedy}`,
+  );
 }

@@ -6,12 +6,21 @@ export interface Variable<Value> {
   takes: string;
   /** True when no log may show its value. */
   isSecret: boolean;
-  /** @throws Error whose message continues the variable's name: `must be ...` */
+  /**
+   * @throws Error whose message continues the variable's name: `must be ...`
+   */
   parse(text: string): Value;
 }
 
-function kind<Value>(takes: string, parse: (text: string) => Value, isSecret = false) {
-  return <Default extends Value | undefined>(value: Default, desc: string): Variable<Value | Default> => ({
+function kind<Value>(
+  takes: string,
+  parse: (text: string) => Value,
+  isSecret = false,
+) {
+  return <Default extends Value | undefined>(
+    value: Default,
+    desc: string,
+  ): Variable<Value | Default> => ({
     default: value,
     desc,
     takes,
@@ -20,18 +29,27 @@ function kind<Value>(takes: string, parse: (text: string) => Value, isSecret = f
   });
 }
 
-function wholeNumber(text: string, min: number, max: number, other = ''): number {
+function wholeNumber(
+  text: string,
+  min: number,
+  max: number,
+  other = '',
+): number {
   const value = Number(text);
   if (/^\d+$/.test(text) && value >= min && value <= max) return value;
-  throw new Error(`must be a whole number between ${min} and ${max}${other}, not "${text}"`);
+  throw new Error(
+    `must be a whole number between ${min} and ${max}${other}, not "${text}"`,
+  );
 }
 
-export const whole = (min: number, max: number) => kind(`${min} to ${max}`, (text) => wholeNumber(text, min, max));
+export const whole = (min: number, max: number) =>
+  kind(`${min} to ${max}`, (text) => wholeNumber(text, min, max));
 export const port = whole(1, 65_535);
 export const milliseconds = whole(1, 86_400_000);
 
 export const share = kind('0 to 1', (text) => {
-  if (/^(?:0|1|[01]?\.\d{1,9})$/.test(text) && Number(text) <= 1) return Number(text);
+  if (/^(?:0|1|[01]?\.\d{1,9})$/.test(text) && Number(text) <= 1)
+    return Number(text);
   throw new Error(`must be a number between 0 and 1, not "${text}"`);
 });
 
@@ -45,12 +63,21 @@ export const secretText = kind('text', (text) => text, true);
 function oneOf<const Choice extends string>(...choices: Choice[]) {
   return kind(choices.map((choice) => `\`${choice}\``).join(' '), (text) => {
     const found = choices.find((choice) => choice === text);
-    if (found === undefined) throw new Error(`must be one of ${choices.join(', ')}, not "${text}"`);
+    if (found === undefined)
+      throw new Error(`must be one of ${choices.join(', ')}, not "${text}"`);
     return found;
   });
 }
 
-export const logLevel = oneOf('fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent');
+export const logLevel = oneOf(
+  'fatal',
+  'error',
+  'warn',
+  'info',
+  'debug',
+  'trace',
+  'silent',
+);
 export const logFormat = oneOf('auto', 'json');
 export const flagOrAuto = oneOf('auto', 'true', 'false');
 
@@ -60,65 +87,120 @@ export const flag = kind('`true` `false`', (text) => {
 });
 
 export const redisUrl = kind('redis:// or rediss:// address', (text) => {
-  if (URL.canParse(text) && /^rediss?:$/.test(new URL(text).protocol)) return text;
+  if (URL.canParse(text) && /^rediss?:$/.test(new URL(text).protocol))
+    return text;
   throw new Error('must be a redis:// or rediss:// address');
 });
 
 export const httpUrl = kind('https:// or http:// address', (text) => {
-  const { protocol, search, hash, username, password } = URL.canParse(text) ? new URL(text) : new URL('none:');
-  if (/^https?:$/.test(protocol) && `${search}${hash}${username}${password}` === '') return text;
-  throw new Error('must be an https:// or http:// address without a query and a password');
+  const { protocol, search, hash, username, password } = URL.canParse(text)
+    ? new URL(text)
+    : new URL('none:');
+  if (
+    /^https?:$/.test(protocol) &&
+    `${search}${hash}${username}${password}` === ''
+  )
+    return text;
+  throw new Error(
+    'must be an https:// or http:// address without a query and a password',
+  );
 });
 
-/** Names of an identity provider (RFC 6749, appendix A.4), each with a scope of ours. */
+/**
+ * Names of an identity provider (RFC 6749, appendix A.4), each with a scope of
+ * ours.
+ */
 export const scopeNames = kind('`pets:read=read`, several', (text) => {
-  if (text.split(',').every((one) => /^[\x21\x23-\x5b\x5d-\x7e]+=(?:read|write)$/.test(one))) return text;
-  throw new Error(`must be names with read or write, like pets:read=read,pets:write=write, not "${text}"`);
+  if (
+    text
+      .split(',')
+      .every((one) => /^[\x21\x23-\x5b\x5d-\x7e]+=(?:read|write)$/.test(one))
+  )
+    return text;
+  throw new Error(
+    `must be names with read or write, like pets:read=read,pets:write=write, not "${text}"`,
+  );
 });
 
-const sslModes = ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-full', 'no-verify'];
+const sslModes = [
+  'disable',
+  'allow',
+  'prefer',
+  'require',
+  'verify-ca',
+  'verify-full',
+  'no-verify',
+];
 
 function checkedPostgresUrl(text: string): string {
   // An unescaped @ ends the password, so the hosts begin after the last one.
   if (/^postgres(?:ql)?:\/\/(?:[^/?]*@)?[^/?@]*,[^/?@]*(?:[/?]|$)/.test(text)) {
-    throw new Error('names several hosts; it takes one (docs/scale.md, Failover)');
+    throw new Error(
+      'names several hosts; it takes one (docs/scale.md, Failover)',
+    );
   }
   const url = URL.canParse(text) ? new URL(text) : undefined;
-  // Rejects addresses separated by anything but commas, which would parse as one URL.
-  if (!url || !/^postgres(?:ql)?:$/.test(url.protocol) || /\s|:\/\/.*:\/\//.test(text)) {
+  // Rejects addresses separated by anything but commas, which would parse as
+  // one URL.
+  if (
+    !url ||
+    !/^postgres(?:ql)?:$/.test(url.protocol) ||
+    /\s|:\/\/.*:\/\//.test(text)
+  ) {
     throw new Error('must be a postgres:// address');
   }
   const mode = url.searchParams.get('sslmode');
-  if (mode && !sslModes.includes(mode)) throw new Error(`has an sslmode that is none of ${sslModes.join(', ')}`);
+  if (mode && !sslModes.includes(mode))
+    throw new Error(`has an sslmode that is none of ${sslModes.join(', ')}`);
   return text;
 }
 
 export const postgresUrl = kind('postgres:// address', checkedPostgresUrl);
-export const postgresUrls = kind('postgres:// addresses', (text) => listOf(text).map(checkedPostgresUrl));
+export const postgresUrls = kind('postgres:// addresses', (text) =>
+  listOf(text).map(checkedPostgresUrl),
+);
 
 export const secret = kind(
   '32 or more of letters, digits, `-._~+/`',
   (text) => {
     if (/^[A-Za-z0-9\-._~+/]{32,}=*$/.test(text)) return text;
-    throw new Error('must be at least 32 letters, digits or -._~+/ (RFC 6750), hard to guess');
+    throw new Error(
+      'must be at least 32 letters, digits or -._~+/ (RFC 6750), hard to guess',
+    );
   },
   true,
 );
 
 export const origins = kind('`https://shop.example`, several', (text) => {
   const list = listOf(text);
-  const wrong = list.find((one) => !URL.canParse(one) || new URL(one).origin !== one);
+  const wrong = list.find(
+    (one) => !URL.canParse(one) || new URL(one).origin !== one,
+  );
   if (wrong === undefined) return list;
-  throw new Error(`must be origins like https://shop.example, separated by commas, not "${wrong}"`);
+  throw new Error(
+    `must be origins like https://shop.example, separated by commas, not "${wrong}"`,
+  );
 });
 
-export const proxies = kind('`false`, 1 to 99, addresses', (text): false | number | string[] => {
-  if (text === 'false') return false;
-  if (/^[1-9]\d?$/.test(text)) return Number(text);
-  const list = listOf(text);
-  if (list.every((one) => /^[\da-f.:]+(?:\/\d{1,3})?$|^(?:loopback|linklocal|uniquelocal)$/i.test(one))) return list;
-  throw new Error('must be `false`, a number of hops, or addresses and networks of proxies separated by commas');
-});
+export const proxies = kind(
+  '`false`, 1 to 99, addresses',
+  (text): false | number | string[] => {
+    if (text === 'false') return false;
+    if (/^[1-9]\d?$/.test(text)) return Number(text);
+    const list = listOf(text);
+    if (
+      list.every((one) =>
+        /^[\da-f.:]+(?:\/\d{1,3})?$|^(?:loopback|linklocal|uniquelocal)$/i.test(
+          one,
+        ),
+      )
+    )
+      return list;
+    throw new Error(
+      'must be `false`, a number of hops, or addresses and networks of proxies separated by commas',
+    );
+  },
+);
 
 function listOf(text: string): string[] {
   return text
@@ -128,7 +210,9 @@ function listOf(text: string): string[] {
 }
 
 export type Variables = Record<string, Variable<unknown>>;
-export type ValuesOf<Given extends Variables> = { [Name in keyof Given]: Given[Name]['default'] };
+export type ValuesOf<Given extends Variables> = {
+  [Name in keyof Given]: Given[Name]['default'];
+};
 
 /**
  * Reads all variables from the environment. Pure.
@@ -143,7 +227,10 @@ export function readVariables<Given extends Variables>(
   needs: ReadonlyArray<readonly [name: string, other: string]> = [],
 ): ValuesOf<Given> {
   const mistakes: string[] = [];
-  const read = ([name, { default: otherwise, parse }]: [string, Variable<unknown>]): [string, unknown] => {
+  const read = ([name, { default: otherwise, parse }]: [
+    string,
+    Variable<unknown>,
+  ]): [string, unknown] => {
     try {
       return [name, env[name] ? parse(env[name]) : otherwise];
     } catch (error) {
@@ -153,17 +240,24 @@ export function readVariables<Given extends Variables>(
   };
   const values = Object.fromEntries(Object.entries(variables).map(read));
   for (const [name, other] of needs) {
-    if (env[name] && !env[other]) mistakes.push(`${name} has no effect without ${other}`);
+    if (env[name] && !env[other])
+      mistakes.push(`${name} has no effect without ${other}`);
   }
-  if (mistakes.length > 0) throw new Error(`Configuration error:${mistakes.map((one) => `\n  ${one}`).join('')}`);
+  if (mistakes.length > 0)
+    throw new Error(
+      `Configuration error:${mistakes.map((one) => `\n  ${one}`).join('')}`,
+    );
   return values as ValuesOf<Given>;
 }
 
 /**
- * All values for a log, without secrets: `set` for a secret, and only protocol, host and path of a URL (`*_URL`,
- * `*_URLS`).
+ * All values for a log, without secrets: `set` for a secret, and only protocol,
+ * host and path of a URL (`*_URL`, `*_URLS`).
  */
-export function withoutSecrets(variables: Variables, values: Record<string, unknown>): Record<string, unknown> {
+export function withoutSecrets(
+  variables: Variables,
+  values: Record<string, unknown>,
+): Record<string, unknown> {
   const place = (url: string) => {
     const { protocol, host, pathname } = new URL(url);
     return `${protocol}//${host}${pathname}`;

@@ -1,20 +1,41 @@
-import { busy, failureOf, isDataError, isWorthAnotherTry, late, outcomeUnknown } from './postgres-errors.ts';
+import {
+  busy,
+  failureOf,
+  isDataError,
+  isWorthAnotherTry,
+  late,
+  outcomeUnknown,
+} from './postgres-errors.ts';
 
-/** How long an input may wait. It accompanies the input to the database, and records what happened. */
+/**
+ * How long an input may wait. It accompanies the input to the database, and
+ * records what happened.
+ */
 export interface Deadline {
   /** The time on the `performance.now()` clock (ms). */
   readonly at: number;
-  /** True when the client has disconnected, so that pending work can be skipped. */
+  /**
+   * True when the client has disconnected, so that pending work can be skipped.
+   */
   readonly hasLeft: boolean;
-  /** Records how long (ms) an input waited for its batch, and the size of that batch. */
+  /**
+   * Records how long (ms) an input waited for its batch, and the size of that
+   * batch.
+   */
   batched?(waited: number, size: number): void;
   /** Records which server answered a read; only called with read nodes. */
   servedBy?(node: string): void;
 }
 
-/** Observes round trips to the database. It sees each of them, returns quickly and does not throw. */
+/**
+ * Observes round trips to the database. It sees each of them, returns quickly
+ * and does not throw.
+ */
 export interface DatabaseObserver {
-  /** @returns a function to call once, when the batch has an answer or has failed as a whole */
+  /**
+   * @returns a function to call once, when the batch has an answer or has
+   *   failed as a whole
+   */
   sent(batch: SentBatch): (failure?: ReturnType<typeof failureOf>) => void;
   /** A read was sent to this server; only called with read nodes. */
   readOn?(node: string): void;
@@ -40,22 +61,40 @@ export interface QueueState extends QueueName {
   readonly refused: number;
 }
 
-/** Runs a batch, and may report which server answered. @returns results in the order of the inputs */
-export type Run<In, Out> = (inputs: In[], servedBy: (node: string) => void) => Promise<Array<Out | Error>>;
+/**
+ * Runs a batch, and may report which server answered. @returns results in the
+ * order of the inputs
+ */
+export type Run<In, Out> = (
+  inputs: In[],
+  servedBy: (node: string) => void,
+) => Promise<Array<Out | Error>>;
 
 export interface BatchOptions extends QueueName {
   observers?: readonly DatabaseObserver[];
   maxBatch: number;
-  /** Maximum number of batches in flight, including slow ones that no longer block the next. */
+  /**
+   * Maximum number of batches in flight, including slow ones that no longer
+   * block the next.
+   */
   maxInFlight: number;
   /** How long (ms) a batch in flight blocks the next one. */
   blockTime: number;
-  /** New inputs are rejected while `maxWaiting` inputs are pending, or the oldest is older than `maxAge` (ms). */
+  /**
+   * New inputs are rejected while `maxWaiting` inputs are pending, or the
+   * oldest is older than `maxAge` (ms).
+   */
   maxWaiting: number;
   maxAge: number;
-  /** For writes: when the deadline of an input passes while its batch is in flight, its outcome is unknown. */
+  /**
+   * For writes: when the deadline of an input passes while its batch is in
+   * flight, its outcome is unknown.
+   */
   isWrite?: boolean;
-  /** Whether the inputs of a failed batch are retried one by one; by default when one of them may be at fault. */
+  /**
+   * Whether the inputs of a failed batch are retried one by one; by default
+   * when one of them may be at fault.
+   */
   isRetryable?(error: unknown): boolean;
 }
 
@@ -72,9 +111,11 @@ interface Waiting<In, Out> {
 const sweepInterval = 100;
 
 /**
- * Combines concurrent inputs into batches. An idle queue sends an input at once. While a batch is in flight, the next
- * one collects inputs. It is sent when the batch in flight ends, after `blockTime`, or when `maxBatch` inputs wait. An
- * input never joins a batch already sent, so its result was read or written after the input arrived.
+ * Combines concurrent inputs into batches. An idle queue sends an input at
+ * once. While a batch is in flight, the next one collects inputs. It is sent
+ * when the batch in flight ends, after `blockTime`, or when `maxBatch` inputs
+ * wait. An input never joins a batch already sent, so its result was read or
+ * written after the input arrived.
  */
 export class Batches<In, Out> {
   readonly #run: Run<In, Out>;
@@ -88,57 +129,99 @@ export class Batches<In, Out> {
   #sweeper: NodeJS.Timeout | undefined;
   #refused = 0;
 
-  /** @param run returns results in the order of the inputs; an `Error` among them fails that input alone */
+  /**
+   * @param run returns results in the order of the inputs; an `Error` among
+   *   them fails that input alone
+   */
   constructor(run: Run<In, Out>, options: BatchOptions) {
     this.#run = run;
     const { isWrite = false } = options;
-    this.#options = { isWrite, isRetryable: isWrite ? isDataError : isWorthAnotherTry, observers: [], ...options };
+    this.#options = {
+      isWrite,
+      isRetryable: isWrite ? isDataError : isWorthAnotherTry,
+      observers: [],
+      ...options,
+    };
   }
 
-  /** @throws DatabaseUnavailable when too many inputs are pending, or the deadline passes */
+  /**
+   * @throws DatabaseUnavailable when too many inputs are pending, or the
+   *   deadline passes
+   */
   add(input: In, deadline: Deadline): Promise<Out> {
     return new Promise((resolve, reject) => {
       if (this.isStuck) {
         this.#refused += 1;
         return reject(busy());
       }
-      this.#waiting.push({ input, deadline, since: performance.now(), isRetry: false, resolve, reject });
-      this.#sweeper ??= setInterval(() => this.#rejectLate(), sweepInterval).unref();
+      this.#waiting.push({
+        input,
+        deadline,
+        since: performance.now(),
+        isRetry: false,
+        resolve,
+        reject,
+      });
+      this.#sweeper ??= setInterval(
+        () => this.#rejectLate(),
+        sweepInterval,
+      ).unref();
       this.#schedule();
     });
   }
 
-  /** True when new inputs are rejected because pending ones make no progress. */
+  /**
+   * True when new inputs are rejected because pending ones make no progress.
+   */
   get isStuck(): boolean {
     const { maxWaiting, maxAge } = this.#options;
     if (this.#waiting.length === 0) return false;
     // A retried input has waited in a batch, not in this queue.
     const first = this.#waiting.find(({ isRetry }) => !isRetry);
-    return this.#waiting.length >= maxWaiting || (first !== undefined && performance.now() - first.since > maxAge);
+    return (
+      this.#waiting.length >= maxWaiting ||
+      (first !== undefined && performance.now() - first.since > maxAge)
+    );
   }
 
   get state(): QueueState {
     const { collection, operation } = this.#options;
     const [first] = this.#waiting;
     const oldest = first ? performance.now() - first.since : 0;
-    return { collection, operation, waiting: this.#waiting.length, oldest, refused: this.#refused };
+    return {
+      collection,
+      operation,
+      waiting: this.#waiting.length,
+      oldest,
+      refused: this.#refused,
+    };
   }
 
   #schedule(): void {
     const [first] = this.#waiting;
     if (!first || this.#isScheduled) return;
     // A full batch and a retried input do not wait.
-    const isBlocked = this.#blocking !== undefined && this.#waiting.length < this.#options.maxBatch && !first.isRetry;
-    if (isBlocked) this.#releaseTimer ??= setTimeout(() => this.#releaseNext(), this.#options.blockTime);
+    const isBlocked =
+      this.#blocking !== undefined &&
+      this.#waiting.length < this.#options.maxBatch &&
+      !first.isRetry;
+    if (isBlocked)
+      this.#releaseTimer ??= setTimeout(
+        () => this.#releaseNext(),
+        this.#options.blockTime,
+      );
     else if (this.#inFlight.size < this.#options.maxInFlight) {
       this.#isScheduled = true;
-      // While inputs arrive concurrently, a batch collects all inputs of this turn of the event loop.
+      // While inputs arrive concurrently, a batch collects all inputs of this
+      // turn of the event loop.
       if (this.#isConcurrent) setImmediate(() => this.#dispatch());
       else queueMicrotask(() => this.#dispatch());
     }
   }
 
-  /** Releases the next batch, although the previous one may still be in flight. */
+  /**
+   * Releases the next batch, although the previous one may still be in flight.
+   */
   #releaseNext(): void {
     clearTimeout(this.#releaseTimer);
     this.#releaseTimer = undefined;
@@ -154,13 +237,20 @@ export class Batches<In, Out> {
     this.#schedule();
   }
 
-  /** Takes as many pending inputs as fit into one batch, and rejects those whose client has disconnected. */
+  /**
+   * Takes as many pending inputs as fit into one batch, and rejects those whose
+   * client has disconnected.
+   */
   #nextBatch(): Waiting<In, Out>[] {
     const now = performance.now();
     const batch: Waiting<In, Out>[] = [];
     while (this.#waiting.length > 0 && batch.length === 0) {
       const size = this.#waiting[0]?.isRetry ? 1 : this.#options.maxBatch;
-      batch.push(...this.#waiting.splice(0, size).filter((one) => keepOrReject(one, now)));
+      batch.push(
+        ...this.#waiting
+          .splice(0, size)
+          .filter((one) => keepOrReject(one, now)),
+      );
     }
     return batch;
   }
@@ -170,9 +260,15 @@ export class Batches<In, Out> {
     this.#inFlight.add(batch);
     this.#blocking = batch;
     const now = performance.now();
-    for (const { deadline, since } of batch) deadline.batched?.(now - since, batch.length);
+    for (const { deadline, since } of batch)
+      deadline.batched?.(now - since, batch.length);
     const endings = observers.map((one) =>
-      one.sent({ collection, operation, size: batch.length, deadlines: batch.map(({ deadline }) => deadline) }),
+      one.sent({
+        collection,
+        operation,
+        size: batch.length,
+        deadlines: batch.map(({ deadline }) => deadline),
+      }),
     );
     let failure: ReturnType<typeof failureOf> | undefined;
     try {
@@ -189,7 +285,8 @@ export class Batches<In, Out> {
       });
     } catch (error) {
       if (endings.length > 0) failure = failureOf(error);
-      if (batch.length > 1 && this.#options.isRetryable(error)) this.#retryAlone(batch);
+      if (batch.length > 1 && this.#options.isRetryable(error))
+        this.#retryAlone(batch);
       else for (const { reject } of batch) reject(error);
     }
     for (const end of endings) end(failure);
@@ -204,13 +301,15 @@ export class Batches<In, Out> {
   }
 
   /**
-   * Rejects inputs whose deadline has passed. One timer serves all, because a timer per input costs as much as a query.
+   * Rejects inputs whose deadline has passed. One timer serves all, because a
+   * timer per input costs as much as a query.
    */
   #rejectLate(): void {
     const now = performance.now();
     const lateInFlight = this.#options.isWrite ? outcomeUnknown : late;
     for (const batch of this.#inFlight) {
-      for (const { deadline, reject } of batch) if (deadline.at <= now) reject(lateInFlight());
+      for (const { deadline, reject } of batch)
+        if (deadline.at <= now) reject(lateInFlight());
     }
     this.#waiting = this.#waiting.filter((one) => keepOrReject(one, now));
     if (this.#waiting.length > 0 || this.#inFlight.size > 0) return;
@@ -219,8 +318,14 @@ export class Batches<In, Out> {
   }
 }
 
-/** Returns false, and rejects the input, when its deadline has passed or its client has disconnected. */
-function keepOrReject<In, Out>({ deadline, reject }: Waiting<In, Out>, now: number): boolean {
+/**
+ * Returns false, and rejects the input, when its deadline has passed or its
+ * client has disconnected.
+ */
+function keepOrReject<In, Out>(
+  { deadline, reject }: Waiting<In, Out>,
+  now: number,
+): boolean {
   if (deadline.at > now && !deadline.hasLeft) return true;
   reject(late());
   return false;

@@ -1,20 +1,60 @@
 import type { EmbeddedPostgres } from '@animal-store/pglite-server';
 import { MikroORM } from '@mikro-orm/postgresql';
 import { Client } from 'pg';
-import { Batches, type BatchOptions, type QueueState, type Run } from './batches.ts';
-import { type AssertHeld, applyMigrations, exclusivelyIn, lacksMigration, migrationRetries } from './migrations.ts';
+import {
+  Batches,
+  type BatchOptions,
+  type QueueState,
+  type Run,
+} from './batches.ts';
+import {
+  type AssertHeld,
+  applyMigrations,
+  exclusivelyIn,
+  lacksMigration,
+  migrationRetries,
+} from './migrations.ts';
 import { type DatabaseOptions, type Model, ormOptions } from './options.ts';
-import { DatabaseUnavailable, isUnmigrated, unavailable } from './postgres-errors.ts';
-import { type PoolState, PostgresServer, retry, type Statement } from './postgres-server.ts';
-import { advanceCounters, assertServable, pendingMigrations } from './readiness.ts';
+import {
+  DatabaseUnavailable,
+  isUnmigrated,
+  unavailable,
+} from './postgres-errors.ts';
+import {
+  type PoolState,
+  PostgresServer,
+  retry,
+  type Statement,
+} from './postgres-server.ts';
+import {
+  advanceCounters,
+  assertServable,
+  pendingMigrations,
+} from './readiness.ts';
 import { Replicas } from './replicas.ts';
-import { createPool, endPool, openEmbedded, poolOf, type Sessions, sessionsFor, sessionsTo } from './sessions.ts';
+import {
+  createPool,
+  endPool,
+  openEmbedded,
+  poolOf,
+  type Sessions,
+  sessionsFor,
+  sessionsTo,
+} from './sessions.ts';
 
-export type { Batches, DatabaseObserver, Deadline, QueueState } from './batches.ts';
+export type {
+  Batches,
+  DatabaseObserver,
+  Deadline,
+  QueueState,
+} from './batches.ts';
 export type { DatabaseOptions, Model } from './options.ts';
 export type { PoolState, Statement } from './postgres-server.ts';
 
-/** PostgreSQL through MikroORM for entities and migrations. Hot-path statements use the same connection pool. */
+/**
+ * PostgreSQL through MikroORM for entities and migrations. Hot-path statements
+ * use the same connection pool.
+ */
 export class Database {
   #hasCitus: boolean | undefined;
   readonly #queues: Array<{ isStuck: boolean; state: QueueState }> = [];
@@ -32,26 +72,59 @@ export class Database {
     readonly embedded: EmbeddedPostgres | undefined,
   ) {}
 
-  /** Opens the embedded store, or creates the pool for a PostgreSQL that need not be reachable yet. */
+  /**
+   * Opens the embedded store, or creates the pool for a PostgreSQL that need
+   * not be reachable yet.
+   */
   static async open(options: DatabaseOptions, model: Model): Promise<Database> {
     const embedded = options.url ? undefined : await openEmbedded(options);
     const sessions = sessionsFor(options, embedded);
-    // With read nodes a read and the query of the position share a round trip (`replicas.ts`).
-    const connection = { ...sessions.config, pipeline: options.readUrls !== undefined };
-    const openOrm = async () => new MikroORM(ormOptions(options, model, connection));
+    // With read nodes a read and the query of the position share a round trip
+    // (`replicas.ts`).
+    const connection = {
+      ...sessions.config,
+      pipeline: options.readUrls !== undefined,
+    };
+    const openOrm = async () =>
+      new MikroORM(ormOptions(options, model, connection));
     const orm = await openOrm().catch(async (error) => {
-      // MikroORM refuses an entity. The embedded store would keep the process alive.
+      // MikroORM refuses an entity. The embedded store would keep the process
+      // alive.
       await embedded?.close();
       throw error;
     });
-    const primary = new PostgresServer(await poolOf(orm), sessions, options.log);
-    const replicas = options.readUrls && new Replicas(options.readUrls, primary, options);
-    const checks = new PostgresServer(createPool({ ...sessions.config, max: 1 }), sessions);
-    return new Database(orm, primary, checks, replicas, sessions, options, model, embedded);
+    const primary = new PostgresServer(
+      await poolOf(orm),
+      sessions,
+      options.log,
+    );
+    const replicas =
+      options.readUrls && new Replicas(options.readUrls, primary, options);
+    const checks = new PostgresServer(
+      createPool({ ...sessions.config, max: 1 }),
+      sessions,
+    );
+    return new Database(
+      orm,
+      primary,
+      checks,
+      replicas,
+      sessions,
+      options,
+      model,
+      embedded,
+    );
   }
 
-  /** Runs work on a database that is reachable, and closes it afterwards. @throws DatabaseUnavailable */
-  static async use<T>(options: DatabaseOptions, model: Model, work: (database: Database) => Promise<T>): Promise<T> {
+  /**
+   * Runs work on a database that is reachable, and closes it afterwards.
+   * @throws DatabaseUnavailable
+   */
+  static async use<T>(
+    options: DatabaseOptions,
+    model: Model,
+    work: (database: Database) => Promise<T>,
+  ): Promise<T> {
     const database = await Database.open(options, model);
     try {
       await database.assertReachable();
@@ -64,18 +137,24 @@ export class Database {
   /**
    * Runs one statement on the primary.
    *
-   * @returns rows as arrays in the order of the columns. Every value is the text that PostgreSQL sends, or null.
-   * @throws DatabaseUnavailable when PostgreSQL is unreachable or takes too long; else the driver's error.
+   * @returns rows as arrays in the order of the columns. Every value is the
+   *   text that PostgreSQL sends, or null.
+   * @throws DatabaseUnavailable when PostgreSQL is unreachable or takes too
+   *   long; else the driver's error.
    */
-  rows<Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]> {
+  rows<Row extends unknown[]>(
+    statement: Statement,
+    values: unknown[],
+  ): Promise<Row[]> {
     return this.primary.rows(statement, values);
   }
 
   /**
-   * Runs a statement that only reads: on a read node that has every write this process has made or shown, else on the
-   * primary.
+   * Runs a statement that only reads: on a read node that has every write this
+   * process has made or shown, else on the primary.
    *
-   * @param servedBy called with the server's name when read nodes are configured
+   * @param servedBy called with the server's name when read nodes are
+   *   configured
    */
   async read<Row extends unknown[]>(
     statement: Statement,
@@ -85,37 +164,65 @@ export class Database {
     if (!this.replicas) return this.rows(statement, values);
     const sentTo = (name: string) => {
       servedBy(name);
-      for (const observer of this.options.observers ?? []) observer.readOn?.(name);
+      for (const observer of this.options.observers ?? [])
+        observer.readOn?.(name);
     };
     return this.replicas.read(statement, values, sentTo);
   }
 
-  /** True for a table distributed over the nodes of a Citus cluster, where each node takes its own snapshot. */
+  /**
+   * True for a table distributed over the nodes of a Citus cluster, where each
+   * node takes its own snapshot.
+   */
   async isSharded(table: string): Promise<boolean> {
     const text = `
       select exists (select from pg_catalog.pg_dist_partition
         where logicalrelid = to_regclass(quote_ident($1)) and partmethod = 'h')`;
-    return (await this.#askCitus({ name: 'is_sharded', text }, [table])) === 't';
+    return (
+      (await this.#askCitus({ name: 'is_sharded', text }, [table])) === 't'
+    );
   }
 
-  /** Queries Citus' tables; undefined where Citus is not installed, because its tables do not exist there. */
-  async #askCitus(statement: Statement, values: unknown[]): Promise<string | undefined> {
+  /**
+   * Queries Citus' tables; undefined where Citus is not installed, because its
+   * tables do not exist there.
+   */
+  async #askCitus(
+    statement: Statement,
+    values: unknown[],
+  ): Promise<string | undefined> {
     if (this.embedded) return undefined;
     const text = `select to_regclass('pg_catalog.pg_dist_partition') is not null`;
-    this.#hasCitus ??= (await this.rows<[string]>({ name: 'has_citus', text }, []))[0]?.[0] === 't';
-    return this.#hasCitus ? (await this.rows<[string]>(statement, values))[0]?.[0] : undefined;
+    this.#hasCitus ??=
+      (await this.rows<[string]>({ name: 'has_citus', text }, []))[0]?.[0] ===
+      't';
+    return this.#hasCitus
+      ? (await this.rows<[string]>(statement, values))[0]?.[0]
+      : undefined;
   }
 
-  /** Creates the batches of a read or write. Their maximum waiting time follows from the statement timeout. */
+  /**
+   * Creates the batches of a read or write. Their maximum waiting time follows
+   * from the statement timeout.
+   */
   batched<In, Out>(
     run: Run<In, Out>,
     options: Omit<BatchOptions, 'maxWaiting' | 'maxAge' | 'observers'>,
   ): Batches<In, Out> {
     const maxAge = this.options.statementTimeout / 2;
     // A slow table must leave connections for other tables and for API keys.
-    const maxInFlight = Math.min(options.maxInFlight, Math.max(1, Math.floor(this.options.poolMax / 3)));
+    const maxInFlight = Math.min(
+      options.maxInFlight,
+      Math.max(1, Math.floor(this.options.poolMax / 3)),
+    );
     const { observers = [] } = this.options;
-    const batches = new Batches(run, { maxWaiting: 4096, maxAge, ...options, maxInFlight, observers });
+    const batches = new Batches(run, {
+      maxWaiting: 4096,
+      maxAge,
+      ...options,
+      maxInFlight,
+      observers,
+    });
     this.#queues.push(batches);
     return batches;
   }
@@ -129,7 +236,8 @@ export class Database {
   }
 
   /**
-   * Applies pending migrations, one node at a time (`migrations.ts`), and advances counters that are behind their rows.
+   * Applies pending migrations, one node at a time (`migrations.ts`), and
+   * advances counters that are behind their rows.
    *
    * @returns the names of those applied
    */
@@ -138,35 +246,53 @@ export class Database {
     const { directUrl, url } = this.options;
     const options = { ...this.options, url: directUrl ?? url, retries };
     return this.exclusively(async (assertHeld) => {
-      const applied = await applyMigrations(options, model, embedded, assertHeld);
+      const applied = await applyMigrations(
+        options,
+        model,
+        embedded,
+        assertHeld,
+      );
       if (directUrl && (await this.pending()).length > 0) {
-        throw new Error('DATABASE_DIRECT_URL has been migrated, but DATABASE_URL names another database.');
+        throw new Error(
+          'DATABASE_DIRECT_URL has been migrated, but DATABASE_URL names another database.',
+        );
       }
-      await advanceCounters(this.primary.rows, this.orm, this.options.log).catch((error) => {
+      await advanceCounters(
+        this.primary.rows,
+        this.orm,
+        this.options.log,
+      ).catch((error) => {
         throw isUnmigrated(error) ? lacksMigration(error) : error;
       });
       return applied;
     });
   }
 
-  /** The names of the migrations that the database lacks. @throws DatabaseUnavailable */
+  /**
+   * The names of the migrations that the database lacks. @throws
+   * DatabaseUnavailable
+   */
   pending(): Promise<string[]> {
     return pendingMigrations(this.primary, this.model);
   }
 
   /**
-   * Checks at start that the database is reachable. Waits while the embedded store changes owner.
+   * Checks at start that the database is reachable. Waits while the embedded
+   * store changes owner.
    *
    * @throws DatabaseUnavailable, also for a Citus worker
    */
   async assertReachable(): Promise<void> {
     if (this.embedded) return retryDuringTakeover(() => this.ping());
-    // https://docs.citusdata.com/en/stable/develop/api_metadata.html: the coordinator's group is 0. On a worker, ids
-    // would not ascend: its sequences begin at 281474976710657.
+    // https://docs.citusdata.com/en/stable/develop/api_metadata.html: the
+    // coordinator's group is 0. On a worker, ids would not ascend: its
+    // sequences begin at 281474976710657.
     const text = 'select groupid from pg_catalog.pg_dist_local_group';
     const group = await this.#askCitus({ name: 'citus_group', text }, []);
     if (group === undefined || group === '0') return;
-    throw new DatabaseUnavailable('DATABASE_URL names a worker of a Citus cluster; it must name the coordinator.');
+    throw new DatabaseUnavailable(
+      'DATABASE_URL names a worker of a Citus cluster; it must name the coordinator.',
+    );
   }
 
   /** @throws DatabaseUnavailable */
@@ -174,15 +300,22 @@ export class Database {
     await this.checks.rows({ name: 'ping', text: 'select 1' }, []);
   }
 
-  /** Checks that the database is reachable, writable, migrated and not stuck. @throws DatabaseUnavailable */
+  /**
+   * Checks that the database is reachable, writable, migrated and not stuck.
+   * @throws DatabaseUnavailable
+   */
   async assertReady(): Promise<void> {
     if (this.#queues.some(({ isStuck }) => isStuck))
-      throw new DatabaseUnavailable('Requests queued for the database are not making progress.');
-    await assertServable(this.orm, this.model, this.checks, this.primary).catch(async (error) => {
-      // A Citus worker has no migrations table.
-      if (isUnmigrated(error)) await this.assertReachable();
-      throw error;
-    });
+      throw new DatabaseUnavailable(
+        'Requests queued for the database are not making progress.',
+      );
+    await assertServable(this.orm, this.model, this.checks, this.primary).catch(
+      async (error) => {
+        // A Citus worker has no migrations table.
+        if (isUnmigrated(error)) await this.assertReachable();
+        throw error;
+      },
+    );
   }
 
   async close(): Promise<void> {
@@ -193,28 +326,45 @@ export class Database {
   }
 
   /**
-   * Runs work that only one process at a time may do to this database. The embedded store needs a file lock, because it
-   * has no advisory locks; a server needs an advisory lock, because file locks do not reach other machines.
+   * Runs work that only one process at a time may do to this database. The
+   * embedded store needs a file lock, because it has no advisory locks; a
+   * server needs an advisory lock, because file locks do not reach other
+   * machines.
    */
-  async exclusively<T>(work: (assertHeld: AssertHeld) => Promise<T>): Promise<T> {
+  async exclusively<T>(
+    work: (assertHeld: AssertHeld) => Promise<T>,
+  ): Promise<T> {
     if (this.embedded) {
       const release = await this.embedded.exclude(60_000);
-      if (!release) throw new Error('Another process has been preparing the embedded store for a minute.');
+      if (!release)
+        throw new Error(
+          'Another process has been preparing the embedded store for a minute.',
+        );
       // A process keeps its file lock until it ends.
-      return retryDuringTakeover(() => work(async () => undefined)).finally(release);
+      return retryDuringTakeover(() => work(async () => undefined)).finally(
+        release,
+      );
     }
-    return this.withSession((holder) => exclusivelyIn(holder, this.options, work));
+    return this.withSession((holder) =>
+      exclusivelyIn(holder, this.options, work),
+    );
   }
 
   /**
-   * Runs work in a session outside the pool, and without a pooler where possible. The session has no silence timeout.
+   * Runs work in a session outside the pool, and without a pooler where
+   * possible. The session has no silence timeout.
    */
   async withSession<T>(work: (session: Client) => Promise<T>): Promise<T> {
     const { directUrl } = this.options;
-    const sessions = directUrl ? sessionsTo(directUrl, this.options) : this.sessions;
+    const sessions = directUrl
+      ? sessionsTo(directUrl, this.options)
+      : this.sessions;
     const config = await sessions.detect().catch((error) => {
       if (!directUrl) throw error;
-      throw new Error(`The database (DATABASE_DIRECT_URL) cannot be reached: ${error.message}`, { cause: error });
+      throw new Error(
+        `The database (DATABASE_DIRECT_URL) cannot be reached: ${error.message}`,
+        { cause: error },
+      );
     });
     const session = new Client({ ...config, stream: undefined });
     // The statement reports the error of a broken connection.
@@ -231,14 +381,22 @@ export class Database {
 function retryDuringTakeover<T>(work: () => Promise<T>): Promise<T> {
   const giveUpAt = performance.now() + 30_000;
   return retry(work, (error) => {
-    const isTemporary = error instanceof DatabaseUnavailable || unavailable(error) !== undefined;
+    const isTemporary =
+      error instanceof DatabaseUnavailable || unavailable(error) !== undefined;
     return isTemporary && performance.now() <= giveUpAt ? 100 : undefined;
   });
 }
 
-/** Options for MikroORM's command line, which then uses the same database as the service. */
+/**
+ * Options for MikroORM's command line, which then uses the same database as the
+ * service.
+ */
 export async function ormOptionsFor(options: DatabaseOptions, model: Model) {
   const embedded = options.url ? undefined : await openEmbedded(options);
   embedded?.closeAtEnd();
-  return ormOptions(options, model, await sessionsFor(options, embedded).detect());
+  return ormOptions(
+    options,
+    model,
+    await sessionsFor(options, embedded).detect(),
+  );
 }

@@ -10,19 +10,25 @@ import { retry } from './postgres-server.ts';
 import { endPool, poolOf, sessionsFor } from './sessions.ts';
 
 /**
- * How a migration waits for its locks: the time (ms) of one attempt, the number of attempts, and the average pause (ms)
- * between two.
+ * How a migration waits for its locks: the time (ms) of one attempt, the number
+ * of attempts, and the average pause (ms) between two.
  *
- * A statement that waits for a table lock blocks all later statements, even reads. Two seconds are a fifth of
- * DATABASE_STATEMENT_TIMEOUT_MS, so blocked statements still succeed, and the pauses let others through. All attempts
+ * A statement that waits for a table lock blocks all later statements, even
+ * reads. Two seconds are a fifth of DATABASE_STATEMENT_TIMEOUT_MS, so blocked
+ * statements still succeed, and the pauses let others through. All attempts
  * together outlast a slow report, but not a backup.
  */
-export const migrationRetries = { lockTimeout: 2000, attempts: 30, pause: 1500 };
+export const migrationRetries = {
+  lockTimeout: 2000,
+  attempts: 30,
+  pause: 1500,
+};
 type MigrationOptions = DatabaseOptions & { retries: typeof migrationRetries };
 
 /**
- * Applies pending migrations, each in one transaction together with its row in mikro_orm_migrations. A migration that
- * opts out (`isTransactional`) is tried once, without timeouts, because a failure may leave it half applied.
+ * Applies pending migrations, each in one transaction together with its row in
+ * mikro_orm_migrations. A migration that opts out (`isTransactional`) is tried
+ * once, without timeouts, because a failure may leave it half applied.
  *
  * @returns the names of those applied.
  */
@@ -43,8 +49,13 @@ export async function applyMigrations(
       const began = performance.now();
       const up = () => orm.migrator.up({ migrations: [name] });
       const { driver, config } = orm;
-      await (new Released(driver, config).isTransactional() ? withLockRetries(up, name, options) : up());
-      options.log?.info({ migration: name, ms: Math.round(performance.now() - began) }, 'migration applied');
+      await (new Released(driver, config).isTransactional()
+        ? withLockRetries(up, name, options)
+        : up());
+      options.log?.info(
+        { migration: name, ms: Math.round(performance.now() - began) },
+        'migration applied',
+      );
       applied.push(name);
     }
   } finally {
@@ -53,22 +64,38 @@ export async function applyMigrations(
   return applied;
 }
 
-async function migratorOptions(options: MigrationOptions, model: Model, embedded: EmbeddedPostgres | undefined) {
-  const migrationsList = model.migrations.map((migration) => withLimits(migration, options.retries.lockTimeout));
+async function migratorOptions(
+  options: MigrationOptions,
+  model: Model,
+  embedded: EmbeddedPostgres | undefined,
+) {
+  const migrationsList = model.migrations.map((migration) =>
+    withLimits(migration, options.retries.lockTimeout),
+  );
   const unlimited = { ...options, statementTimeout: 0, onAdvice: undefined };
   const config = await sessionsFor(unlimited, embedded).detect();
-  // For migrations without a transaction; the role may have a timeout. Poolers get no options.
-  const session = config.options ? { options: `${config.options} -c lock_timeout=0` } : {};
-  const { migrations, ...rest } = ormOptions(options, model, { ...config, ...session });
+  // For migrations without a transaction; the role may have a timeout. Poolers
+  // get no options.
+  const session = config.options
+    ? { options: `${config.options} -c lock_timeout=0` }
+    : {};
+  const { migrations, ...rest } = ormOptions(options, model, {
+    ...config,
+    ...session,
+  });
   return {
     ...rest,
-    // One transaction for all would hold the first migration's locks until the last is done.
+    // One transaction for all would hold the first migration's locks until the
+    // last is done.
     migrations: { ...migrations, migrationsList, allOrNothing: false },
   };
 }
 
 /** Wraps a migration so that it first sets the timeouts of its transaction. */
-function withLimits({ name, class: released }: MigrationObject, lockTimeout: number): MigrationObject {
+function withLimits(
+  { name, class: released }: MigrationObject,
+  lockTimeout: number,
+): MigrationObject {
   const Released = released as Constructor<Migration>;
   class Limited extends Released {
     override async up(): Promise<void> {
@@ -83,8 +110,15 @@ function withLimits({ name, class: released }: MigrationObject, lockTimeout: num
   return { name, class: Limited };
 }
 
-/** Repeats a migration that did not get its locks; its transaction was rolled back. */
-function withLockRetries<T>(up: () => Promise<T>, migration: string, { log, retries }: MigrationOptions): Promise<T> {
+/**
+ * Repeats a migration that did not get its locks; its transaction was rolled
+ * back.
+ */
+function withLockRetries<T>(
+  up: () => Promise<T>,
+  migration: string,
+  { log, retries }: MigrationOptions,
+): Promise<T> {
   const { attempts, pause } = retries;
   return retry(up, (error, attempt) => {
     // lock_not_available
@@ -100,7 +134,10 @@ function withLockRetries<T>(up: () => Promise<T>, migration: string, { log, retr
   });
 }
 
-/** The error when a table or column is missing although every listed migration is applied. */
+/**
+ * The error when a table or column is missing although every listed migration
+ * is applied.
+ */
 export function lacksMigration(error: Error): Error {
   const { message } = (error.cause ?? error) as Error;
   return new Error(
@@ -112,12 +149,16 @@ export function lacksMigration(error: Error): Error {
 /** Throws when the exclusive lock has been lost. */
 export type AssertHeld = () => Promise<void>;
 
-/** Milliseconds between two attempts, between two log lines, and until a waiting node gives up. */
+/**
+ * Milliseconds between two attempts, between two log lines, and until a waiting
+ * node gives up.
+ */
 const waiting = { pause: 200, logInterval: 30_000, limit: 3_600_000 };
 
 /**
- * Lifts timeouts of the role or the database, for this transaction only: a session's `set` would reach the pooler's
- * next client. transaction_timeout exists since PostgreSQL 17.
+ * Lifts timeouts of the role or the database, for this transaction only: a
+ * session's `set` would reach the pooler's next client. transaction_timeout
+ * exists since PostgreSQL 17.
  */
 export const withoutLimits = `
   select set_config(name, '0', true) from pg_settings where name in
@@ -126,10 +167,12 @@ export const withoutLimits = `
 /**
  * Runs work that only one process at a time may do to this database.
  *
- * Holds a transaction-level advisory lock in a separate session while the work uses other sessions. A pooler keeps a
- * transaction on one connection, and the lock ends with it. A session-level lock would stay with the pooler.
+ * Holds a transaction-level advisory lock in a separate session while the work
+ * uses other sessions. A pooler keeps a transaction on one connection, and the
+ * lock ends with it. A session-level lock would stay with the pooler.
  *
- * @throws Error when the lock is not available, or was lost before the work was done.
+ * @throws Error when the lock is not available, or was lost before the work was
+ *   done.
  */
 export async function exclusivelyIn<T>(
   session: Client,
@@ -137,22 +180,34 @@ export async function exclusivelyIn<T>(
   work: (assertHeld: AssertHeld) => Promise<T>,
 ): Promise<T> {
   await acquire(session, options);
-  const result = await work(async () => void (await session.query('select 1').catch(lost)));
+  const result = await work(
+    async () => void (await session.query('select 1').catch(lost)),
+  );
   // PostgreSQL answers the commit of a failed transaction with ROLLBACK.
   const { command } = await session.query('commit').catch(lost);
   return command === 'COMMIT' ? result : lost();
 }
 
 /**
- * Polls for the lock, with no open transaction between two attempts. A node that waited inside a statement would keep
- * its snapshot, and `create index concurrently` on the migrating node waits for all older snapshots: a deadlock. The
- * isolation level is explicit for the same reason: a repeatable read would keep its snapshot.
+ * Polls for the lock, with no open transaction between two attempts. A node
+ * that waited inside a statement would keep its snapshot, and `create index
+ * concurrently` on the migrating node waits for all older snapshots: a
+ * deadlock. The isolation level is explicit for the same reason: a repeatable
+ * read would keep its snapshot.
  */
-async function acquire(session: Client, { name, log }: DatabaseOptions): Promise<void> {
+async function acquire(
+  session: Client,
+  { name, log }: DatabaseOptions,
+): Promise<void> {
   const began = performance.now();
-  for (let nextNote = 0; !(await attempt(session, name)); await sleep(waiting.pause * (0.5 + Math.random()))) {
+  for (
+    let nextNote = 0;
+    !(await attempt(session, name));
+    await sleep(waiting.pause * (0.5 + Math.random()))
+  ) {
     const waited = Math.round(performance.now() - began);
-    if (waited > waiting.limit) throw new Error('Another node has been migrating for an hour.');
+    if (waited > waiting.limit)
+      throw new Error('Another node has been migrating for an hour.');
     if (waited < nextNote) continue;
     log?.warn({ ms: waited }, 'waiting for another node’s migrations');
     nextNote = waited + waiting.logInterval;
@@ -163,7 +218,9 @@ async function attempt(session: Client, name: string): Promise<boolean> {
   // One round trip, because the timeout for idle transactions may be short.
   await session.query(`begin isolation level read committed; ${withoutLimits}`);
   const key = `hashtext(${escapeLiteral(`${name} migrations`)})`;
-  const { rows } = await session.query<{ acquired: boolean }>(`select pg_try_advisory_xact_lock(${key}) as acquired`);
+  const { rows } = await session.query<{ acquired: boolean }>(
+    `select pg_try_advisory_xact_lock(${key}) as acquired`,
+  );
   const acquired = rows[0]?.acquired === true;
   if (!acquired) await session.query('rollback');
   return acquired;

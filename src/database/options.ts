@@ -9,19 +9,30 @@ import type { DatabaseObserver } from './batches.ts';
 /** The tables of a service, and the migrations that create them. */
 export interface Model {
   entities: EntityName[];
-  /** In the order in which they are applied. A released migration is never edited. */
+  /**
+   * In the order in which they are applied. A released migration is never
+   * edited.
+   */
   migrations: MigrationObject[];
 }
 
 /** The part of a log that the database uses. */
-export type Log = Record<'info' | 'warn', (fields: object, message: string) => void>;
+export type Log = Record<
+  'info' | 'warn',
+  (fields: object, message: string) => void
+>;
 
 export type DatabaseOptions = Config['database'] &
   EmbeddedOptions & {
-    /** Where changes of the database's state are reported; nowhere when absent. */
+    /**
+     * Where changes of the database's state are reported; nowhere when absent.
+     */
     log?: Log | undefined;
     observers?: readonly DatabaseObserver[];
-    /** Called with SQL for an operator to run, because a pooler drops our session settings. */
+    /**
+     * Called with SQL for an operator to run, because a pooler drops our
+     * session settings.
+     */
     onAdvice?: ((statements: string[]) => void) | undefined;
   };
 
@@ -33,8 +44,15 @@ export function ormOptions(
   return defineConfig({
     entities,
     extensions: [Migrator],
-    ...(url ? { clientUrl: url } : { host: connection.host, user: connection.user, dbName: connection.database }),
-    // The operator creates the database. Starting the service must not require the right to do so.
+    ...(url
+      ? { clientUrl: url }
+      : {
+          host: connection.host,
+          user: connection.user,
+          dbName: connection.database,
+        }),
+    // The operator creates the database. Starting the service must not require
+    // the right to do so.
     ensureDatabase: false,
     pool: { max: poolMax },
     driverOptions: connection,
@@ -44,14 +62,16 @@ export function ormOptions(
       migrationsList: migrations,
       path: 'migrations',
       silent: true,
-      // How `npm run migration:create` writes a migration. They are applied in the order of their names, so all names
-      // spell the date alike.
-      fileName: (timestamp, name = 'change') => `${timestamp.replace(/^(\d{4})(\d\d)(\d\d)/, '$1_$2_$3_')}_${name}`,
+      // How `npm run migration:create` writes a migration. They are applied in
+      // the order of their names, so all names spell the date alike.
+      fileName: (timestamp, name = 'change') =>
+        `${timestamp.replace(/^(\d{4})(\d\d)(\d\d)/, '$1_$2_$3_')}_${name}`,
       snapshotName: '.snapshot',
       // Only a new migration writes the snapshot.
       snapshotOnMigrate: false,
     },
-    // MikroORM would print a line to stdout when a pooled connection breaks. The statement reports that error anyway.
+    // MikroORM would print a line to stdout when a pooled connection breaks.
+    // The statement reports that error anyway.
     logger: () => undefined,
   });
 }

@@ -1,30 +1,38 @@
 import { StoreError } from '../errors.ts';
 
 /**
- * The database did not answer, or refused for a temporary reason. The message may be shown to clients, `cause` may not.
+ * The database did not answer, or refused for a temporary reason. The message
+ * may be shown to clients, `cause` may not.
  */
 export class DatabaseUnavailable extends StoreError {
   override readonly name = 'DatabaseUnavailable';
 
   /**
    * @param cause the driver's error
-   * @param isOutcomeUnknown true when a write may have been executed, so that a retry may write twice. Otherwise
-   *   nothing was written, and a retry after a second is worth it.
+   * @param isOutcomeUnknown true when a write may have been executed, so that a
+   *   retry may write twice. Otherwise nothing was written, and a retry after a
+   *   second is worth it.
    */
   constructor(message: string, cause?: unknown, isOutcomeUnknown = false) {
-    const headers: Record<string, string> = isOutcomeUnknown ? {} : { 'retry-after': '1' };
+    const headers: Record<string, string> = isOutcomeUnknown
+      ? {}
+      : { 'retry-after': '1' };
     super('SERVICE_UNAVAILABLE', message, { cause, isOutcomeUnknown, headers });
   }
 }
 
-/** True for invalid data in a statement (SQLSTATE classes 22 and 23). Other inputs of its batch may be valid. */
+/**
+ * True for invalid data in a statement (SQLSTATE classes 22 and 23). Other
+ * inputs of its batch may be valid.
+ */
 export function isDataError(error: unknown): boolean {
   return /^2[23]/.test(sqlState(error) ?? '');
 }
 
 /**
- * True when one input may have failed a whole batch of reads, by its data, size or duration. False when the database is
- * unavailable, because every retry would fail, too.
+ * True when one input may have failed a whole batch of reads, by its data, size
+ * or duration. False when the database is unavailable, because every retry
+ * would fail, too.
  */
 export function isWorthAnotherTry(error: unknown): boolean {
   const state = sqlState(causeOf(error));
@@ -32,33 +40,46 @@ export function isWorthAnotherTry(error: unknown): boolean {
 }
 
 /**
- * True when PostgreSQL rolled a statement back because it conflicted with another (serialization failure, deadlock).
+ * True when PostgreSQL rolled a statement back because it conflicted with
+ * another (serialization failure, deadlock).
  */
 export function isConflict(error: unknown): boolean {
   return ['40001', '40P01'].includes(`${sqlState(causeOf(error))}`);
 }
 
-/** True when another server may answer: the data is not at fault, and the statement was not slow. */
+/**
+ * True when another server may answer: the data is not at fault, and the
+ * statement was not slow.
+ */
 export function isWorthAnotherServer(error: unknown): boolean {
   const cause = causeOf(error);
-  const isSlow = sqlState(cause) === '57014' || (cause as NodeJS.ErrnoException | undefined)?.code === 'ETIMEDOUT';
+  const isSlow =
+    sqlState(cause) === '57014' ||
+    (cause as NodeJS.ErrnoException | undefined)?.code === 'ETIMEDOUT';
   return !isDataError(cause) && !isUnsupported(cause) && !isSlow;
 }
 
-// Classes 08 connection, 28 authorization (during a password change), 3D no such database, 40 serialization and
-// deadlock, 53 resources, 57 operator intervention (shutdown, timeout), 58 system; 25006 read-only standby, 55P03 lock
-// not available, 26000 that persists after a retry. 0A000 is recognized by its message.
-const transientState = /^(?:08|28|3D|40|53|57|58)\w{3}$|^(?:25006|55P03|26000)$/;
+// Classes 08 connection, 28 authorization (during a password change), 3D no
+// such database, 40 serialization and deadlock, 53 resources, 57 operator
+// intervention (shutdown, timeout), 58 system; 25006 read-only standby, 55P03
+// lock not available, 26000 that persists after a retry. 0A000 is recognized by
+// its message.
+const transientState =
+  /^(?:08|28|3D|40|53|57|58)\w{3}$|^(?:25006|55P03|26000)$/;
 const transientSystemCall =
   /^E(?:CONN\w+|NOENT|PIPE|TIMEDOUT|HOSTUNREACH|NETUNREACH|AI_AGAIN|NOTFOUND|MFILE|NFILE|ADDRNOTAVAIL)$/;
 // During the replacement of a certificate.
-const transientCertificate = /^(?:CERT_|ERR_TLS_CERT|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_)/;
+const transientCertificate =
+  /^(?:CERT_|ERR_TLS_CERT|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_)/;
 // Citus passes on libpq's words for a lost worker node, with XX000.
 const transientMessage =
   /^failure on connection marked as essential|SSL SYSCALL error|(?:server|SSL connection has been) closed(?: the connection)? unexpectedly|(?:^| - )Connection terminated|timeout exceeded when trying to connect|and is not queryable|does not support SSL|cached plan must not change/;
 
 function isTransient(error: unknown): boolean {
-  const { code = '', message = '' } = error as { code?: string; message?: string };
+  const { code = '', message = '' } = error as {
+    code?: string;
+    message?: string;
+  };
   return (
     transientState.test(code) ||
     transientSystemCall.test(code) ||
@@ -67,43 +88,75 @@ function isTransient(error: unknown): boolean {
   );
 }
 
-/** True when the database is unreachable or the connection broke; false when the pool is exhausted. */
+/**
+ * True when the database is unreachable or the connection broke; false when the
+ * pool is exhausted.
+ */
 export function isConnectionLoss(error: unknown): boolean {
   const state = sqlState(error);
   if (state !== undefined) return /^(?:08|28|3D|57P|53300)/.test(state);
-  return isTransient(error) && !notAConnectionLoss.test((error as Error).message);
+  return (
+    isTransient(error) && !notAConnectionLoss.test((error as Error).message)
+  );
 }
 
 /** pg's errors for an exhausted pool and for a stale plan. */
-const notAConnectionLoss = /timeout exceeded when trying to connect|cached plan must not change/;
+const notAConnectionLoss =
+  /timeout exceeded when trying to connect|cached plan must not change/;
 
 /** The code of an error: PostgreSQL's, or that of a system call. */
 export function codeOf(error: unknown): string | undefined {
-  const { code, message, errors: [first] = [] } = error as { code?: string; message?: string; errors?: unknown[] };
+  const {
+    code,
+    message,
+    errors: [first] = [],
+  } = error as { code?: string; message?: string; errors?: unknown[] };
   // pg sets no code when the server closes the connection.
-  if (code === undefined && /^Connection terminated/.test(message ?? '')) return 'ECONNRESET';
+  if (code === undefined && /^Connection terminated/.test(message ?? ''))
+    return 'ECONNRESET';
   return code ?? (first === undefined ? undefined : codeOf(first));
 }
 
-/** Converts a temporary failure of the driver; returns undefined for any other error. */
+/**
+ * Converts a temporary failure of the driver; returns undefined for any other
+ * error.
+ */
 export function unavailable(error: unknown): DatabaseUnavailable | undefined {
-  if (isUnmigrated(error)) return new DatabaseUnavailable('The database has not been migrated.', error);
+  if (isUnmigrated(error))
+    return new DatabaseUnavailable(
+      'The database has not been migrated.',
+      error,
+    );
   if (!isTransient(error)) return undefined;
   // A full disk, or a standby: reads go on.
-  const what = /^(?:53100|25006)$/.test(`${sqlState(error)}`) ? 'write now' : 'be reached';
-  return new DatabaseUnavailable(`The database cannot ${what}; try again shortly.`, error);
+  const what = /^(?:53100|25006)$/.test(`${sqlState(error)}`)
+    ? 'write now'
+    : 'be reached';
+  return new DatabaseUnavailable(
+    `The database cannot ${what}; try again shortly.`,
+    error,
+  );
 }
 
 /**
- * True when a failed statement may have been executed, because the connection was lost after it was sent. A statement
- * that PostgreSQL rejects was not executed, unless PostgreSQL or a pooler reports an unknown outcome (08, 40003).
+ * True when a failed statement may have been executed, because the connection
+ * was lost after it was sent. A statement that PostgreSQL rejects was not
+ * executed, unless PostgreSQL or a pooler reports an unknown outcome (08,
+ * 40003).
  */
 export function leavesOutcomeUnknown(error: unknown): boolean {
   const state = sqlState(error);
   // Citus reports XX000 when it loses a worker node, perhaps during the commit.
   if (state !== undefined)
-    return state.startsWith('08') || state === '40003' || (state === 'XX000' && isTransient(error));
-  return isTransient(error) && !/and is not queryable$/.test((error as Error).message);
+    return (
+      state.startsWith('08') ||
+      state === '40003' ||
+      (state === 'XX000' && isTransient(error))
+    );
+  return (
+    isTransient(error) &&
+    !/and is not queryable$/.test((error as Error).message)
+  );
 }
 
 export function outcomeUnknown(cause?: unknown): DatabaseUnavailable {
@@ -113,49 +166,83 @@ export function outcomeUnknown(cause?: unknown): DatabaseUnavailable {
 }
 
 export function busy(): DatabaseUnavailable {
-  return new DatabaseUnavailable('Too many requests wait for the database; try again shortly.');
+  return new DatabaseUnavailable(
+    'Too many requests wait for the database; try again shortly.',
+  );
 }
 
 /** The error for a missed deadline when nothing was written. */
 export function late(): DatabaseUnavailable {
-  return new DatabaseUnavailable('The database did not answer in time; try again shortly.');
+  return new DatabaseUnavailable(
+    'The database did not answer in time; try again shortly.',
+  );
 }
 
-/** True when the engine does not support a statement of this form (SQLSTATE 0A000): it was not executed. */
+/**
+ * True when the engine does not support a statement of this form (SQLSTATE
+ * 0A000): it was not executed.
+ */
 export function isUnsupported(error: unknown): boolean {
   return sqlState(error) === '0A000' && !isTransient(error);
 }
 
-/** True when a table (SQLSTATE 42P01) or a column (42703) does not exist: the database has not been migrated. */
+/**
+ * True when a table (SQLSTATE 42P01) or a column (42703) does not exist: the
+ * database has not been migrated.
+ */
 export function isUnmigrated(error: unknown): boolean {
-  return [error, (error as Error).cause].some((one) => /^42(?:P01|703)$/.test(`${sqlState(one)}`));
+  return [error, (error as Error).cause].some((one) =>
+    /^42(?:P01|703)$/.test(`${sqlState(one)}`),
+  );
 }
 
 /** The SQLSTATE of an error; undefined for other errors. */
 export function sqlState(error: unknown): string | undefined {
   const { code } = (error ?? {}) as { code?: unknown };
-  return typeof code === 'string' && /^(?=.*\d)[0-9A-Z]{5}$/.test(code) ? code : undefined;
+  return typeof code === 'string' && /^(?=.*\d)[0-9A-Z]{5}$/.test(code)
+    ? code
+    : undefined;
 }
 
 /**
  * Describes a failure for observers.
  *
- * @returns PostgreSQL's own code, if any; and a type of low cardinality: the class of the code, `timeout`,
- *   `unavailable` or `other`
+ * @returns PostgreSQL's own code, if any; and a type of low cardinality: the
+ *   class of the code, `timeout`, `unavailable` or `other`
  */
-export function failureOf(error: unknown): { state: string | undefined; type: string } {
+export function failureOf(error: unknown): {
+  state: string | undefined;
+  type: string;
+} {
   const cause = causeOf(error);
   const state = sqlState(cause);
-  // Limited to the classes in PostgreSQL's manual, appendix A, whatever the server sends.
-  if (state) return { state, type: /^(?:[0-5][0-9A-Z]|[FHPX][0-9VX])/.exec(state)?.[0] ?? 'other' };
+  // Limited to the classes in PostgreSQL's manual, appendix A, whatever the
+  // server sends.
+  if (state)
+    return {
+      state,
+      type: /^(?:[0-5][0-9A-Z]|[FHPX][0-9VX])/.exec(state)?.[0] ?? 'other',
+    };
   const { code, message = '' } = (cause ?? {}) as NodeJS.ErrnoException;
-  const isTimeout = code === 'ETIMEDOUT' || message.includes('timeout exceeded');
-  return { state, type: isTimeout ? 'timeout' : error instanceof DatabaseUnavailable ? 'unavailable' : 'other' };
+  const isTimeout =
+    code === 'ETIMEDOUT' || message.includes('timeout exceeded');
+  return {
+    state,
+    type: isTimeout
+      ? 'timeout'
+      : error instanceof DatabaseUnavailable
+        ? 'unavailable'
+        : 'other',
+  };
 }
 
-/** The message of an error. An AggregateError, for a host with several addresses, has an empty one. */
+/**
+ * The message of an error. An AggregateError, for a host with several
+ * addresses, has an empty one.
+ */
 export function reasonOf(error: unknown): string {
-  if (error instanceof AggregateError) return error.errors.map(reasonOf).join('; ');
+  if (error instanceof AggregateError)
+    return error.errors.map(reasonOf).join('; ');
   return error instanceof Error ? error.message : String(error);
 }
 

@@ -13,7 +13,10 @@ import {
 } from './postgres-errors.ts';
 import type { Sessions } from './sessions.ts';
 
-/** A statement that is prepared once per connection. `name` is unique among all statements. */
+/**
+ * A statement that is prepared once per connection. `name` is unique among all
+ * statements.
+ */
 export interface Statement {
   readonly name: string;
   readonly text: string;
@@ -21,33 +24,52 @@ export interface Statement {
   readonly isWrite?: boolean;
 }
 
-/** Rows as arrays in the order of the columns. Every value is the text that PostgreSQL sends, or null. */
+/**
+ * Rows as arrays in the order of the columns. Every value is the text that
+ * PostgreSQL sends, or null.
+ */
 export type Rows = Array<Array<string | null>>;
 
-export type RunStatement = (statement: Statement, values: unknown[]) => Promise<Rows>;
+export type RunStatement = (
+  statement: Statement,
+  values: unknown[],
+) => Promise<Rows>;
 
-/** A connection pool at this moment: its connections, and how many statements wait for one. */
+/**
+ * A connection pool at this moment: its connections, and how many statements
+ * wait for one.
+ */
 export type PoolState = ReturnType<PostgresServer['state']>;
 
-/** Maximum number of retries after a conflict, and the average length (ms) of the first pause. */
+/**
+ * Maximum number of retries after a conflict, and the average length (ms) of
+ * the first pause.
+ */
 const retries = 3;
 const shortPause = 20;
 /** How long (ms) a statement waits for a connection before that is reported. */
 const exhaustedAfter = 1000;
-/** Longer than the usual statement timeout of ten seconds, because other statements succeed between two timeouts. */
+/**
+ * Longer than the usual statement timeout of ten seconds, because other
+ * statements succeed between two timeouts.
+ */
 const quietAfterFailures = 15_000;
 
 /** One PostgreSQL server. The statements of all requests are sent from here. */
 export class PostgresServer {
   /**
-   * Called before a write is acknowledged. `session` runs further statements on the connection that wrote; the
-   * connection is released when the promise settles. There is no `session` when the outcome of the write is unknown.
+   * Called before a write is acknowledged. `session` runs further statements on
+   * the connection that wrote; the connection is released when the promise
+   * settles. There is no `session` when the outcome of the write is unknown.
    */
   onWrite: ((session: RunStatement | undefined) => Promise<void>) | undefined;
   #isDetected = false;
   /** The connections that may be reused. */
   readonly #usable = new Set<PoolClient>();
-  /** False until the first answer: before that, the failing start reports the error. */
+  /**
+   * False until the first answer: before that, the failing start reports the
+   * error.
+   */
   #hasAnswered = false;
   readonly #incidents: ReturnType<typeof incidentsIn>;
 
@@ -66,22 +88,33 @@ export class PostgresServer {
   /**
    * Runs one statement in any session, and retries it after a conflict.
    *
-   * @throws DatabaseUnavailable when PostgreSQL is unreachable or takes too long; else the driver's error
+   * @throws DatabaseUnavailable when PostgreSQL is unreachable or takes too
+   *   long; else the driver's error
    */
-  readonly rows = <Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]> =>
+  readonly rows = <Row extends unknown[]>(
+    statement: Statement,
+    values: unknown[],
+  ): Promise<Row[]> =>
     retry(
       async () => (await this.inOneSession([statement, values]))[0] as Row[],
-      (error, attempt) => (attempt <= retries && isConflict(error) ? attempt * shortPause : undefined),
+      (error, attempt) =>
+        attempt <= retries && isConflict(error)
+          ? attempt * shortPause
+          : undefined,
     );
 
   /**
-   * Runs statements in one session, in order; in one round trip where the session pipelines. Only a single one writes.
+   * Runs statements in one session, in order; in one round trip where the
+   * session pipelines. Only a single one writes.
    *
    * @throws as `rows` does
    */
-  async inOneSession(...queries: Array<Parameters<RunStatement>>): Promise<Rows[]> {
+  async inOneSession(
+    ...queries: Array<Parameters<RunStatement>>
+  ): Promise<Rows[]> {
     const client = await this.#connect();
-    const run: RunStatement = (statement, values) => this.#query(client, statement, values);
+    const run: RunStatement = (statement, values) =>
+      this.#query(client, statement, values);
     const isWrite = queries[0]?.[0].isWrite;
     let failure: Error | undefined;
     let afterwards: Promise<void> | undefined;
@@ -102,16 +135,26 @@ export class PostgresServer {
   }
 
   /**
-   * Sends a statement. When its prepared form is stale (a column changed its type) or unknown (another session prepared
-   * it), it has not run and is sent once more without its name.
+   * Sends a statement. When its prepared form is stale (a column changed its
+   * type) or unknown (another session prepared it), it has not run and is sent
+   * once more without its name.
    */
-  async #query(client: PoolClient, { name, text }: Statement, values: unknown[]): Promise<Rows> {
+  async #query(
+    client: PoolClient,
+    { name, text }: Statement,
+    values: unknown[],
+  ): Promise<Rows> {
     const query = { text, values, rowMode: 'array' as const, types: asText };
     try {
-      return await rowsOf(client, this.sessions.keepStatements ? { name, ...query } : query);
+      return await rowsOf(
+        client,
+        this.sessions.keepStatements ? { name, ...query } : query,
+      );
     } catch (error) {
       const isUnknown = ['26000', '42P05'].includes(`${sqlState(error)}`);
-      const isStale = sqlState(error) === '0A000' && (error as Error).message.startsWith('cached plan');
+      const isStale =
+        sqlState(error) === '0A000' &&
+        (error as Error).message.startsWith('cached plan');
       if (isUnknown) this.#stopPreparing();
       if (!isUnknown && !isStale) throw error;
       this.#usable.delete(client);
@@ -143,27 +186,39 @@ export class PostgresServer {
     else if (!isConflict(error)) this.#incidents.failures.occurred(fields);
   }
 
-  /** Discards all current sessions: the address may now lead to another server. */
+  /**
+   * Discards all current sessions: the address may now lead to another server.
+   */
   discardSessions(): void {
     this.#usable.clear();
   }
 
   /** Breaks all sessions, so that waiting statements fail immediately. */
   cut(): void {
-    for (const client of this.#usable) client.connection.stream.destroy(new Error('Connection terminated: silence'));
+    for (const client of this.#usable)
+      client.connection.stream.destroy(
+        new Error('Connection terminated: silence'),
+      );
     this.discardSessions();
   }
 
   /** @param pool `primary`, or host and port of a read node */
   state(pool: string) {
     const { totalCount, idleCount, waitingCount, options } = this.pool;
-    return { pool, idle: idleCount, used: totalCount - idleCount, max: options.max, pending: waitingCount };
+    return {
+      pool,
+      idle: idleCount,
+      used: totalCount - idleCount,
+      max: options.max,
+      pending: waitingCount,
+    };
   }
 
   async #connect(): Promise<PoolClient> {
     try {
       // The pool opens its sessions with the settings that work.
-      if (!this.#isDetected) Object.assign(this.pool.options, await this.sessions.detect());
+      if (!this.#isDetected)
+        Object.assign(this.pool.options, await this.sessions.detect());
       this.#isDetected = true;
       for (;;) {
         const client = await this.#connectReporting();
@@ -175,36 +230,62 @@ export class PostgresServer {
     }
   }
 
-  /** Reports that all connections are in use when a statement waits for one too long. */
+  /**
+   * Reports that all connections are in use when a statement waits for one too
+   * long.
+   */
   async #connectReporting(): Promise<PoolClient> {
     const { pool } = this;
     const { exhaustion } = this.#incidents;
     const connecting = pool.connect();
-    const report = () => exhaustion.occurred({ connections: pool.totalCount, waiting: pool.waitingCount });
-    // A statement that gets an idle connection waits for it, too, until the next tick.
-    const timer = pool.waitingCount > pool.idleCount ? setTimeout(report, exhaustedAfter) : undefined;
+    const report = () =>
+      exhaustion.occurred({
+        connections: pool.totalCount,
+        waiting: pool.waitingCount,
+      });
+    // A statement that gets an idle connection waits for it, too, until the
+    // next tick.
+    const timer =
+      pool.waitingCount > pool.idleCount
+        ? setTimeout(report, exhaustedAfter)
+        : undefined;
     const client = await connecting.finally(() => clearTimeout(timer));
-    if (exhaustion.ongoing && pool.waitingCount <= pool.idleCount) exhaustion.recovered();
+    if (exhaustion.ongoing && pool.waitingCount <= pool.idleCount)
+      exhaustion.recovered();
     return client;
   }
 
   #stopPreparing(): void {
     if (!this.sessions.keepStatements) return;
     this.sessions.keepStatements = false;
-    this.log?.warn({}, 'prepared statements do not survive here; statements are sent unprepared from now on');
+    this.log?.warn(
+      {},
+      'prepared statements do not survive here; statements are sent unprepared from now on',
+    );
   }
 }
 
-/** The database is lost, its statements fail, or its connections are exhausted. */
+/**
+ * The database is lost, its statements fail, or its connections are exhausted.
+ */
 function incidentsIn(log: Log | undefined) {
   const incident = (begins: string, ends: string, quiet?: number) => {
-    const onEnd = (ms: number, failures: number) => log?.info({ ms, failures }, ends);
-    return new Incident({ onStart: (fields) => log?.warn(fields, begins), onEnd }, quiet);
+    const onEnd = (ms: number, failures: number) =>
+      log?.info({ ms, failures }, ends);
+    return new Incident(
+      { onStart: (fields) => log?.warn(fields, begins), onEnd },
+      quiet,
+    );
   };
-  const [fails, works] = ['database statements are failing', 'database statements succeed again'];
+  const [fails, works] = [
+    'database statements are failing',
+    'database statements succeed again',
+  ];
   const exhaustion = new Incident({
-    onStart: (fields) => log?.warn(fields, 'all connections to the database are in use'),
-    onEnd: (ms) => log?.info({ ms }, 'connections to the database are free again'),
+    onStart: (fields) =>
+      log?.warn(fields, 'all connections to the database are in use'),
+    onEnd: (ms) =>
+      log?.info({ ms }, 'connections to the database are free again'),
   });
   return {
     loss: incident('the database is lost', 'the database is back'),
@@ -213,11 +294,19 @@ function incidentsIn(log: Log | undefined) {
   };
 }
 
-/** Passes a callback, because pg's own promise keeps each query from the garbage collector (bench/README.md). */
-async function rowsOf(client: PoolClient, query: QueryArrayConfig): Promise<Rows> {
+/**
+ * Passes a callback, because pg's own promise keeps each query from the garbage
+ * collector (bench/README.md).
+ */
+async function rowsOf(
+  client: PoolClient,
+  query: QueryArrayConfig,
+): Promise<Rows> {
   try {
     return await new Promise((resolve, reject) => {
-      client.query(query, (error, result) => (error ? reject(error) : resolve(result.rows)));
+      client.query(query, (error, result) =>
+        error ? reject(error) : resolve(result.rows),
+      );
     });
   } catch (error) {
     // The driver's stack ends at the socket. This one leads to the caller.
@@ -226,13 +315,15 @@ async function rowsOf(client: PoolClient, query: QueryArrayConfig): Promise<Rows
   }
 }
 
-// Most columns reach the client as PostgreSQL's text: parsing them would cost more than all other work on a row.
+// Most columns reach the client as PostgreSQL's text: parsing them would cost
+// more than all other work on a row.
 const asText = { getTypeParser: () => (text: string) => text };
 
 /**
  * Repeats work that failed for a temporary reason.
  *
- * @param pauseAfter returns the average length (ms) of the pause before the next attempt; undefined to give up
+ * @param pauseAfter returns the average length (ms) of the pause before the
+ *   next attempt; undefined to give up
  * @throws the error of the last attempt
  */
 export async function retry<T>(

@@ -1,18 +1,29 @@
 import type { MikroORM } from '@mikro-orm/postgresql';
 import { escapeLiteral as literal, escapeIdentifier as quoted } from 'pg';
 import type { Log, Model } from './options.ts';
-import { DatabaseUnavailable, isUnmigrated, sqlState } from './postgres-errors.ts';
-import type { PostgresServer, RunStatement, Statement } from './postgres-server.ts';
+import {
+  DatabaseUnavailable,
+  isUnmigrated,
+  sqlState,
+} from './postgres-errors.ts';
+import type {
+  PostgresServer,
+  RunStatement,
+  Statement,
+} from './postgres-server.ts';
 
 const mayNot = 'The role in DATABASE_URL may not read and write all tables.';
 
 /**
- * One statement that reports whether the database accepts writes, whether this role may read and write all tables, and
- * how many migrations are applied.
+ * One statement that reports whether the database accepts writes, whether this
+ * role may read and write all tables, and how many migrations are applied.
  */
 function readinessOf(orm: MikroORM, { migrations }: Model): Statement {
-  const list = (texts: string[]) => `unnest(array[${texts.map(literal).join(', ')}]::text[]) as name`;
-  const tables = [...orm.getMetadata().getAll().values()].map(({ tableName }) => tableName);
+  const list = (texts: string[]) =>
+    `unnest(array[${texts.map(literal).join(', ')}]::text[]) as name`;
+  const tables = [...orm.getMetadata().getAll().values()].map(
+    ({ tableName }) => tableName,
+  );
   return {
     name: 'readiness',
     text: `
@@ -26,8 +37,8 @@ function readinessOf(orm: MikroORM, { migrations }: Model): Statement {
 }
 
 /**
- * Checks that the database accepts writes, that this role may read and write all tables, that they are migrated, and
- * that no counter is behind its rows.
+ * Checks that the database accepts writes, that this role may read and write
+ * all tables, that they are migrated, and that no counter is behind its rows.
  *
  * @throws DatabaseUnavailable
  */
@@ -38,27 +49,44 @@ export async function assertServable(
   primary: PostgresServer,
 ): Promise<void> {
   const { rows } = checks;
-  const [[isReadOnly, mayWrite, applied] = []] = await rows(readinessOf(orm, model), []).catch((error) => {
-    throw sqlState(error) === '42501' ? new DatabaseUnavailable(mayNot, error) : error;
+  const [[isReadOnly, mayWrite, applied] = []] = await rows(
+    readinessOf(orm, model),
+    [],
+  ).catch((error) => {
+    throw sqlState(error) === '42501'
+      ? new DatabaseUnavailable(mayNot, error)
+      : error;
   });
   if (isReadOnly === 't') {
     // The primary's address may now lead to another server.
     for (const server of [primary, checks]) server.discardSessions();
-    throw new DatabaseUnavailable('The database is read-only; it may be a standby.');
+    throw new DatabaseUnavailable(
+      'The database is read-only; it may be a standby.',
+    );
   }
   if (mayWrite !== 't') throw new DatabaseUnavailable(mayNot);
-  if (Number(applied) < model.migrations.length) throw new DatabaseUnavailable('The database lacks migrations.');
+  if (Number(applied) < model.migrations.length)
+    throw new DatabaseUnavailable('The database lacks migrations.');
   for (const one of countedTables(orm)) {
     if (!(await idsOf(rows, one)).isBehind) continue;
     const { table } = one;
-    throw new DatabaseUnavailable(`Every creation fails: the ids of ${table} are behind its rows. Run \`migrate\`.`);
+    throw new DatabaseUnavailable(
+      `Every creation fails: the ids of ${table} are behind its rows. Run \`migrate\`.`,
+    );
   }
 }
 
-/** The names of the migrations that the database lacks. @throws DatabaseUnavailable */
-export async function pendingMigrations({ rows: ask }: PostgresServer, { migrations }: Model): Promise<string[]> {
+/**
+ * The names of the migrations that the database lacks. @throws
+ * DatabaseUnavailable
+ */
+export async function pendingMigrations(
+  { rows: ask }: PostgresServer,
+  { migrations }: Model,
+): Promise<string[]> {
   const names = migrations.map(({ name }) => name);
-  const text = 'select name from mikro_orm_migrations where name = any($1::text[])';
+  const text =
+    'select name from mikro_orm_migrations where name = any($1::text[])';
   const rows = await ask({ name: 'migrated', text }, [names]).catch((error) => {
     if (isUnmigrated(error)) return [];
     throw error;
@@ -67,40 +95,66 @@ export async function pendingMigrations({ rows: ask }: PostgresServer, { migrati
   return names.filter((name) => !applied.has(name));
 }
 
-/** A given id beyond this one does not advance the counter: too few would remain. @param type of the column */
+/**
+ * A given id beyond this one does not advance the counter: too few would
+ * remain. @param type of the column
+ */
 export function endOfCounter(type: string): bigint {
   return type === 'bigserial' ? 2n ** 63n - 2n ** 32n : 2n ** 31n - 2n ** 20n;
 }
 
-/** The tables whose ids come from a counter; `counter` is the SQL of its sequence. */
+/**
+ * The tables whose ids come from a counter; `counter` is the SQL of its
+ * sequence.
+ */
 function countedTables(orm: MikroORM) {
-  return [...orm.getMetadata().getAll().values()].flatMap(({ tableName: table, props }) => {
-    const id = props.find(({ autoincrement }) => autoincrement);
-    if (!id) return [];
-    const column = `${id.fieldNames[0]}`;
-    const counter = `pg_get_serial_sequence(${literal(quoted(table))}, ${literal(column)})::regclass`;
-    return [{ table, column, counter, end: endOfCounter(`${id.columnTypes[0]}`) }];
-  });
+  return [...orm.getMetadata().getAll().values()].flatMap(
+    ({ tableName: table, props }) => {
+      const id = props.find(({ autoincrement }) => autoincrement);
+      if (!id) return [];
+      const column = `${id.fieldNames[0]}`;
+      const counter = `pg_get_serial_sequence(${literal(quoted(table))}, ${literal(column)})::regclass`;
+      return [
+        { table, column, counter, end: endOfCounter(`${id.columnTypes[0]}`) },
+      ];
+    },
+  );
 }
 
 type CountedTable = ReturnType<typeof countedTables>[number];
 
-/** Reads the greatest id that advances the counter, the greatest of all, and whether the counter is behind. */
-async function idsOf(rows: RunStatement, { table, column, counter, end }: CountedTable) {
-  // The ids are read before the counter: an insert draws its id before its row is visible. Citus accepts only CTEs.
+/**
+ * Reads the greatest id that advances the counter, the greatest of all, and
+ * whether the counter is behind.
+ */
+async function idsOf(
+  rows: RunStatement,
+  { table, column, counter, end }: CountedTable,
+) {
+  // The ids are read before the counter: an insert draws its id before its row
+  // is visible. Citus accepts only CTEs.
   const text = `
     with greatest as materialized (select max(${quoted(column)}) as id from ${quoted(table)} where ${quoted(column)} < ${end}),
       last as materialized (select max(${quoted(column)}) as id from ${quoted(table)})
     select greatest.id, last.id, greatest.id > coalesce(pg_sequence_last_value(${counter}), 0) from greatest, last`;
-  const [[greatest, last, isBehind] = []] = await rows({ name: `ids_${table}`, text }, []);
+  const [[greatest, last, isBehind] = []] = await rows(
+    { name: `ids_${table}`, text },
+    [],
+  );
   return { greatest, last, isBehind: isBehind === 't' };
 }
 
 /**
- * Sets each counter past the greatest id of its rows. Rows that were inserted with ids (COPY, a restored backup) do not
- * advance the counter, and every later insert would fail. No row is inserted meanwhile: an insert takes the same lock.
+ * Sets each counter past the greatest id of its rows. Rows that were inserted
+ * with ids (COPY, a restored backup) do not advance the counter, and every
+ * later insert would fail. No row is inserted meanwhile: an insert takes the
+ * same lock.
  */
-export async function advanceCounters(rows: RunStatement, orm: MikroORM, log: Log | undefined): Promise<void> {
+export async function advanceCounters(
+  rows: RunStatement,
+  orm: MikroORM,
+  log: Log | undefined,
+): Promise<void> {
   for (const one of countedTables(orm)) {
     const { table, counter, end } = one;
     const { greatest, last, isBehind } = await idsOf(rows, one);
@@ -109,8 +163,15 @@ export async function advanceCounters(rows: RunStatement, orm: MikroORM, log: Lo
       const text = `
         with lock as materialized (select pg_advisory_xact_lock(hashtext(${literal(table)}))::text)
         select setval(${counter}, $1::bigint) from lock where coalesce(pg_sequence_last_value(${counter}), 0) < $1::bigint`;
-      const [[moved] = []] = await rows({ name: `advance_counter_${table}`, isWrite: true, text }, [greatest]);
-      if (moved) log?.warn({ table, greatest }, 'the id counter was behind the rows; it was advanced');
+      const [[moved] = []] = await rows(
+        { name: `advance_counter_${table}`, isWrite: true, text },
+        [greatest],
+      );
+      if (moved)
+        log?.warn(
+          { table, greatest },
+          'the id counter was behind the rows; it was advanced',
+        );
     }
     if (last && BigInt(last) >= end) {
       const message =

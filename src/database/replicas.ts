@@ -1,32 +1,57 @@
 import type { DatabaseOptions } from './options.ts';
-import { causeOf, DatabaseUnavailable, isConflict, isWorthAnotherServer, reasonOf } from './postgres-errors.ts';
-import { type PoolState, PostgresServer, type Rows, type RunStatement, type Statement } from './postgres-server.ts';
+import {
+  causeOf,
+  DatabaseUnavailable,
+  isConflict,
+  isWorthAnotherServer,
+  reasonOf,
+} from './postgres-errors.ts';
+import {
+  type PoolState,
+  PostgresServer,
+  type Rows,
+  type RunStatement,
+  type Statement,
+} from './postgres-server.ts';
 import { createPool, sessionsTo, settingsDropped } from './sessions.ts';
 import { withTimeout } from './with-timeout.ts';
 
-/** How long (ms) a server may take to open a session or to report its position. */
+/**
+ * How long (ms) a server may take to open a session or to report its position.
+ */
 const timeoutMs = 1000;
-/** How long (ms) a node is not asked while it lacks a write that this process has made or shown. */
+/**
+ * How long (ms) a node is not asked while it lacks a write that this process
+ * has made or shown.
+ */
 const pauseWhenBehind = 5;
 /** How long (ms) an unusable node is not asked; the pause doubles each time. */
 const pauseWhenUnusable = { shortest: 250, longest: 10_000 };
 
-/** A server's identity, and its position in the write-ahead log: written on a primary, replayed on a replica. */
+/**
+ * A server's identity, and its position in the write-ahead log: written on a
+ * primary, replayed on a replica.
+ */
 interface Position {
   isReplica: boolean;
   /** The same for all copies of a server. */
   system: string;
   database: string;
-  /** Increases by one at each promotion. A replica may report an older one until its next restart point. */
+  /**
+   * Increases by one at each promotion. A replica may report an older one until
+   * its next restart point.
+   */
   timeline: number;
   bytes: number;
   /** Replication lag (ms). */
   lag: number;
 }
 
-// Only a role that may read all statistics sees received_tli; other roles learn a replica's timeline later. A replica
-// that has replayed everything it received, and is still receiving, has no lag, however old its last transaction is.
-// Only a replica that is catching up compares its clock with the primary's.
+// Only a role that may read all statistics sees received_tli; other roles learn
+// a replica's timeline later. A replica that has replayed everything it
+// received, and is still receiving, has no lag, however old its last
+// transaction is. Only a replica that is catching up compares its clock with
+// the primary's.
 const position: Statement = {
   name: 'position',
   text: `
@@ -43,13 +68,19 @@ const position: Statement = {
       'lag', case when pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn() and exists (select from pg_stat_wal_receiver) then 0
         else coalesce(extract(epoch from clock_timestamp() - pg_last_xact_replay_timestamp()) * 1000, 0) end)`,
 };
-const replayed: Statement = { name: 'replayed', text: `select pg_last_wal_replay_lsn() - '0/0'::pg_lsn` };
+const replayed: Statement = {
+  name: 'replayed',
+  text: `select pg_last_wal_replay_lsn() - '0/0'::pg_lsn`,
+};
 
 interface ReadNode {
   /** Host and port, for the log. */
   readonly name: string;
   readonly server: PostgresServer;
-  /** Why it cannot be used; empty when it can, and undefined before its first answer. */
+  /**
+   * Why it cannot be used; empty when it can, and undefined before its first
+   * answer.
+   */
   problem: string | undefined;
   pausedUntil: number;
   /** The next pause (ms). */
@@ -59,13 +90,16 @@ interface ReadNode {
 /**
  * The servers that answer reads.
  *
- * Invariant: while `#isComplete`, `#leastPosition` covers every write that this process has made or shown before, and a
- * node answers a read only when it had replayed that position; else the primary answers.
+ * Invariant: while `#isComplete`, `#leastPosition` covers every write that this
+ * process has made or shown before, and a node answers a read only when it had
+ * replayed that position; else the primary answers.
  *
- * A read is sent with two queries of the node's replay position, in one round trip. The
- * query before the read proves that the node is fresh enough. The query after it tells how fresh later reads must be.
- * PostgreSQL takes a statement's snapshot before it evaluates the statement, so a statement cannot report whether its
- * own snapshot is fresh enough. Unusable nodes are probed in the background, and only while clients read.
+ * A read is sent with two queries of the node's replay position, in one round
+ * trip. The query before the read proves that the node is fresh enough. The
+ * query after it tells how fresh later reads must be. PostgreSQL takes a
+ * statement's snapshot before it evaluates the statement, so a statement cannot
+ * report whether its own snapshot is fresh enough. Unusable nodes are probed in
+ * the background, and only while clients read.
  */
 export class Replicas {
   readonly #nodes: ReadNode[];
@@ -89,7 +123,8 @@ export class Replicas {
   }
 
   /**
-   * Runs a statement that only reads, on a node that has replayed the least position, else on the primary.
+   * Runs a statement that only reads, on a node that has replayed the least
+   * position, else on the primary.
    *
    * @param sentTo called with the name of each server that is asked
    * @throws the error of a node, when another server would fail in the same way
@@ -101,8 +136,14 @@ export class Replicas {
   ): Promise<Row[]> {
     const least = this.#leastPosition;
     this.#next += 1;
-    for (let at = 0; least && this.#isComplete && at < this.#nodes.length; at += 1) {
-      const node = this.#nodes[(this.#next + at) % this.#nodes.length] as ReadNode;
+    for (
+      let at = 0;
+      least && this.#isComplete && at < this.#nodes.length;
+      at += 1
+    ) {
+      const node = this.#nodes[
+        (this.#next + at) % this.#nodes.length
+      ] as ReadNode;
       if (node.pausedUntil > performance.now()) continue;
       if (node.problem === '') {
         sentTo(node.name);
@@ -118,15 +159,22 @@ export class Replicas {
     return (await this.#readOnPrimary(statement, values)) as Row[];
   }
 
-  /** The query after the read tells how fresh later reads must be: what the primary has shown must not disappear. */
+  /**
+   * The query after the read tells how fresh later reads must be: what the
+   * primary has shown must not disappear.
+   */
   async #readOnPrimary(statement: Statement, values: unknown[]) {
     const writes = this.#writes;
     try {
-      const [rows = [], end = []] = await this.primary.inOneSession([statement, values], [position, []]);
+      const [rows = [], end = []] = await this.primary.inOneSession(
+        [statement, values],
+        [position, []],
+      );
       this.#cover(parsePosition(end), writes, true);
       return rows;
     } catch (error) {
-      if (error instanceof DatabaseUnavailable && !isConflict(error)) throw error;
+      if (error instanceof DatabaseUnavailable && !isConflict(error))
+        throw error;
       // The role may not be allowed to query the position.
       const rows = await this.primary.rows(statement, values);
       this.#isComplete = false;
@@ -134,54 +182,90 @@ export class Replicas {
     }
   }
 
-  /** Asks a node for its position, with a read if any. @returns rows; undefined when another server must answer */
-  async #ask(node: ReadNode, least: Position, read?: Parameters<RunStatement>): Promise<Rows | undefined> {
-    const [what, limit] = read ? ['a read ', this.options.statementTimeout / 4] : ['', timeoutMs];
-    const queries: Array<Parameters<RunStatement>> = read ? [[position, []], read, [replayed, []]] : [[position, []]];
+  /**
+   * Asks a node for its position, with a read if any. @returns rows; undefined
+   * when another server must answer
+   */
+  async #ask(
+    node: ReadNode,
+    least: Position,
+    read?: Parameters<RunStatement>,
+  ): Promise<Rows | undefined> {
+    const [what, limit] = read
+      ? ['a read ', this.options.statementTimeout / 4]
+      : ['', timeoutMs];
+    const queries: Array<Parameters<RunStatement>> = read
+      ? [[position, []], read, [replayed, []]]
+      : [[position, []]];
     try {
       const answers = node.server.inOneSession(...queries);
-      const [before = [], rows, after] = await withTimeout(limit, answers, late(what, limit));
+      const [before = [], rows, after] = await withTimeout(
+        limit,
+        answers,
+        late(what, limit),
+      );
       const seen = parsePosition(before);
       if (!this.#check(node, seen, least)) return undefined;
-      if (after && seen.system === least.system) this.#raiseLeastPosition(Number(after[0]?.[0]));
+      if (after && seen.system === least.system)
+        this.#raiseLeastPosition(Number(after[0]?.[0]));
       return rows;
     } catch (error) {
       if (read && !isWorthAnotherServer(error)) throw error;
       node.server.cut();
       // When several reads fail together, only the first records it.
-      if (!read || node.problem === '') this.#note(node, reasonOf(causeOf(error) ?? error));
+      if (!read || node.problem === '')
+        this.#note(node, reasonOf(causeOf(error) ?? error));
       return undefined;
     }
   }
 
-  /** @returns whether the node may answer a read that needs the least position */
+  /**
+   * @returns whether the node may answer a read that needs the least position
+   */
   #check(node: ReadNode, seen: Position, least: Position): boolean {
     const problem = this.#problemOf(seen, least);
     // The primary may have changed.
     if (problem) void this.#updateLeastPosition();
     this.#note(node, problem);
-    const isBehind = !problem && seen.system === least.system && seen.bytes < least.bytes;
+    const isBehind =
+      !problem && seen.system === least.system && seen.bytes < least.bytes;
     if (isBehind) node.pausedUntil = performance.now() + pauseWhenBehind;
     return !problem && !isBehind;
   }
 
-  /** Why a node cannot be used, even by a process that has written nothing; empty when it can. */
+  /**
+   * Why a node cannot be used, even by a process that has written nothing;
+   * empty when it can.
+   */
   #problemOf(seen: Position, least: Position): string {
-    // A primary with another system identifier is a node of a distributed engine, which is always up to date.
-    if (seen.system !== least.system) return seen.isReplica ? 'it is a replica of another server' : '';
+    // A primary with another system identifier is a node of a distributed
+    // engine, which is always up to date.
+    if (seen.system !== least.system)
+      return seen.isReplica ? 'it is a replica of another server' : '';
     if (seen.database !== least.database) return 'it is another database';
-    if (!seen.isReplica) return 'it has been promoted: it does not follow the primary';
-    if (seen.timeline < least.timeline) return 'it has not followed the last promotion yet';
-    if (seen.timeline > least.timeline) return 'it follows a promotion that the primary has not had';
-    return seen.lag < this.options.readMaxLag ? '' : 'it is too far behind the primary';
+    if (!seen.isReplica)
+      return 'it has been promoted: it does not follow the primary';
+    if (seen.timeline < least.timeline)
+      return 'it has not followed the last promotion yet';
+    if (seen.timeline > least.timeline)
+      return 'it follows a promotion that the primary has not had';
+    return seen.lag < this.options.readMaxLag
+      ? ''
+      : 'it is too far behind the primary';
   }
 
   #note(node: ReadNode, problem: string): void {
     node.pausedUntil = problem ? performance.now() + node.pause : 0;
-    node.pause = problem ? Math.min(2 * node.pause, pauseWhenUnusable.longest) : pauseWhenUnusable.shortest;
+    node.pause = problem
+      ? Math.min(2 * node.pause, pauseWhenUnusable.longest)
+      : pauseWhenUnusable.shortest;
     if (problem === node.problem) return;
     node.problem = problem;
-    if (problem) this.options.log?.warn({ node: node.name, why: problem }, 'a read node is not used');
+    if (problem)
+      this.options.log?.warn(
+        { node: node.name, why: problem },
+        'a read node is not used',
+      );
     else this.options.log?.info({ node: node.name }, 'a read node is used');
   }
 
@@ -191,7 +275,10 @@ export class Replicas {
     if (least && bytes > least.bytes) this.#leastPosition = { ...least, bytes };
   }
 
-  /** @param session the session that wrote; undefined when the outcome of the write is unknown */
+  /**
+   * @param session the session that wrote; undefined when the outcome of the
+   *   write is unknown
+   */
   async #wrote(session: RunStatement | undefined): Promise<void> {
     this.#writes += 1;
     this.#isComplete = false;
@@ -202,11 +289,16 @@ export class Replicas {
   /** Queries the end of the primary's log, which covers all earlier writes. */
   async #updateLeastPosition(session?: RunStatement): Promise<void> {
     const writes = this.#writes;
-    const end = await positionOf(session ?? this.primary.rows).catch(() => undefined);
+    const end = await positionOf(session ?? this.primary.rows).catch(
+      () => undefined,
+    );
     if (end) this.#cover(end, writes, session !== undefined);
   }
 
-  /** @param isNeeded whether something was written or shown before the primary reported this position */
+  /**
+   * @param isNeeded whether something was written or shown before the primary
+   *   reported this position
+   */
   #cover(end: Position, writes: number, isNeeded: boolean): void {
     const least = this.#leastPosition;
     // The primary's address may now lead to another server.
@@ -214,7 +306,8 @@ export class Replicas {
       this.primary.discardSessions();
       return;
     }
-    if (least?.system !== end.system || least.timeline !== end.timeline) this.#leastPosition = end;
+    if (least?.system !== end.system || least.timeline !== end.timeline)
+      this.#leastPosition = end;
     // Not unless needed: no replica may have reached it yet.
     else if (isNeeded || !this.#isComplete) this.#raiseLeastPosition(end.bytes);
     this.#isComplete ||= writes === this.#writes;
@@ -223,12 +316,27 @@ export class Replicas {
   #open(url: string): ReadNode {
     const { log, connectTimeout } = this.options;
     const name = new URL(url).host;
-    const onAdvice = (statements: string[]) => log?.warn({ node: name, statements }, settingsDropped);
-    const limits = { ...this.options, connectTimeout: Math.min(connectTimeout, timeoutMs), onAdvice };
+    const onAdvice = (statements: string[]) =>
+      log?.warn({ node: name, statements }, settingsDropped);
+    const limits = {
+      ...this.options,
+      connectTimeout: Math.min(connectTimeout, timeoutMs),
+      onAdvice,
+    };
     const sessions = sessionsTo(url, limits);
-    const pool = createPool({ ...sessions.config, pipeline: true, max: this.options.poolMax });
+    const pool = createPool({
+      ...sessions.config,
+      pipeline: true,
+      max: this.options.poolMax,
+    });
     const server = new PostgresServer(pool, sessions);
-    return { name, server, problem: undefined, pausedUntil: 0, pause: pauseWhenUnusable.shortest };
+    return {
+      name,
+      server,
+      problem: undefined,
+      pausedUntil: 0,
+      pause: pauseWhenUnusable.shortest,
+    };
   }
 
   async close(): Promise<void> {
@@ -239,11 +347,15 @@ export class Replicas {
 
 /** @throws DatabaseUnavailable after a second */
 export async function positionOf(rows: RunStatement): Promise<Position> {
-  return parsePosition(await withTimeout(timeoutMs, rows(position, []), late('', timeoutMs)));
+  return parsePosition(
+    await withTimeout(timeoutMs, rows(position, []), late('', timeoutMs)),
+  );
 }
 
 const late = (to: string, milliseconds: number) => () =>
-  new DatabaseUnavailable(`It has not answered ${to}within ${milliseconds} ms.`);
+  new DatabaseUnavailable(
+    `It has not answered ${to}within ${milliseconds} ms.`,
+  );
 
 function parsePosition([[text] = [null]]: Rows): Position {
   const seen: Position = JSON.parse(`${text}`);
@@ -251,8 +363,9 @@ function parsePosition([[text] = [null]]: Rows): Position {
 }
 
 /**
- * A primary reports where its next record starts, which may follow a page header of 24 or 40 bytes. A replica reports
- * where its last record ends, before that header. No record ends between the two.
+ * A primary reports where its next record starts, which may follow a page
+ * header of 24 or 40 bytes. A replica reports where its last record ends,
+ * before that header. No record ends between the two.
  */
 function endOfRecord(bytes: number): number {
   const inPage = bytes % 8192;

@@ -1,51 +1,110 @@
 import { Socket } from 'node:net';
-import { type EmbeddedPostgres, openEmbeddedPostgres } from '@animal-store/pglite-server';
+import {
+  type EmbeddedPostgres,
+  openEmbeddedPostgres,
+} from '@animal-store/pglite-server';
 import type { MikroORM, PostgreSqlConnection } from '@mikro-orm/postgresql';
-import { Client, type ClientConfig, Pool, type PoolClient, type PoolConfig } from 'pg';
-import { type ConnectionOptions, parse, toClientConfig } from 'pg-connection-string';
+import {
+  Client,
+  type ClientConfig,
+  Pool,
+  type PoolClient,
+  type PoolConfig,
+} from 'pg';
+import {
+  type ConnectionOptions,
+  parse,
+  toClientConfig,
+} from 'pg-connection-string';
 import type { DatabaseOptions } from './options.ts';
 
-/** Opens the embedded store in `dataDir`. One process owns it. When the owner ends, one of its guests takes over. */
-export async function openEmbedded(options: DatabaseOptions): Promise<EmbeddedPostgres> {
-  const { dataDir, prepared, onLost, evenRetired, exclusive, maxSilence, log } = options;
-  const store = await openEmbeddedPostgres(dataDir, { prepared, onLost, evenRetired, exclusive, maxSilence });
-  log?.info({ folder: dataDir, role: store.isOwner ? 'owner' : 'guest' }, 'embedded store opened');
+/**
+ * Opens the embedded store in `dataDir`. One process owns it. When the owner
+ * ends, one of its guests takes over.
+ */
+export async function openEmbedded(
+  options: DatabaseOptions,
+): Promise<EmbeddedPostgres> {
+  const { dataDir, prepared, onLost, evenRetired, exclusive, maxSilence, log } =
+    options;
+  const store = await openEmbeddedPostgres(dataDir, {
+    prepared,
+    onLost,
+    evenRetired,
+    exclusive,
+    maxSilence,
+  });
+  log?.info(
+    { folder: dataDir, role: store.isOwner ? 'owner' : 'guest' },
+    'embedded store opened',
+  );
   if (!store.isOwner) {
-    void store.owned.then(() => log?.info({ folder: dataDir, role: 'owner' }, 'embedded store taken over'));
+    void store.owned.then(() =>
+      log?.info(
+        { folder: dataDir, role: 'owner' },
+        'embedded store taken over',
+      ),
+    );
   }
   return store;
 }
 
 /** The log's message for `onAdvice`. */
-export const settingsDropped = 'a pooler drops session settings: set them on the role';
+export const settingsDropped =
+  'a pooler drops session settings: set them on the role';
 
 /** How to open sessions with one PostgreSQL server. */
 export interface Sessions {
   readonly config: ClientConfig;
-  /** False behind a pooler in transaction mode: prepared statements do not survive there. */
+  /**
+   * False behind a pooler in transaction mode: prepared statements do not
+   * survive there.
+   */
   keepStatements: boolean;
-  /** Detects these settings once. @throws the driver's error when no session can be opened */
+  /**
+   * Detects these settings once. @throws the driver's error when no session can
+   * be opened
+   */
   detect(): Promise<ClientConfig>;
 }
 
-/** How to open sessions with the service's database. @throws Error for an invalid address */
-export function sessionsFor(options: DatabaseOptions, embedded?: EmbeddedPostgres): Sessions {
+/**
+ * How to open sessions with the service's database. @throws Error for an
+ * invalid address
+ */
+export function sessionsFor(
+  options: DatabaseOptions,
+  embedded?: EmbeddedPostgres,
+): Sessions {
   if (!embedded) return sessionsTo(options.url ?? '', options);
   const { host, port, user, database } = embedded;
   // Explicit, because PGPORT and PGSSLMODE describe another server.
-  const config = { host, port, user, database, ssl: false, ...commonConfig(options) };
-  // All sessions share one backend, where the names of prepared statements would collide.
+  const config = {
+    host,
+    port,
+    user,
+    database,
+    ssl: false,
+    ...commonConfig(options),
+  };
+  // All sessions share one backend, where the names of prepared statements
+  // would collide.
   return { config, keepStatements: false, detect: async () => config };
 }
 
-/** Assumes that there is no pooler, until the first session shows it. @throws Error for an invalid address */
+/**
+ * Assumes that there is no pooler, until the first session shows it. @throws
+ * Error for an invalid address
+ */
 export function sessionsTo(url: string, limits: DatabaseOptions): Sessions {
   let detected: Promise<ClientConfig> | undefined;
   const sessions: Sessions = {
     config: configFor(url, limits),
     keepStatements: limits.preparedStatements !== 'false',
     detect() {
-      detected ??= detectSessions(url, limits).then((found) => Object.assign(sessions, found).config);
+      detected ??= detectSessions(url, limits).then(
+        (found) => Object.assign(sessions, found).config,
+      );
       return detected.catch((error) => {
         detected = undefined;
         throw error;
@@ -56,16 +115,26 @@ export function sessionsTo(url: string, limits: DatabaseOptions): Sessions {
 }
 
 /**
- * Opens a session to detect which settings work. Poolers reject session settings or drop them silently, and few keep
- * prepared statements. A server may lack TLS, which `sslmode=prefer` accepts.
+ * Opens a session to detect which settings work. Poolers reject session
+ * settings or drop them silently, and few keep prepared statements. A server
+ * may lack TLS, which `sslmode=prefer` accepts.
  */
-async function detectSessions(url: string, limits: DatabaseOptions): Promise<Omit<Sessions, 'detect'>> {
+async function detectSessions(
+  url: string,
+  limits: DatabaseOptions,
+): Promise<Omit<Sessions, 'detect'>> {
   const { preparedStatements } = limits;
   let config = configFor(url, limits);
   for (;;) {
     try {
       const isPooled = await inspectSession(config, limits);
-      return { config, keepStatements: preparedStatements === 'auto' ? !isPooled : preparedStatements === 'true' };
+      return {
+        config,
+        keepStatements:
+          preparedStatements === 'auto'
+            ? !isPooled
+            : preparedStatements === 'true',
+      };
     } catch (error) {
       const other = fallbackFor(config, error as Error, url);
       if (!other) throw error;
@@ -75,30 +144,48 @@ async function detectSessions(url: string, limits: DatabaseOptions): Promise<Omi
 }
 
 function configFor(url: string, limits: DatabaseOptions): ClientConfig {
-  const { options = '', statement_timeout, query_timeout, ...rest } = parsed(url);
+  const {
+    options = '',
+    statement_timeout,
+    query_timeout,
+    ...rest
+  } = parsed(url);
   const config = toClientConfig(rest as ConnectionOptions);
-  // Without this, pg would check the certificate of an IP address for `localhost`.
-  if (typeof config.ssl === 'object') Object.assign(config.ssl, { host: config.host });
+  // Without this, pg would check the certificate of an IP address for
+  // `localhost`.
+  if (typeof config.ssl === 'object')
+    Object.assign(config.ssl, { host: config.host });
   return {
     ...config,
-    // The timeout is set, because the role may have its own. JIT is off, because PostgreSQL would compile the
-    // batched list again at every execution: tens of milliseconds for a statement that takes one.
-    options: `${options} -c statement_timeout=${limits.statementTimeout} -c jit=off`.trim(),
+    // The timeout is set, because the role may have its own. JIT is off,
+    // because PostgreSQL would compile the batched list again at every
+    // execution: tens of milliseconds for a statement that takes one.
+    options:
+      `${options} -c statement_timeout=${limits.statementTimeout} -c jit=off`.trim(),
     ...commonConfig(limits),
   };
 }
 
-function parsed(url: string): ConnectionOptions & { [parameter: string]: unknown } {
+function parsed(
+  url: string,
+): ConnectionOptions & { [parameter: string]: unknown } {
   try {
     return parse(readLikeLibpq(url), { useLibpqCompat: true });
   } catch (cause) {
     const { code, message } = cause as NodeJS.ErrnoException;
     if (!code) throw cause;
-    throw new Error(`sslrootcert, sslcert or sslkey of a database address cannot be read: ${message}`, { cause });
+    throw new Error(
+      `sslrootcert, sslcert or sslkey of a database address cannot be read: ${message}`,
+      { cause },
+    );
   }
 }
 
-function commonConfig({ name, connectTimeout, statementTimeout }: DatabaseOptions): ClientConfig {
+function commonConfig({
+  name,
+  connectTimeout,
+  statementTimeout,
+}: DatabaseOptions): ClientConfig {
   return {
     application_name: name,
     connectionTimeoutMillis: connectTimeout,
@@ -107,29 +194,49 @@ function commonConfig({ name, connectTimeout, statementTimeout }: DatabaseOption
   };
 }
 
-function fallbackFor(config: ClientConfig, { message }: Error, url: string): ClientConfig | undefined {
-  if (config.options && /unsupported startup parameter/.test(message)) return { ...config, options: undefined };
+function fallbackFor(
+  config: ClientConfig,
+  { message }: Error,
+  url: string,
+): ClientConfig | undefined {
+  if (config.options && /unsupported startup parameter/.test(message))
+    return { ...config, options: undefined };
   const isPreferred = readLikeLibpq(url).includes('sslmode=prefer');
-  if (config.ssl && isPreferred && /does not support SSL/.test(message)) return { ...config, ssl: false };
+  if (config.ssl && isPreferred && /does not support SSL/.test(message))
+    return { ...config, ssl: false };
   return undefined;
 }
 
 /** @returns whether a pooler shares the session */
-async function inspectSession(config: ClientConfig, { statementTimeout, onAdvice }: DatabaseOptions): Promise<boolean> {
+async function inspectSession(
+  config: ClientConfig,
+  { statementTimeout, onAdvice }: DatabaseOptions,
+): Promise<boolean> {
   const client = new Client(config);
   client.on('error', () => undefined);
   try {
     await client.connect();
     const { rows } = await client.query({ text: settings, rowMode: 'array' });
-    const [pid, role, timeout, jit] = rows[0] as [number, string, string, string];
-    const isBounded = Number(timeout) > 0 && Number(timeout) <= statementTimeout;
+    const [pid, role, timeout, jit] = rows[0] as [
+      number,
+      string,
+      string,
+      string,
+    ];
+    const isBounded =
+      Number(timeout) > 0 && Number(timeout) <= statementTimeout;
     const advice = [
-      ...(isBounded ? [] : [`alter role ${role} set statement_timeout = ${statementTimeout}`]),
+      ...(isBounded
+        ? []
+        : [`alter role ${role} set statement_timeout = ${statementTimeout}`]),
       ...(jit === 'off' ? [] : [`alter role ${role} set jit = off`]),
     ];
     if (advice.length > 0) onAdvice?.(advice);
-    // A pooler that shares sessions gives its clients other process ids, to know whose query to cancel.
-    return (client as unknown as { processID: number | null }).processID !== pid;
+    // A pooler that shares sessions gives its clients other process ids, to
+    // know whose query to cancel.
+    return (
+      (client as unknown as { processID: number | null }).processID !== pid
+    );
   } finally {
     await client.end();
   }
@@ -140,8 +247,9 @@ const settings = `
     (select setting from pg_settings where name = 'statement_timeout'), current_setting('jit', true)`;
 
 /**
- * Interprets `sslmode` and `sslrootcert` as libpq does (PostgreSQL's manual, section 34.19), with exceptions:
- * without both there is no TLS, `allow` is `prefer`, `no-verify` is `require`, `system` means Node's authorities.
+ * Interprets `sslmode` and `sslrootcert` as libpq does (PostgreSQL's manual,
+ * section 34.19), with exceptions: without both there is no TLS, `allow` is
+ * `prefer`, `no-verify` is `require`, `system` means Node's authorities.
  */
 function readLikeLibpq(url: string): string {
   const read = new URL(url);
@@ -151,39 +259,51 @@ function readLikeLibpq(url: string): string {
   if (parameters.get('sslrootcert') === 'system') {
     parameters.delete('sslrootcert');
     parameters.set('sslmode', 'verify-full');
-  } else if (mode === 'allow' || (!mode && parameters.has('sslrootcert'))) parameters.set('sslmode', 'prefer');
+  } else if (mode === 'allow' || (!mode && parameters.has('sslrootcert')))
+    parameters.set('sslmode', 'prefer');
   else if (mode === 'no-verify') parameters.set('sslmode', 'require');
   return read.href;
 }
 
 /**
- * PostgreSQL cancels slow statements itself. This timeout detects a server or a network that stopped responding. It is
- * set on the socket because pg's `query_timeout` starts a timer per query, which costs as much as a small query and
- * keeps the result from the garbage collector (`bench/README.md`).
+ * PostgreSQL cancels slow statements itself. This timeout detects a server or a
+ * network that stopped responding. It is set on the socket because pg's
+ * `query_timeout` starts a timer per query, which costs as much as a small
+ * query and keeps the result from the garbage collector (`bench/README.md`).
  */
 function socketWithTimeout(statementTimeout: number): Socket {
   const socket = new Socket();
-  const silence = Object.assign(new Error('PostgreSQL stopped responding'), { code: 'ETIMEDOUT' });
-  if (statementTimeout > 0) socket.setTimeout(statementTimeout + 1000, () => socket.destroy(silence));
+  const silence = Object.assign(new Error('PostgreSQL stopped responding'), {
+    code: 'ETIMEDOUT',
+  });
+  if (statementTimeout > 0)
+    socket.setTimeout(statementTimeout + 1000, () => socket.destroy(silence));
   return socket;
 }
 
 /**
- * Returns the connection pool of an ORM. MikroORM never releases a connection that breaks in a transaction, because the
- * rollback fails first (https://github.com/kysely-org/kysely/issues/1990). The pool would stay one connection short,
- * and closing it would wait for that connection.
+ * Returns the connection pool of an ORM. MikroORM never releases a connection
+ * that breaks in a transaction, because the rollback fails first
+ * (https://github.com/kysely-org/kysely/issues/1990). The pool would stay one
+ * connection short, and closing it would wait for that connection.
  */
 export async function poolOf(orm: MikroORM): Promise<Pool> {
-  const pool = await (orm.em.getConnection() as PostgreSqlConnection).getNativeClient();
-  // Code that releases the connection itself does so before the next turn of the event loop.
-  pool.on('connect', (client) => client.once('end', () => setImmediate(releaseOnce, client)));
+  const pool = await (
+    orm.em.getConnection() as PostgreSqlConnection
+  ).getNativeClient();
+  // Code that releases the connection itself does so before the next turn of
+  // the event loop.
+  pool.on('connect', (client) =>
+    client.once('end', () => setImmediate(releaseOnce, client)),
+  );
   return pool;
 }
 
 /** Creates a pool without an ORM. */
 export function createPool(config: PoolConfig): Pool {
   const pool = new Pool(config);
-  // A connection that breaks is replaced; its user gets the error from the statement.
+  // A connection that breaks is replaced; its user gets the error from the
+  // statement.
   pool.on('error', () => undefined);
   pool.on('connect', (client) => client.on('error', () => undefined));
   return pool;

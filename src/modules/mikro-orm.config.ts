@@ -9,12 +9,23 @@ import { loadConfig } from '../config/config.ts';
 import { type Model, ormOptionsFor } from '../database/database.ts';
 import { modules } from './modules.ts';
 
-/** The tables and migrations of all modules, and of the code that they share. */
+/**
+ * The tables and migrations of all modules, and of the code that they share.
+ */
 export function modelOf(modules: Module[]): Model {
   const migrations = modules.flatMap(({ migrations = [] }) => migrations);
-  migrations.push({ name: '2026_11_20_130000_create_deprecated_call', class: CreateDeprecatedCall });
-  migrations.push({ name: '2026_11_22_120000_create_idempotency_key', class: CreateIdempotencyKey });
-  migrations.push({ name: '2026_11_22_130000_create_key_event', class: CreateKeyEvent });
+  migrations.push({
+    name: '2026_11_20_130000_create_deprecated_call',
+    class: CreateDeprecatedCall,
+  });
+  migrations.push({
+    name: '2026_11_22_120000_create_idempotency_key',
+    class: CreateIdempotencyKey,
+  });
+  migrations.push({
+    name: '2026_11_22_130000_create_key_event',
+    class: CreateKeyEvent,
+  });
   const shared = [ApiKey, DeprecatedCall, IdempotencyKey, KeyEvent];
   return {
     entities: [...modules.flatMap(({ entities = [] }) => entities), ...shared],
@@ -22,5 +33,9 @@ export function modelOf(modules: Module[]): Model {
   };
 }
 
-/** For MikroORM's command line (`npx mikro-orm ...`), which uses the same database as the service. */
-export default () => ormOptionsFor(loadConfig(process.env).database, modelOf(modules));
+/**
+ * For MikroORM's command line (`npx mikro-orm ...`), which uses the same
+ * database as the service.
+ */
+export default () =>
+  ormOptionsFor(loadConfig(process.env).database, modelOf(modules));

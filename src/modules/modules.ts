@@ -4,5 +4,8 @@ import type { Module } from '../api/module.ts';
 import { ordersModule } from './orders/orders.module.ts';
 import { petsModule } from './pets/pets.module.ts';
 
-/** The domains of the service. A new domain is a folder beside `pets/` and a line here (`docs/add-a-module.md`). */
+/**
+ * The domains of the service. A new domain is a folder beside `pets/` and a
+ * line here (`docs/add-a-module.md`).
+ */
 export const modules: Module[] = [petsModule, ordersModule];

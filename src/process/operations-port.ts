@@ -12,8 +12,9 @@ import type { Telemetry } from '../runtime/telemetry/telemetry.ts';
 const maxConnections = 32;
 
 /**
- * Opens the operations port, if configured. It needs no key, so it listens on a separate address that clients of the
- * service should not reach. Open it before the service's port, so that a port in use fails the start.
+ * Opens the operations port, if configured. It needs no key, so it listens on a
+ * separate address that clients of the service should not reach. Open it before
+ * the service's port, so that a port in use fails the start.
  */
 export async function openOperationsPort(
   { operations: { port, host } }: Config,
@@ -34,7 +35,10 @@ export async function openOperationsPort(
     // Settings must have the right type.
     ajv: { customOptions: { coerceTypes: false, removeAdditional: false } },
     schemaErrorFormatter: ([fault], part) =>
-      new StoreError('BAD_USER_INPUT', `The ${part}${fault?.instancePath ?? ''} ${fault?.message ?? 'is not valid'}.`),
+      new StoreError(
+        'BAD_USER_INPUT',
+        `The ${part}${fault?.instancePath ?? ''} ${fault?.message ?? 'is not valid'}.`,
+      ),
   });
   app.server.maxConnections = maxConnections;
   app.setErrorHandler(sendError);
@@ -44,8 +48,16 @@ export async function openOperationsPort(
   app.addHook('onRequest', async (request, reply) => {
     reply.headers(dataHeaders);
     // HTTP/1.0 has no Host. A browser always sends one.
-    if (!request.headers.host || request.hostname === host || isLocalName(request.hostname)) return;
-    throw new StoreError('FORBIDDEN', 'Ask for this by address (127.0.0.1), by a local name, or by OPERATIONS_HOST.');
+    if (
+      !request.headers.host ||
+      request.hostname === host ||
+      isLocalName(request.hostname)
+    )
+      return;
+    throw new StoreError(
+      'FORBIDDEN',
+      'Ask for this by address (127.0.0.1), by a local name, or by OPERATIONS_HOST.',
+    );
   });
   await app.register(health, { check });
   for (const page of [log.page, ...telemetry.pages]) await app.register(page);
@@ -56,10 +68,14 @@ export async function openOperationsPort(
 }
 
 /**
- * Prevents DNS rebinding, where a web page's domain name resolves to this address. Accepts only addresses and names
- * that cannot be registered: names without a dot or below a reserved one (RFC 6761, RFC 6762, ICANN's `.internal`).
+ * Prevents DNS rebinding, where a web page's domain name resolves to this
+ * address. Accepts only addresses and names that cannot be registered: names
+ * without a dot or below a reserved one (RFC 6761, RFC 6762, ICANN's
+ * `.internal`).
  */
 function isLocalName(host: string): boolean {
-  const isName = /^(?:[\w-]+|[\w.-]+\.(?:localhost|local|internal|svc))$/i.test(host);
+  const isName = /^(?:[\w-]+|[\w.-]+\.(?:localhost|local|internal|svc))$/i.test(
+    host,
+  );
   return isName || isIP(host.replace(/^\[(.*)\]$/, '$1')) > 0;
 }

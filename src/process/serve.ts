@@ -18,18 +18,28 @@ import { modelOf } from '../modules/mikro-orm.config.ts';
 import { modules } from '../modules/modules.ts';
 import type { CheckReadiness } from '../runtime/health.ts';
 import type { Log, LogSettings } from '../runtime/log/log.ts';
-import { Telemetry, type TelemetryOptions } from '../runtime/telemetry/telemetry.ts';
+import {
+  Telemetry,
+  type TelemetryOptions,
+} from '../runtime/telemetry/telemetry.ts';
 import { openOperationsPort } from './operations-port.ts';
 import { preparedStore } from './prepared-store.ts';
 import { logStarted } from './welcome.ts';
 
-/** The service in this process, or the parent of the workers. `main.ts` runs it. */
+/**
+ * The service in this process, or the parent of the workers. `main.ts` runs it.
+ */
 export interface Service {
-  /** Logs that the service listens; undefined in a worker, whose parent logs it. */
+  /**
+   * Logs that the service listens; undefined in a worker, whose parent logs it.
+   */
   logStarted: (() => Promise<void>) | undefined;
   /** How long (ms) `close` may take beyond the configured times. */
   extraTime: number;
-  /** @param delay how long (ms) new requests are still served @returns whether all requests were finished */
+  /**
+   * @param delay how long (ms) new requests are still served @returns whether
+   *   all requests were finished
+   */
   close(delay: number): Promise<boolean>;
   /** Describes the work still in progress, for the log. */
   left(): { requests: number } | { workers: number };
@@ -45,29 +55,50 @@ export interface ProcessOptions {
   onLost(error: Error): void;
 }
 
-/** Maximum number of connections in the kernel's accept queue; Linux allows 4096 by default. */
+/**
+ * Maximum number of connections in the kernel's accept queue; Linux allows 4096
+ * by default.
+ */
 const backlog = 4096;
 
 export async function serve(options: ProcessOptions): Promise<Service> {
   const { config, log, worker } = options;
   const telemetry = await openTelemetry(options, worker ? 'worker' : 'alone');
   const { observers } = telemetry;
-  const database = await openDatabase(options, { observers: observers.databases });
+  const database = await openDatabase(options, {
+    observers: observers.databases,
+  });
   let app: FastifyInstance | undefined;
   const check: CheckReadiness = () => {
     if (!app) throw serviceUnavailable('The service is starting.');
     return app.checkReadiness();
   };
-  const operations = worker ? undefined : await openOperationsPort(config, log, telemetry, check);
+  const operations = worker
+    ? undefined
+    : await openOperationsPort(config, log, telemetry, check);
   const { buildApp } = await import('../app.ts');
   const apolloPlugins = await pluginsIn(config.apolloPlugins);
-  app = await buildApp({ config, database, modules, apolloPlugins, log, worker, observers });
+  app = await buildApp({
+    config,
+    database,
+    modules,
+    apolloPlugins,
+    log,
+    worker,
+    observers,
+  });
   const served = app;
-  const address = await served.listen({ port: config.port, host: config.host, backlog });
+  const address = await served.listen({
+    port: config.port,
+    host: config.host,
+    backlog,
+  });
   worker?.onAsk(check);
   worker?.ready(address);
   return {
-    logStarted: worker ? undefined : () => logStarted(options, database, address),
+    logStarted: worker
+      ? undefined
+      : () => logStarted(options, database, address),
     extraTime: telemetry.closing,
     async close(delay) {
       served.isDraining = true;
@@ -84,17 +115,28 @@ export async function serve(options: ProcessOptions): Promise<Service> {
 
 /** How long (ms) the parent waits beyond the workers' own time limit. */
 const grace = 3000;
-/** Timeout (ms) of a worker's readiness. A worker answers within two seconds. */
+/**
+ * Timeout (ms) of a worker's readiness. A worker answers within two seconds.
+ */
 const timeout = 2500;
 
 /**
- * Starts workers, which run the same program, and serves their metrics and health on the operations port.
+ * Starts workers, which run the same program, and serves their metrics and
+ * health on the operations port.
  *
  * @param onGiveUp called once when no worker can be started
  */
 export async function supervise(
   options: ProcessOptions,
-  { program, count, onGiveUp }: { program: string; count: number; onGiveUp(reason: string | undefined): void },
+  {
+    program,
+    count,
+    onGiveUp,
+  }: {
+    program: string;
+    count: number;
+    onGiveUp(reason: string | undefined): void;
+  },
 ): Promise<Service> {
   const { config, log, output } = options;
   const telemetry = await openTelemetry(options, 'parent');
@@ -102,15 +144,26 @@ export async function supervise(
   // The parent owns the embedded store, so that it survives a killed worker.
   if (!database.embedded) await database.close();
   let workers: Workers<LogSettings> | undefined;
-  const operations = await openOperationsPort(config, log, telemetry, () => checkWorkers(workers, telemetry));
+  const operations = await openOperationsPort(config, log, telemetry, () =>
+    checkWorkers(workers, telemetry),
+  );
   const drainTime = config.drainDelay + config.drainTimeout + grace;
   // Serves the limiters of all workers: invalid keys, and quotas without Redis.
   new RateLimiterClusterMaster();
   const { settings: shared, logger } = log;
-  workers = new Workers({ program, count, shared, log: logger, output, drainTime, onGiveUp });
+  workers = new Workers({
+    program,
+    count,
+    shared,
+    log: logger,
+    output,
+    drainTime,
+    onGiveUp,
+  });
   log.onChange = (settings) => workers.share(settings);
   return {
-    logStarted: async () => logStarted(options, database, await workers.listening),
+    logStarted: async () =>
+      logStarted(options, database, await workers.listening),
     extraTime: 2 * grace,
     async close() {
       const isClean = await workers.drain();
@@ -123,43 +176,87 @@ export async function supervise(
   };
 }
 
-/** Asks the workers, which respond within two seconds. Those that have not reported lately do not count. */
-async function checkWorkers(workers: Workers<unknown> | undefined, { cluster }: Telemetry): Promise<object> {
+/**
+ * Asks the workers, which respond within two seconds. Those that have not
+ * reported lately do not count.
+ */
+async function checkWorkers(
+  workers: Workers<unknown> | undefined,
+  { cluster }: Telemetry,
+): Promise<object> {
   if (!workers) throw serviceUnavailable('The workers are starting.');
-  const answer = await withTimeout(timeout, workers.ask(), () => new Error('No worker answers.')).catch((cause) => {
-    throw new StoreError('SERVICE_UNAVAILABLE', (cause.errors?.[0] ?? cause).message, { cause });
+  const answer = await withTimeout(
+    timeout,
+    workers.ask(),
+    () => new Error('No worker answers.'),
+  ).catch((cause) => {
+    throw new StoreError(
+      'SERVICE_UNAVAILABLE',
+      (cause.errors?.[0] ?? cause).message,
+      { cause },
+    );
   });
   const { up, options } = workers;
   const silent = cluster?.silent ?? 0;
-  return { ...answer, ...(silent > 0 && { workers: `${up - silent} of ${options.count}` }) };
+  return {
+    ...answer,
+    ...(silent > 0 && { workers: `${up - silent} of ${options.count}` }),
+  };
 }
 
-/** Loads plugins of Apollo Server. @param path of a module, whose default export is a plugin or an array of them */
-async function pluginsIn(path: string | undefined): Promise<NonNullable<AppOptions['apolloPlugins']>> {
+/**
+ * Loads plugins of Apollo Server. @param path of a module, whose default export
+ * is a plugin or an array of them
+ */
+async function pluginsIn(
+  path: string | undefined,
+): Promise<NonNullable<AppOptions['apolloPlugins']>> {
   if (!path) return [];
-  const module = await import(pathToFileURL(resolve(path)).href).catch((cause: Error) => {
-    throw new Error(`${path} (APOLLO_PLUGINS) cannot be loaded: ${cause.message}`, { cause });
-  });
+  const module = await import(pathToFileURL(resolve(path)).href).catch(
+    (cause: Error) => {
+      throw new Error(
+        `${path} (APOLLO_PLUGINS) cannot be loaded: ${cause.message}`,
+        { cause },
+      );
+    },
+  );
   const plugins = [module.default].flat();
-  if (plugins.every((plugin) => typeof plugin === 'object' && plugin !== null)) return plugins;
+  if (plugins.every((plugin) => typeof plugin === 'object' && plugin !== null))
+    return plugins;
   throw new Error(
     `${path} (APOLLO_PLUGINS) must have a default export: a plugin of Apollo Server, or an array of them.`,
   );
 }
 
-function openTelemetry({ config, log, output }: ProcessOptions, role: TelemetryOptions['role']) {
+function openTelemetry(
+  { config, log, output }: ProcessOptions,
+  role: TelemetryOptions['role'],
+) {
   const redactor = new Redactor(secretsInText, config.keys.bootstrapKey);
   return Telemetry.open({ config, role, log: log.logger, output, redactor });
 }
 
-/** Opens and migrates the database. A worker does not migrate, because its parent has done so. */
+/**
+ * Opens and migrates the database. A worker does not migrate, because its
+ * parent has done so.
+ */
 async function openDatabase(
   { config, log: { logger: log }, worker, onLost }: ProcessOptions,
   overrides: Partial<DatabaseOptions>,
 ): Promise<Database> {
-  const prepared = config.migrateOnStart ? preparedStore(config.database) : undefined;
-  const onAdvice = (statements: string[]) => log.warn({ statements }, settingsDropped);
-  const options = { ...config.database, log, prepared, onLost, onAdvice: worker ? undefined : onAdvice, ...overrides };
+  const prepared = config.migrateOnStart
+    ? preparedStore(config.database)
+    : undefined;
+  const onAdvice = (statements: string[]) =>
+    log.warn({ statements }, settingsDropped);
+  const options = {
+    ...config.database,
+    log,
+    prepared,
+    onLost,
+    onAdvice: worker ? undefined : onAdvice,
+    ...overrides,
+  };
   const database = await Database.open(options, modelOf(modules));
   if (worker) return database;
   await database.assertReachable();
@@ -169,6 +266,7 @@ async function openDatabase(
   }
   // `/readyz` answers 503 until they are applied.
   const migrations = await database.pending();
-  if (migrations.length > 0) log.warn({ migrations }, 'migrations are waiting to be applied');
+  if (migrations.length > 0)
+    log.warn({ migrations }, 'migrations are waiting to be applied');
   return database;
 }

@@ -9,18 +9,36 @@ const lastLines = 500;
 
 /** Logs the address, and prints the first key of a new store. */
 export async function logStarted(
-  { config, log: { logger: log }, output }: { config: Config; log: Log; output: LogOutput },
+  {
+    config,
+    log: { logger: log },
+    output,
+  }: { config: Config; log: Log; output: LogOutput },
   database: Database,
   address: string,
 ): Promise<void> {
   const envFile = process.env.ANIMAL_STORE_ENV_FILE || undefined;
   const pages = `/ /guide /docs${config.graphql.explorer ? ' /graphiql /graphql' : ''}`;
-  const about = { version: releasedVersion(), nodejs: process.version, address, pages, envFile, config: config.shown };
+  const about = {
+    version: releasedVersion(),
+    nodejs: process.version,
+    address,
+    pages,
+    envFile,
+    config: config.shown,
+  };
   log.info(about, 'started');
-  if (config.keys.bootstrapKey) log.warn({ key: 0 }, 'a bootstrap key is set: it has all rights and never expires');
+  if (config.keys.bootstrapKey)
+    log.warn(
+      { key: 0 },
+      'a bootstrap key is set: it has all rights and never expires',
+    );
   if (!database.embedded || config.keys.bootstrapKey) return;
   // Only one of several servers that start on an empty store prints a key.
-  const keys = new ApiKeyService(database, actorOf('start', process.env.SUDO_USER));
+  const keys = new ApiKeyService(
+    database,
+    actorOf('start', process.env.SUDO_USER),
+  );
   const first = await database.exclusively(() => keys.issueFirst());
   if (!first) return;
   log.info({ key: first.id }, 'first key issued');

@@ -6,20 +6,41 @@ import type { Int64 } from '../validation/int64.ts';
 import type { Check } from './insertions.ts';
 import { parameterOf, type Table } from './table.ts';
 
-/** The version that was read, and the members to set: null clears one, undefined leaves it as it is. */
+/**
+ * The version that was read, and the members to set: null clears one, undefined
+ * leaves it as it is.
+ */
 export type ChangeOf<Item> = { readonly version: number } & {
-  readonly [Member in Exclude<keyof Item, 'id' | 'version'>]?: Item[Member] | undefined;
+  readonly [Member in Exclude<keyof Item, 'id' | 'version'>]?:
+    | Item[Member]
+    | undefined;
 };
 
-/** The id, undefined when the client's is invalid; the expected version, any when absent; and the members as JSON. */
-type Write = [id: Int64 | undefined, version: number | undefined, members?: string];
-/** The version before, and the columns after, null when the version is not the expected one. No row: no such id. */
-type Written = [version: string | null, ...row: Array<string | null>] | undefined;
+/**
+ * The id, undefined when the client's is invalid; the expected version, any
+ * when absent; and the members as JSON.
+ */
+type Write = [
+  id: Int64 | undefined,
+  version: number | undefined,
+  members?: string,
+];
+/**
+ * The version before, and the columns after, null when the version is not the
+ * expected one. No row: no such id.
+ */
+type Written =
+  | [version: string | null, ...row: Array<string | null>]
+  | undefined;
 
-// Two changes of one row must not share a statement: the second one needs the version that the first one leaves.
+// Two changes of one row must not share a statement: the second one needs the
+// version that the first one leaves.
 const writes = { isWrite: true, maxBatch: 1, maxInFlight: 4, blockTime: 1000 };
 
-/** Changes and removes rows, each with one statement, which also compares the version. */
+/**
+ * Changes and removes rows, each with one statement, which also compares the
+ * version.
+ */
 export class Changes<Item> {
   readonly #table: Table;
   readonly #check: Check<object> | undefined;
@@ -28,9 +49,19 @@ export class Changes<Item> {
 
   constructor(database: Database, table: Table, check?: Check<object>) {
     const queue = (operation: string, text: string) => {
-      const statement = { name: `${operation}_${table.name}`, isWrite: true, text };
-      const run = async ([write]: Write[]) => [(await database.rows<NonNullable<Written>>(statement, write ?? []))[0]];
-      return database.batched(run, { ...writes, collection: table.name, operation });
+      const statement = {
+        name: `${operation}_${table.name}`,
+        isWrite: true,
+        text,
+      };
+      const run = async ([write]: Write[]) => [
+        (await database.rows<NonNullable<Written>>(statement, write ?? []))[0],
+      ];
+      return database.batched(run, {
+        ...writes,
+        collection: table.name,
+        operation,
+      });
     };
     this.#table = table;
     this.#check = check;
@@ -38,25 +69,51 @@ export class Changes<Item> {
     this.#removals = queue('remove', removalOf(table));
   }
 
-  async change(id: Int64 | undefined, { version, ...changes }: ChangeOf<Item>, call = unboundedCall) {
-    if (!this.#table.version) throw new Error(`${this.#table.name} has no version, so its rows cannot be changed.`);
-    const given = Object.entries(changes).filter(([, value]) => value !== undefined);
-    if (given.length === 0) throw new StoreError('BAD_USER_INPUT', 'The change names no member to change.');
+  async change(
+    id: Int64 | undefined,
+    { version, ...changes }: ChangeOf<Item>,
+    call = unboundedCall,
+  ) {
+    if (!this.#table.version)
+      throw new Error(
+        `${this.#table.name} has no version, so its rows cannot be changed.`,
+      );
+    const given = Object.entries(changes).filter(
+      ([, value]) => value !== undefined,
+    );
+    if (given.length === 0)
+      throw new StoreError(
+        'BAD_USER_INPUT',
+        'The change names no member to change.',
+      );
     await this.#check?.(changes, call);
-    const members = JSON.stringify(Object.fromEntries(given.map(([name, value]) => [name, parameterOf(value)])));
+    const members = JSON.stringify(
+      Object.fromEntries(
+        given.map(([name, value]) => [name, parameterOf(value)]),
+      ),
+    );
     const row = await this.#write(this.#changes, [id, version, members], call);
     if (row) call.count?.(1);
     return row && (this.#table.decodeRow(row) as Item);
   }
 
-  async remove(id: Int64 | undefined, version: number | undefined, call = unboundedCall): Promise<true | null> {
+  async remove(
+    id: Int64 | undefined,
+    version: number | undefined,
+    call = unboundedCall,
+  ): Promise<true | null> {
     const isComparable = version === undefined || this.#table.version;
-    if (!isComparable) throw new StoreError('BAD_USER_INPUT', 'It has no version to compare.');
+    if (!isComparable)
+      throw new StoreError('BAD_USER_INPUT', 'It has no version to compare.');
     return (await this.#write(this.#removals, [id, version], call)) && true;
   }
 
   /** @returns null when there is no such row */
-  async #write(queue: Batches<Write, Written>, write: Write, call: CallContext): Promise<unknown[] | null> {
+  async #write(
+    queue: Batches<Write, Written>,
+    write: Write,
+    call: CallContext,
+  ): Promise<unknown[] | null> {
     const [id, version] = write;
     const added = id === undefined ? undefined : queue.add(write, call);
     const written = await added?.catch((error) => {
@@ -66,7 +123,9 @@ export class Changes<Item> {
     const [current, ...row] = written;
     if (row[0] !== null) return row;
     const message = `It has version ${current}, not ${version}: read it again.`;
-    throw new StoreError('CONFLICT', message, { details: { version: Number(current) } });
+    throw new StoreError('CONFLICT', message, {
+      details: { version: Number(current) },
+    });
   }
 }
 
@@ -80,8 +139,13 @@ function changeOf(table: Table): string {
       return `${name} = case when $3::jsonb ? ${literal(member)} then ${value} else ${name} end`;
     });
   // Version 1 follows the greatest one.
-  const set = [...changes, `${version?.name} = "#version" % 2147483647 + 1`].join(', ');
-  const returned = columns.map(({ text }, at) => `${text} as "#${at}"`).join(', ');
+  const set = [
+    ...changes,
+    `${version?.name} = "#version" % 2147483647 + 1`,
+  ].join(', ');
+  const returned = columns
+    .map(({ text }, at) => `${text} as "#${at}"`)
+    .join(', ');
   return writeOf(
     table,
     `update ${quoted(name)} set ${set} from "#found" where id = $1 and id = "#id" and "#version" = $2
@@ -98,8 +162,9 @@ function removalOf(table: Table): string {
 }
 
 /**
- * Writes the row with the id $1 and the version $2. The lock makes the version the current one, not that of the
- * statement's snapshot. No column has the names of `#found`, so that `returning` is unambiguous.
+ * Writes the row with the id $1 and the version $2. The lock makes the version
+ * the current one, not that of the statement's snapshot. No column has the
+ * names of `#found`, so that `returning` is unambiguous.
  */
 function writeOf({ name, version }: Table, write: string): string {
   return `with "#found" as materialized (

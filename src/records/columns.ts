@@ -5,12 +5,19 @@ import { memberOf } from '../validation/schemas.ts';
 type Column<Value> = UniversalPropertyOptionsBuilder<Value, object, never>;
 
 /**
- * MikroORM's properties for the members of an item, such as `p.text().nullable()`. The database assigns the `id`, and
- * each change increments the `version`. An entity may replace others by properties written by hand, such as relations.
+ * MikroORM's properties for the members of an item, such as
+ * `p.text().nullable()`. The database assigns the `id`, and each change
+ * increments the `version`. An entity may replace others by properties written
+ * by hand, such as relations.
  */
 export function columnsOf<Schema extends TObject>({ properties }: Schema) {
-  const columns = Object.entries(properties).map(([name, member]) => [name, columnOf(name, member)]);
-  return Object.fromEntries(columns) as { [Member in keyof Static<Schema>]: Column<Static<Schema>[Member]> };
+  const columns = Object.entries(properties).map(([name, member]) => [
+    name,
+    columnOf(name, member),
+  ]);
+  return Object.fromEntries(columns) as {
+    [Member in keyof Static<Schema>]: Column<Static<Schema>[Member]>;
+  };
 }
 
 function columnOf(name: string, schema: TSchema) {

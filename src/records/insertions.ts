@@ -1,5 +1,9 @@
 import { hash } from 'node:crypto';
-import { type CallContext, type IdempotencyClaim, unboundedCall } from '../call-context.ts';
+import {
+  type CallContext,
+  type IdempotencyClaim,
+  unboundedCall,
+} from '../call-context.ts';
 import type { Batches, Database } from '../database/database.ts';
 import { DatabaseUnavailable } from '../database/postgres-errors.ts';
 import { withTimeout } from '../database/with-timeout.ts';
@@ -18,8 +22,14 @@ interface Entry<New> {
   isReplay?: boolean;
 }
 
-// One batch in flight per process: the next one fills while this one becomes durable.
-const writes = { isWrite: true, maxBatch: 256, maxInFlight: 1, blockTime: 1000 };
+// One batch in flight per process: the next one fills while this one becomes
+// durable.
+const writes = {
+  isWrite: true,
+  maxBatch: 256,
+  maxInFlight: 1,
+  blockTime: 1000,
+};
 
 /** The longest delay (ms) of `setTimeout`. */
 const maxDelay = 2 ** 31 - 1;
@@ -29,7 +39,10 @@ const maxDelay = 2 ** 31 - 1;
  *
  * @throws StoreError
  */
-export type Check<New> = (members: Partial<New>, call: CallContext) => Promise<void>;
+export type Check<New> = (
+  members: Partial<New>,
+  call: CallContext,
+) => Promise<void>;
 
 const storedClaim = {
   name: 'stored_claim',
@@ -48,16 +61,25 @@ export class Insertions<Item, New extends object> {
     private readonly statements: Statements,
     private readonly check?: Check<New>,
   ) {
-    this.#batches = database.batched((entries: Array<Entry<New>>) => this.#insert(entries), {
-      ...writes,
-      collection: table.name,
-      operation: 'insert',
-    });
+    this.#batches = database.batched(
+      (entries: Array<Entry<New>>) => this.#insert(entries),
+      {
+        ...writes,
+        collection: table.name,
+        operation: 'insert',
+      },
+    );
   }
 
   /** See `Records.create`. */
-  async insert(item: New, call: CallContext = unboundedCall, claim?: IdempotencyClaim): Promise<Item> {
-    const insertion = claim ? this.#insertOnce(item, call, claim) : this.#add({ item }, call);
+  async insert(
+    item: New,
+    call: CallContext = unboundedCall,
+    claim?: IdempotencyClaim,
+  ): Promise<Item> {
+    const insertion = claim
+      ? this.#insertOnce(item, call, claim)
+      : this.#add({ item }, call);
     const inserted = await insertion.catch((error) => {
       throw this.table.refusalOf(error);
     });
@@ -65,16 +87,35 @@ export class Insertions<Item, New extends object> {
     return inserted as Item;
   }
 
-  /** Waits until an earlier creation with the same key ends; then the database contains its outcome. */
-  async #insertOnce(item: New, call: CallContext, claim: IdempotencyClaim): Promise<Item> {
+  /**
+   * Waits until an earlier creation with the same key ends; then the database
+   * contains its outcome.
+   */
+  async #insertOnce(
+    item: New,
+    call: CallContext,
+    claim: IdempotencyClaim,
+  ): Promise<Item> {
     const name = `${claim.keyId} ${claim.operation} ${claim.hash.toString('hex')}`;
-    for (let earlier = this.#inProgress.get(name); earlier; earlier = this.#inProgress.get(name)) {
-      await withTimeout(Math.min(call.at - performance.now(), maxDelay), earlier, inUse);
+    for (
+      let earlier = this.#inProgress.get(name);
+      earlier;
+      earlier = this.#inProgress.get(name)
+    ) {
+      await withTimeout(
+        Math.min(call.at - performance.now(), maxDelay),
+        earlier,
+        inUse,
+      );
     }
-    const entry: Entry<New> = { item, claim, fingerprint: fingerprintOf(this.table, item) };
+    const entry: Entry<New> = {
+      item,
+      claim,
+      fingerprint: fingerprintOf(this.table, item),
+    };
     const sending = this.#insertRetryably(entry, call);
-    // After its deadline the client has its 503, but the statement may still run. Until it ends, a retry with this key
-    // waits, and then gets 409.
+    // After its deadline the client has its 503, but the statement may still
+    // run. Until it ends, a retry with this key waits, and then gets 409.
     const end = sending.then(nothing, () => entry.sent?.then(nothing, nothing));
     this.#inProgress.set(
       name,
@@ -85,26 +126,35 @@ export class Insertions<Item, New extends object> {
 
   async #insertRetryably(entry: Entry<New>, call: CallContext): Promise<Item> {
     const add = () => this.#add(entry, call).catch(throwRetryable);
-    // Retries once when another process stored the same key first: the next statement sees its row.
+    // Retries once when another process stored the same key first: the next
+    // statement sees its row.
     const item = (await add()) ?? (await add());
     if (item === null) throw inUse();
     entry.claim?.noteReplay(entry.isReplay === true);
     return item;
   }
 
-  /** The answer of a creation that was stored is given again, even if the check has come to refuse it. */
+  /**
+   * The answer of a creation that was stored is given again, even if the check
+   * has come to refuse it.
+   */
   async #add(entry: Entry<New>, call: CallContext): Promise<Item | null> {
     const { item, claim } = entry;
     await this.check?.(item, call).catch(async (refusal) => {
       const key = claim && [claim.keyId, claim.operation, claim.hash];
-      if (!key || (await this.database.rows(storedClaim, key)).length === 0) throw refusal;
+      if (!key || (await this.database.rows(storedClaim, key)).length === 0)
+        throw refusal;
     });
     return this.#batches.add(entry, call);
   }
 
-  /** @returns null for an entry whose key another process stored after the snapshot of this statement */
+  /**
+   * @returns null for an entry whose key another process stored after the
+   *   snapshot of this statement
+   */
   #insert(entries: Array<Entry<New>>): Promise<Array<Item | null | Error>> {
-    if (entries.every(({ claim }) => claim === undefined)) return this.#insertPlain(entries);
+    if (entries.every(({ claim }) => claim === undefined))
+      return this.#insertPlain(entries);
     const sent = this.#insertMixed(entries);
     for (const entry of entries) entry.sent = sent;
     return sent;
@@ -118,44 +168,65 @@ export class Insertions<Item, New extends object> {
       ? this.database.rows<Array<string | null>>(insertOne, values.flat())
       : this.database.rows<Array<string | null>>(insert, values));
     rows.sort(([a], [b]) => compareDigits(`${a}`, `${b}`));
-    return entries.map(({ item }, place) => this.table.mergeGenerated(item, rows[place] as unknown[]) as Item);
+    return entries.map(
+      ({ item }, place) =>
+        this.table.mergeGenerated(item, rows[place] as unknown[]) as Item,
+    );
   }
 
   /** Inserts entries with a new key or without a key: all or none. */
-  async #insertMixed(entries: Array<Entry<New>>): Promise<Array<Item | null | Error>> {
+  async #insertMixed(
+    entries: Array<Entry<New>>,
+  ): Promise<Array<Item | null | Error>> {
     const claims = entries.map(({ claim }) => claim);
-    const rows = await this.database.rows<[place: string, fingerprint: string | null, generated: string]>(
-      this.statements.insertOnce,
-      [
-        ...this.#values(entries),
-        claims.map((claim) => claim?.keyId ?? null),
-        claims.map((claim) => claim?.operation ?? null),
-        claims.map((claim) => claim?.hash ?? null),
-        entries.map(({ fingerprint }) => (fingerprint ? Buffer.from(fingerprint, 'hex') : null)),
-      ],
-    );
+    const rows = await this.database.rows<
+      [place: string, fingerprint: string | null, generated: string]
+    >(this.statements.insertOnce, [
+      ...this.#values(entries),
+      claims.map((claim) => claim?.keyId ?? null),
+      claims.map((claim) => claim?.operation ?? null),
+      claims.map((claim) => claim?.hash ?? null),
+      entries.map(({ fingerprint }) =>
+        fingerprint ? Buffer.from(fingerprint, 'hex') : null,
+      ),
+    ]);
     const outcomes: Array<Item | null | Error> = entries.map(() => null);
     for (const [place, fingerprint, generated] of rows) {
       const entry = entries[Number(place) - 1] as Entry<New>;
       entry.isReplay = fingerprint !== null;
-      const isReused = fingerprint !== null && fingerprint !== entry.fingerprint;
+      const isReused =
+        fingerprint !== null && fingerprint !== entry.fingerprint;
       // A later failure concerns only this entry: the others are inserted.
       outcomes[Number(place) - 1] = isReused
         ? reused()
-        : await this.#itemOf(entry.item, JSON.parse(generated)).catch((error: Error) => error);
+        : await this.#itemOf(entry.item, JSON.parse(generated)).catch(
+            (error: Error) => error,
+          );
     }
     return outcomes;
   }
 
-  /** Reads the row from the table when an earlier release with fewer columns inserted it. */
-  async #itemOf(item: New, generated: Array<string | null>): Promise<Item | Error> {
-    if (generated.length === this.table.generated.length) return this.table.mergeGenerated(item, generated) as Item;
-    const [row] = await this.database.rows<Array<string | null>>(this.statements.findOne, [generated[0]]);
+  /**
+   * Reads the row from the table when an earlier release with fewer columns
+   * inserted it.
+   */
+  async #itemOf(
+    item: New,
+    generated: Array<string | null>,
+  ): Promise<Item | Error> {
+    if (generated.length === this.table.generated.length)
+      return this.table.mergeGenerated(item, generated) as Item;
+    const [row] = await this.database.rows<Array<string | null>>(
+      this.statements.findOne,
+      [generated[0]],
+    );
     return row ? (this.table.decodeRow(row) as Item) : reused();
   }
 
   #values(entries: Array<Entry<New>>): unknown[][] {
-    return this.table.inserted.map(({ member }) => entries.map(({ item }) => parameterOf(item[member as keyof New])));
+    return this.table.inserted.map(({ member }) =>
+      entries.map(({ item }) => parameterOf(item[member as keyof New])),
+    );
   }
 }
 
@@ -167,25 +238,35 @@ function compareDigits(a: string, b: string): number {
 }
 
 /**
- * Hashes the values that are not null, sorted by name. The result is the same in both APIs, for any order of members,
- * and in a release with more columns.
+ * Hashes the values that are not null, sorted by name. The result is the same
+ * in both APIs, for any order of members, and in a release with more columns.
  */
 function fingerprintOf({ inserted }: Table, item: object): string {
   const values = inserted
     .map(({ member, type }): [string, unknown] => {
       const value = parameterOf((item as Record<string, unknown>)[member]);
       // 1.10 is 1.1, and -0.0 is 0.
-      const isFraction = typeof value === 'string' && type.startsWith('numeric') && value.includes('.');
-      return [member, isFraction ? value.replace(/\.?0+$/, '').replace(/^-0$/, '0') : value];
+      const isFraction =
+        typeof value === 'string' &&
+        type.startsWith('numeric') &&
+        value.includes('.');
+      return [
+        member,
+        isFraction ? value.replace(/\.?0+$/, '').replace(/^-0$/, '0') : value,
+      ];
     })
     .filter(([, value]) => value !== null)
     .sort(([a], [b]) => (a < b ? -1 : 1));
   return hash('sha256', JSON.stringify(values), 'hex');
 }
 
-/** Allows a retry after an unknown outcome, because the idempotency key makes it safe. */
+/**
+ * Allows a retry after an unknown outcome, because the idempotency key makes it
+ * safe.
+ */
 function throwRetryable(error: unknown): never {
-  if (!(error instanceof DatabaseUnavailable && error.isOutcomeUnknown)) throw error;
+  if (!(error instanceof DatabaseUnavailable && error.isOutcomeUnknown))
+    throw error;
   const message =
     'The database did not say whether this was stored: it may have been. Send it again with the same Idempotency-Key.';
   throw serviceUnavailable(message, error.cause);
@@ -193,12 +274,16 @@ function throwRetryable(error: unknown): never {
 
 /** The error for an idempotency key that was used for another input. */
 export function reused(): StoreError {
-  const message = 'This Idempotency-Key was used for another input; a new creation needs a new key.';
+  const message =
+    'This Idempotency-Key was used for another input; a new creation needs a new key.';
   return new StoreError('IDEMPOTENCY_KEY_REUSED', message);
 }
 
 /** The error while the first request with a key is in progress. */
 export function inUse(): StoreError {
-  const message = 'A request with this Idempotency-Key is still under way; send it again shortly.';
-  return new StoreError('IDEMPOTENCY_KEY_IN_USE', message, { headers: { 'retry-after': '1' } });
+  const message =
+    'A request with this Idempotency-Key is still under way; send it again shortly.';
+  return new StoreError('IDEMPOTENCY_KEY_IN_USE', message, {
+    headers: { 'retry-after': '1' },
+  });
 }

@@ -5,31 +5,48 @@ import type { Validated } from '../validation/validator.ts';
 import type { FilterOf, Records } from './records.ts';
 import { parameterOf } from './table.ts';
 
-/** How often (ms) a followed list is polled: more often after an insertion, because more are likely to follow. */
+/**
+ * How often (ms) a followed list is polled: more often after an insertion,
+ * because more are likely to follow.
+ */
 const interval = { shortest: 100, longest: 500 };
-/** The shortest gap (ms) between two polls. The gap grows with followers and positions, because polls become expensive. */
+/**
+ * The shortest gap (ms) between two polls. The gap grows with followers and
+ * positions, because polls become expensive.
+ */
 const shortestGap = 20;
 /** Maximum number of cached pages: one for each filter and position. */
 const maxPages = 128;
 
 type Identified = { readonly id: Int64 };
-type GrowingList<Item extends Identified> = Pick<Records<Item, never>, 'list' | 'lastId' | 'onInserted'>;
+type GrowingList<Item extends Identified> = Pick<
+  Records<Item, never>,
+  'list' | 'lastId' | 'onInserted'
+>;
 
-/** Follows the items after an id (by default only new ones), optionally filtered. */
-export type LiveQuery<Item> = Validated<Pick<PageQuery, 'after'> & FilterOf<Item>>;
+/**
+ * Follows the items after an id (by default only new ones), optionally
+ * filtered.
+ */
+export type LiveQuery<Item> = Validated<
+  Pick<PageQuery, 'after'> & FilterOf<Item>
+>;
 
-/** New items, ascending by id, and the id of the last one. The first event has only the start position. */
+/**
+ * New items, ascending by id, and the id of the last one. The first event has
+ * only the start position.
+ */
 export interface ListEvent<Item = Identified> {
   readonly position: Int64;
   readonly items: readonly Item[];
 }
 
 /**
- * Follows a list by polling for items after the last id. Ids become visible in ascending order, so no item is missed or
- * repeated, whichever server answers.
+ * Follows a list by polling for items after the last id. Ids become visible in
+ * ascending order, so no item is missed or repeated, whichever server answers.
  *
- * All followers poll together, and those at the same position share one page: a thousand followers at the end of the
- * list cost one statement per poll.
+ * All followers poll together, and those at the same position share one page: a
+ * thousand followers at the end of the list cost one statement per poll.
  */
 export class LiveList<Item extends Identified> {
   /** The pages read since the last poll, by filter and position. */
@@ -44,17 +61,28 @@ export class LiveList<Item extends Identified> {
 
   constructor(private readonly list: GrowingList<Item>) {
     list.onInserted(() => {
-      const gap = Math.max(shortestGap, this.#followers / 10 + this.#pages.size);
-      if (this.#followers > 0) this.#pollWithin(this.#polledAt + gap - performance.now());
+      const gap = Math.max(
+        shortestGap,
+        this.#followers / 10 + this.#pages.size,
+      );
+      if (this.#followers > 0)
+        this.#pollWithin(this.#polledAt + gap - performance.now());
     });
   }
 
-  /** @throws DatabaseUnavailable at the start; later, or with `after`, it waits until the database is available again */
+  /**
+   * @throws DatabaseUnavailable at the start; later, or with `after`, it waits
+   *   until the database is available again
+   */
   subscribe(query: LiveQuery<Item>): AsyncGenerator<ListEvent<Item>, void> {
     let hasLeft = false;
     // The `limit` of a list's query is that of its own page.
-    const events = this.#events({ ...query, limit: pageLimit.max }, () => hasLeft);
-    // A generator that awaits something hears of `return` at its next `yield`, which a quiet list never reaches.
+    const events = this.#events(
+      { ...query, limit: pageLimit.max },
+      () => hasLeft,
+    );
+    // A generator that awaits something hears of `return` at its next `yield`,
+    // which a quiet list never reaches.
     const leave = events.return.bind(events);
     events.return = (value) => {
       hasLeft = true;
@@ -63,19 +91,30 @@ export class LiveList<Item extends Identified> {
     return events;
   }
 
-  async *#events(query: LiveQuery<Item> & PageQuery, hasLeft: () => boolean): AsyncGenerator<ListEvent<Item>, void> {
+  async *#events(
+    query: LiveQuery<Item> & PageQuery,
+    hasLeft: () => boolean,
+  ): AsyncGenerator<ListEvent<Item>, void> {
     let position = query.after ?? (await this.list.lastId());
-    const filters = Object.entries(query).filter(([name, value]) => name !== 'after' && value !== undefined);
-    const key = JSON.stringify(filters.map(([name, value]) => [name, parameterOf(value)]));
+    const filters = Object.entries(query).filter(
+      ([name, value]) => name !== 'after' && value !== undefined,
+    );
+    const key = JSON.stringify(
+      filters.map(([name, value]) => [name, parameterOf(value)]),
+    );
     this.#followers += 1;
     // A new follower gets the current list.
     this.#pages.clear();
     try {
       yield { position, items: [] };
       while (!hasLeft()) {
-        // Taken before the read, so that the next poll finds an item that is added during the read.
+        // Taken before the read, so that the next poll finds an item that is
+        // added during the read.
         const nextPoll = this.#nextPoll.promise;
-        const { items, hasNext } = await this.#read(`${key} ${position}`, { ...query, after: position });
+        const { items, hasNext } = await this.#read(`${key} ${position}`, {
+          ...query,
+          after: position,
+        });
         position = items.at(-1)?.id ?? position;
         if (items.length > 0) yield { position, items };
         if (!hasNext) await nextPoll;
@@ -104,14 +143,19 @@ export class LiveList<Item extends Identified> {
     if (dueAt >= this.#dueAt) return;
     clearTimeout(this.#timer);
     this.#dueAt = dueAt;
-    this.#timer = setTimeout(() => this.#poll(), Math.max(0, milliseconds)).unref();
+    this.#timer = setTimeout(
+      () => this.#poll(),
+      Math.max(0, milliseconds),
+    ).unref();
   }
 
   /** Wakes all followers, which read again. */
   #poll(): void {
     this.#dueAt = Number.POSITIVE_INFINITY;
     this.#polledAt = performance.now();
-    this.#interval = this.#hasAdditions ? interval.shortest : Math.min(1.5 * this.#interval, interval.longest);
+    this.#interval = this.#hasAdditions
+      ? interval.shortest
+      : Math.min(1.5 * this.#interval, interval.longest);
     this.#hasAdditions = false;
     this.#pages.clear();
     this.#nextPoll.resolve();
@@ -120,6 +164,7 @@ export class LiveList<Item extends Identified> {
 }
 
 function emptyWhileUnavailable<Item>(error: unknown): Page<Item> {
-  if (error instanceof DatabaseUnavailable) return { items: [], hasNext: false };
+  if (error instanceof DatabaseUnavailable)
+    return { items: [], hasNext: false };
   throw error;
 }

@@ -1,10 +1,20 @@
 import type { EntityName } from '@mikro-orm/core';
-import { type CallContext, type IdempotencyClaim, unboundedCall } from '../call-context.ts';
+import {
+  type CallContext,
+  type IdempotencyClaim,
+  unboundedCall,
+} from '../call-context.ts';
 import type { Run } from '../database/batches.ts';
 import type { Batches, Database } from '../database/database.ts';
 import { isUnsupported } from '../database/postgres-errors.ts';
 import { type Int64, int64, int64FromDigits } from '../validation/int64.ts';
-import { maxExactTotal, type Page, type PageQuery, type Total, totalCost } from '../validation/page.ts';
+import {
+  maxExactTotal,
+  type Page,
+  type PageQuery,
+  type Total,
+  totalCost,
+} from '../validation/page.ts';
 import type { Removal } from '../validation/schemas.ts';
 import type { Validated } from '../validation/validator.ts';
 import { type ChangeOf, Changes } from './changes.ts';
@@ -13,7 +23,10 @@ import { shared } from './shared-items.ts';
 import { type Statements, statementsFor } from './statements.ts';
 import { type Column, parameterOf, Table, textsOf } from './table.ts';
 
-/** An input for new items: each member has the name and type of an item's member. */
+/**
+ * An input for new items: each member has the name and type of an item's
+ * member.
+ */
 type InputOf<Item, New> = {
   readonly [Member in keyof New]: Member extends keyof Item
     ? Item[Member] | undefined
@@ -25,13 +38,19 @@ type InputOf<Item, New> = {
 type ListRow = Array<string | null>;
 type ServedBy = (node: string) => void;
 type Query = PageQuery & { readonly filters: unknown[] };
-export type FilterOf<Item> = { readonly [Member in keyof Item]?: Item[Member] | undefined };
+export type FilterOf<Item> = {
+  readonly [Member in keyof Item]?: Item[Member] | undefined;
+};
 
 /**
- * Reads and writes rows of an entity's table. Concurrent reads of a kind share a batch (`batches.ts`), and so
- * do creations. Services build on it; its rules are paging and `check`.
+ * Reads and writes rows of an entity's table. Concurrent reads of a kind share
+ * a batch (`batches.ts`), and so do creations. Services build on it; its rules
+ * are paging and `check`.
  */
-export class Records<Item extends { readonly id: Int64 }, New extends InputOf<Item, New>> {
+export class Records<
+  Item extends { readonly id: Int64 },
+  New extends InputOf<Item, New>,
+> {
   readonly #database: Database;
   readonly #table: Table;
   readonly #filters: Column[];
@@ -47,27 +66,53 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
   #supportsMany = true;
 
   /**
-   * @param options.filters the members to filter lists by. Each combination of them needs an index, which ends with the
-   *   id.
+   * @param options.filters the members to filter lists by. Each combination of
+   *   them needs an index, which ends with the id.
    * @param options.check a rule for creations and changes
    * @throws Error naming the indexes that the entity lacks
    */
   constructor(
     database: Database,
     entity: EntityName,
-    { filters = [], check }: { filters?: Array<keyof Item & string>; check?: Check<New> } = {},
+    {
+      filters = [],
+      check,
+    }: { filters?: Array<keyof Item & string>; check?: Check<New> } = {},
   ) {
     this.#database = database;
     this.#table = new Table(database.orm.getMetadata(entity));
     this.#filters = filters.map((member) => this.#table.column(member));
     this.#statements = statementsFor(this.#table, this.#filters);
-    const queue = <In, Out>(operation: string, run: Run<In, Out>, maxInFlight = 4) =>
-      database.batched(run, { maxBatch: 32, maxInFlight, blockTime: 10, collection: this.#table.name, operation });
-    this.#lists = queue('list', (queries, servedBy) => this.#readPages(queries, servedBy));
-    this.#finds = queue('find', (ids, servedBy) => this.#readRows(ids, servedBy));
+    const queue = <In, Out>(
+      operation: string,
+      run: Run<In, Out>,
+      maxInFlight = 4,
+    ) =>
+      database.batched(run, {
+        maxBatch: 32,
+        maxInFlight,
+        blockTime: 10,
+        collection: this.#table.name,
+        operation,
+      });
+    this.#lists = queue('list', (queries, servedBy) =>
+      this.#readPages(queries, servedBy),
+    );
+    this.#finds = queue('find', (ids, servedBy) =>
+      this.#readRows(ids, servedBy),
+    );
     // Counts are slow, so they use one connection at most.
-    this.#totals = queue('count', (queries, servedBy) => this.#readTotals(queries, servedBy), 1);
-    this.#insertions = new Insertions(database, this.#table, this.#statements, check);
+    this.#totals = queue(
+      'count',
+      (queries, servedBy) => this.#readTotals(queries, servedBy),
+      1,
+    );
+    this.#insertions = new Insertions(
+      database,
+      this.#table,
+      this.#statements,
+      check,
+    );
     this.#changes = new Changes(database, this.#table, check);
   }
 
@@ -76,9 +121,15 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
    *
    * @throws DatabaseUnavailable
    */
-  async list(query: Validated<PageQuery & FilterOf<Item>>, call: CallContext = unboundedCall): Promise<Page<Item>> {
+  async list(
+    query: Validated<PageQuery & FilterOf<Item>>,
+    call: CallContext = unboundedCall,
+  ): Promise<Page<Item>> {
     const { limit, after } = query;
-    const page = await this.#lists.add({ limit, after, filters: this.#filtersIn(query) }, call);
+    const page = await this.#lists.add(
+      { limit, after, filters: this.#filtersIn(query) },
+      call,
+    );
     call.count?.(page.items.length);
     return page;
   }
@@ -88,7 +139,10 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
    *
    * @throws DatabaseUnavailable
    */
-  async count(query: Partial<PageQuery> & FilterOf<Item>, call: CallContext = unboundedCall): Promise<Total> {
+  async count(
+    query: Partial<PageQuery> & FilterOf<Item>,
+    call: CallContext = unboundedCall,
+  ): Promise<Total> {
     const total = await this.#totals.add(this.#filtersIn(query), call);
     call.count?.(totalCost);
     return total;
@@ -96,22 +150,38 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
 
   /** The values of the filters, null for those that are not in use. */
   #filtersIn(query: FilterOf<Item>): unknown[] {
-    return this.#filters.map(({ member }) => parameterOf(query[member as keyof Item]));
+    return this.#filters.map(({ member }) =>
+      parameterOf(query[member as keyof Item]),
+    );
   }
 
   /** The statements for the filters in use, and the values of these. */
   #listOf(filters: unknown[]) {
-    const used = filters.reduce((bits: number, value, at) => (value === null ? bits : bits | (1 << at)), 0);
-    const statements = this.#statements.lists[used] as Statements['lists'][number];
-    return { ...statements, values: statements.filters.map((column) => filters[this.#filters.indexOf(column)]) };
+    const used = filters.reduce(
+      (bits: number, value, at) => (value === null ? bits : bits | (1 << at)),
+      0,
+    );
+    const statements = this.#statements.lists[
+      used
+    ] as Statements['lists'][number];
+    return {
+      ...statements,
+      values: statements.filters.map(
+        (column) => filters[this.#filters.indexOf(column)],
+      ),
+    };
   }
 
   /**
-   * @param id undefined when the client's id is invalid, so there is no such row
+   * @param id undefined when the client's id is invalid, so there is no such
+   *   row
    * @returns null when there is none
    * @throws DatabaseUnavailable
    */
-  async find(id: Int64 | undefined, call: CallContext = unboundedCall): Promise<Item | null> {
+  async find(
+    id: Int64 | undefined,
+    call: CallContext = unboundedCall,
+  ): Promise<Item | null> {
     // Lists cannot contain the least int64, so `find` treats it as absent, too.
     if (id === undefined || id === int64.min) return null;
     const found = await this.#finds.add(id, call);
@@ -123,40 +193,61 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
    * The row is durable when the promise resolves.
    *
    * @param claim the client's idempotency key for this creation
-   * @throws DatabaseUnavailable, StoreError BAD_USER_INPUT for a relation that does not exist; with a claim also
-   *   IDEMPOTENCY_KEY_REUSED, IDEMPOTENCY_KEY_IN_USE, and SERVICE_UNAVAILABLE after an unknown outcome, because the
-   *   claim makes a retry safe
+   * @throws DatabaseUnavailable, StoreError BAD_USER_INPUT for a relation that
+   *   does not exist; with a claim also IDEMPOTENCY_KEY_REUSED,
+   *   IDEMPOTENCY_KEY_IN_USE, and SERVICE_UNAVAILABLE after an unknown outcome,
+   *   because the claim makes a retry safe
    */
-  async create(item: New, call?: CallContext, claim?: IdempotencyClaim): Promise<Item> {
+  async create(
+    item: New,
+    call?: CallContext,
+    claim?: IdempotencyClaim,
+  ): Promise<Item> {
     const inserted = await this.#insertions.insert(item, call, claim);
     for (const listener of this.#onInserted) listener();
     return inserted;
   }
 
   /**
-   * Changes a row if it has the given version, the entity's `p.integer().version()`, which each change increments.
+   * Changes a row if it has the given version, the entity's
+   * `p.integer().version()`, which each change increments.
    *
    * @returns null when there is none
-   * @throws StoreError CONFLICT with the current `version`, BAD_USER_INPUT for an empty change or a relation that does
-   *   not exist; DatabaseUnavailable
+   * @throws StoreError CONFLICT with the current `version`, BAD_USER_INPUT for
+   *   an empty change or a relation that does not exist; DatabaseUnavailable
    */
-  change(id: Int64 | undefined, change: Validated<ChangeOf<Item>>, call?: CallContext): Promise<Item | null> {
+  change(
+    id: Int64 | undefined,
+    change: Validated<ChangeOf<Item>>,
+    call?: CallContext,
+  ): Promise<Item | null> {
     return this.#changes.change(id, change, call);
   }
 
   /**
    * @returns null when there is none
-   * @throws StoreError CONFLICT when it has another version or others refer to it; DatabaseUnavailable
+   * @throws StoreError CONFLICT when it has another version or others refer to
+   *   it; DatabaseUnavailable
    */
-  remove(id: Int64 | undefined, { version }: Removal, call?: CallContext): Promise<true | null> {
+  remove(
+    id: Int64 | undefined,
+    { version }: Removal,
+    call?: CallContext,
+  ): Promise<true | null> {
     return this.#changes.remove(id, version, call);
   }
 
-  /** The greatest id, or the least int64. Replicas may lag behind it. @throws DatabaseUnavailable */
+  /**
+   * The greatest id, or the least int64. Replicas may lag behind it. @throws
+   * DatabaseUnavailable
+   */
   async lastId(): Promise<Int64> {
     const horizon = await this.#horizon();
     if (horizon !== undefined) return horizon;
-    const [[last] = [null]] = await this.#database.rows<[string | null]>(this.#statements.last, []);
+    const [[last] = [null]] = await this.#database.rows<[string | null]>(
+      this.#statements.last,
+      [],
+    );
     return last === null ? int64.min : int64FromDigits(last);
   }
 
@@ -165,35 +256,49 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
     this.#onInserted.push(listener);
   }
 
-  /** Equal queries are read once and share one page; a single query needs no key. */
-  async #readPages(queries: Query[], servedBy: ServedBy): Promise<Array<Page<Item>>> {
-    const keyOf = ({ filters, limit, after }: Query) => `${limit} ${after} ${JSON.stringify(filters)}`;
+  /**
+   * Equal queries are read once and share one page; a single query needs no
+   * key.
+   */
+  async #readPages(
+    queries: Query[],
+    servedBy: ServedBy,
+  ): Promise<Array<Page<Item>>> {
+    const keyOf = ({ filters, limit, after }: Query) =>
+      `${limit} ${after} ${JSON.stringify(filters)}`;
     const keys = queries.length === 1 ? [''] : queries.map(keyOf);
     const distinct = new Map(queries.map((query, at) => [keys[at], query]));
     const horizon = await this.#horizon();
     const rows = await this.#selectLists([...distinct.values()], servedBy);
     const pages = new Map(
-      [...distinct].map(([key, { limit }], at) => [key, upTo(horizon, this.#toPage(rows[at] as ListRow, limit))]),
+      [...distinct].map(([key, { limit }], at) => [
+        key,
+        upTo(horizon, this.#toPage(rows[at] as ListRow, limit)),
+      ]),
     );
     return keys.map((key) => pages.get(key) as Page<Item>);
   }
 
   /**
-   * The last id drawn, beyond which a list ends. Rows of a sharded table become visible shard by shard, so a list might
-   * lack a row and contain a later one.
+   * The last id drawn, beyond which a list ends. Rows of a sharded table become
+   * visible shard by shard, so a list might lack a row and contain a later one.
    *
    * @returns undefined for a table that is not sharded
    */
   async #horizon(): Promise<Int64 | undefined> {
     this.#isSharded ??= await this.#database.isSharded(this.#table.name);
     if (!this.#isSharded) return undefined;
-    const [[last] = [null]] = await this.#database.rows<[string | null]>(this.#statements.horizon, []);
+    const [[last] = [null]] = await this.#database.rows<[string | null]>(
+      this.#statements.horizon,
+      [],
+    );
     return last === null ? int64.min : int64FromDigits(last);
   }
 
   /**
-   * Reads one item more than requested, to detect a next page. Citus rejects several lists of a hash-distributed table
-   * in one statement ("complex joins are only supported when ..."); from then on each list is one statement.
+   * Reads one item more than requested, to detect a next page. Citus rejects
+   * several lists of a hash-distributed table in one statement ("complex joins
+   * are only supported when ..."); from then on each list is one statement.
    *
    * @returns one row per query, in order
    */
@@ -202,10 +307,16 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
       const columns = [
         queries.map(({ after }) => `${after ?? int64.min}`),
         queries.map(({ limit }) => limit + 1),
-        ...this.#filters.map((_, at) => queries.map(({ filters }) => filters[at])),
+        ...this.#filters.map((_, at) =>
+          queries.map(({ filters }) => filters[at]),
+        ),
       ];
       try {
-        return await this.#database.read(this.#statements.listMany, columns, servedBy);
+        return await this.#database.read(
+          this.#statements.listMany,
+          columns,
+          servedBy,
+        );
       } catch (error) {
         if (!isUnsupported(error)) throw error;
         this.#supportsMany = false;
@@ -216,53 +327,85 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
     for (const { filters, after, limit } of queries) {
       const { list, values } = this.#listOf(filters);
       const parameters = [`${after ?? int64.min}`, limit + 1, ...values];
-      rows.push(...(await this.#database.read<ListRow>(list, parameters, servedBy)));
+      rows.push(
+        ...(await this.#database.read<ListRow>(list, parameters, servedBy)),
+      );
     }
     return rows;
   }
 
-  async #readRows(ids: Int64[], servedBy: ServedBy): Promise<Array<Item | null>> {
+  async #readRows(
+    ids: Int64[],
+    servedBy: ServedBy,
+  ): Promise<Array<Item | null>> {
     const wanted = [...new Set(ids)].map(String);
     const { find, findOne } = this.#statements;
     const rows = await (wanted.length === 1
       ? this.#database.read<ListRow>(findOne, wanted, servedBy)
       : this.#database.read<ListRow>(find, [wanted], servedBy));
-    const found = new Map(rows.map((row) => [row[0], this.#table.decodeRow(row) as Item]));
+    const found = new Map(
+      rows.map((row) => [row[0], this.#table.decodeRow(row) as Item]),
+    );
     return ids.map((id) => found.get(`${id}`) ?? null);
   }
 
   /** One or two statements per combination of values. */
-  async #readTotals(queries: unknown[][], servedBy: ServedBy): Promise<Total[]> {
+  async #readTotals(
+    queries: unknown[][],
+    servedBy: ServedBy,
+  ): Promise<Total[]> {
     const totals = new Map<string, Total>();
     for (const filters of queries) {
       const key = JSON.stringify(filters);
       if (totals.has(key)) continue;
       const { count, estimate, values } = this.#listOf(filters);
-      const [[counted] = []] = await this.#database.read<[string]>(count, values, servedBy);
+      const [[counted] = []] = await this.#database.read<[string]>(
+        count,
+        values,
+        servedBy,
+      );
       let total = { count: Number(counted), isExact: true };
       if (total.count > maxExactTotal) {
-        const [[plan = ''] = []] = await this.#database.read<[string]>(estimate, values, servedBy);
+        const [[plan = ''] = []] = await this.#database.read<[string]>(
+          estimate,
+          values,
+          servedBy,
+        );
         // Without statistics, the estimate may be lower than what was counted.
-        total = { count: Math.max(total.count, JSON.parse(plan)[0].Plan['Plan Rows']), isExact: false };
+        total = {
+          count: Math.max(total.count, JSON.parse(plan)[0].Plan['Plan Rows']),
+          isExact: false,
+        };
       }
       totals.set(key, total);
     }
-    return queries.map((filters) => totals.get(JSON.stringify(filters)) as Total);
+    return queries.map(
+      (filters) => totals.get(JSON.stringify(filters)) as Total,
+    );
   }
 
   #toPage(row: ListRow, limit: number): Page<Item> {
     if (row[0] === null) return { items: [], hasNext: false };
     const { columns, decodeColumns } = this.#table;
-    const texts = columns.map((column, at) => textsOf(column, row[at] as string));
+    const texts = columns.map((column, at) =>
+      textsOf(column, row[at] as string),
+    );
     const count = texts[0]?.length ?? 0;
     const items: Item[] = [];
-    for (let place = 0; place < count && place < limit; place += 1) items.push(decodeColumns(texts, place) as Item);
+    for (let place = 0; place < count && place < limit; place += 1)
+      items.push(decodeColumns(texts, place) as Item);
     return { items: shared(items), hasNext: count > limit };
   }
 }
 
 /** Cuts a page after an id. */
-function upTo<Item extends { readonly id: Int64 }>(horizon: Int64 | undefined, page: Page<Item>): Page<Item> {
-  const end = horizon === undefined ? -1 : page.items.findIndex(({ id }) => id > horizon);
-  return end < 0 ? page : { items: shared(page.items.slice(0, end)), hasNext: false };
+function upTo<Item extends { readonly id: Int64 }>(
+  horizon: Int64 | undefined,
+  page: Page<Item>,
+): Page<Item> {
+  const end =
+    horizon === undefined ? -1 : page.items.findIndex(({ id }) => id > horizon);
+  return end < 0
+    ? page
+    : { items: shared(page.items.slice(0, end)), hasNext: false };
 }

@@ -7,10 +7,11 @@ import type { Column, Table } from './table.ts';
 export type Statements = ReturnType<typeof statementsFor>;
 
 /**
- * The statements behind `Records`, each for a whole batch; `findOne` and `insertOne` for a batch of one, because arrays
- * cost PostgreSQL a third of a small statement. They are SQL because hydrating entities costs several times
- * as much as the query (`bench/README.md`), and no query builder supports `unnest ... cross join lateral`. Names and
- * types come from the entity.
+ * The statements behind `Records`, each for a whole batch; `findOne` and
+ * `insertOne` for a batch of one, because arrays cost PostgreSQL a third of a
+ * small statement. They are SQL because hydrating entities costs several times
+ * as much as the query (`bench/README.md`), and no query builder supports
+ * `unnest ... cross join lateral`. Names and types come from the entity.
  *
  * @param filters the columns to filter lists by
  * @throws Error naming the indexes that they lack
@@ -20,19 +21,33 @@ export function statementsFor(described: Table, filters: readonly Column[]) {
   const table = quoted(unquoted);
   const names = columns.map(({ name }) => name).join(', ');
   const list = aggregated(columns);
-  // A row comparison is a range of the index on (filter, id). With `status = $3 and id > $1`, PostgreSQL's generic plan
-  // may scan the primary key instead and discard most rows. The other filters are compared one by one, because
-  // PostgreSQL takes any row comparison for a ninth of the table, and would prefer an index on fewer columns.
+  // A row comparison is a range of the index on (filter, id). With `status = $3
+  // and id > $1`, PostgreSQL's generic plan may scan the primary key instead
+  // and discard most rows. The other filters are compared one by one, because
+  // PostgreSQL takes any row comparison for a ninth of the table, and would
+  // prefer an index on fewer columns.
   const range = (used: readonly Column[], values: string[], after: string) => {
-    const [last, ...others] = used.map(({ name }, at) => [name, values[at]]).reverse();
+    const [last, ...others] = used
+      .map(({ name }, at) => [name, values[at]])
+      .reverse();
     if (!last) return `id > ${after} order by id`;
     const [name, value] = last;
     const equal = others.map((pair) => `${pair.join(' = ')} and `).join('');
     return `${equal}(${name}, id) > (${value}, ${after}) and (${name}, id) <= (${value}, ${int64.max}) order by ${name}, id`;
   };
-  // Several `Records` of one table may have different filters, so the name contains the filters.
-  const statement = (name: string, text: string, used: readonly Column[] = []): Statement => ({
-    name: [name, unquoted, ...(used.length > 0 ? ['by'] : []), ...used.map(({ member }) => member)].join('_'),
+  // Several `Records` of one table may have different filters, so the name
+  // contains the filters.
+  const statement = (
+    name: string,
+    text: string,
+    used: readonly Column[] = [],
+  ): Statement => ({
+    name: [
+      name,
+      unquoted,
+      ...(used.length > 0 ? ['by'] : []),
+      ...used.map(({ member }) => member),
+    ].join('_'),
     text,
   });
   const combinations = described.combinationsOf(filters);
@@ -40,17 +55,25 @@ export function statementsFor(described: Table, filters: readonly Column[]) {
   const given = (column: Column) => `wanted.${wanted[filters.indexOf(column)]}`;
   const branches = combinations.map((used) => {
     const conditions = filters.map(
-      (column) => `${given(column)} is ${used.includes(column) ? 'not null' : 'null'} and `,
+      (column) =>
+        `${given(column)} is ${used.includes(column) ? 'not null' : 'null'} and `,
     );
     return `(select ${names} from ${table}
           where ${conditions.join('')}${range(used, used.map(given), 'wanted.after')} limit wanted."limit")`;
   });
   const row = `select ${columns.map(({ text }) => text).join(', ')} from ${table}`;
-  // The lock makes rows visible in the order of their ids, so a reader that has passed id 7 never misses a later 6.
-  // It is held from before the first id is drawn until the commit is visible.
-  const insertion = (name: string, value: (column: Column, at: number) => string, inputs = ''): Statement => {
+  // The lock makes rows visible in the order of their ids, so a reader that has
+  // passed id 7 never misses a later 6. It is held from before the first id is
+  // drawn until the commit is visible.
+  const insertion = (
+    name: string,
+    value: (column: Column, at: number) => string,
+    inputs = '',
+  ): Statement => {
     const orDefault = (column: Column, at: number) =>
-      column.fallback ? `coalesce(${value(column, at)}, ${column.fallback})` : value(column, at);
+      column.fallback
+        ? `coalesce(${value(column, at)}, ${column.fallback})`
+        : value(column, at);
     const text = `with lock as materialized (select pg_advisory_xact_lock(hashtext(${literal(unquoted)})))
         insert into ${table} (${inserted.map((column) => column.name).join(', ')})
         select ${inserted.map(orDefault).join(', ')} from lock${inputs}
@@ -60,30 +83,40 @@ export function statementsFor(described: Table, filters: readonly Column[]) {
   const types = ['bigint', 'int', ...filters.map(({ type }) => type)];
   return {
     last: statement('last', `select max(id)::text from ${table}`),
-    // An insert holds this lock from drawing its ids until they are visible on every node. While this statement holds
-    // it, no id is drawn, so later statements see all rows up to the last id.
+    // An insert holds this lock from drawing its ids until they are visible on
+    // every node. While this statement holds it, no id is drawn, so later
+    // statements see all rows up to the last id.
     horizon: statement(
       'horizon',
       `with lock as materialized (select pg_advisory_xact_lock_shared(hashtext(${literal(unquoted)}))::text)
       select pg_sequence_last_value(pg_get_serial_sequence(${literal(table)}, 'id')::regclass)::text from lock`,
     ),
-    /** By the filters in use: bit n of the index is set when filter n has a value. */
+    /**
+     * By the filters in use: bit n of the index is set when filter n has a
+     * value.
+     */
     lists: combinations.map((used) => {
       const values = used.map((_, at) => `$${at + 3}`);
-      const equal = used.map(({ name }, at) => `${name} = $${at + 1}`).join(' and ');
+      const equal = used
+        .map(({ name }, at) => `${name} = $${at + 1}`)
+        .join(' and ');
       const rows = `select 1 from ${table}${equal && ` where ${equal}`}`;
       const page = `select ${names} from ${table} where ${range(used, values, '$1')} limit $2`;
       return {
         /** The filters in use, in the order of their parameters. */
         filters: used,
         list: statement('list', `select ${list} from (${page}) as item`, used),
-        count: statement('count', `select count(*) from (${rows} limit ${maxExactTotal + 1}) as item`, used),
+        count: statement(
+          'count',
+          `select count(*) from (${rows} limit ${maxExactTotal + 1}) as item`,
+          used,
+        ),
         /** PostgreSQL's plan as JSON, with the estimated number of rows. */
         estimate: statement('estimate', `explain (format json) ${rows}`, used),
       };
     }),
-    // Branches instead of `wanted.filter is null or ...`: each uses an index, and PostgreSQL skips the branches whose
-    // one-time filter is false.
+    // Branches instead of `wanted.filter is null or ...`: each uses an index,
+    // and PostgreSQL skips the branches whose one-time filter is false.
     listMany: statement(
       'list_many',
       `select page.*
@@ -112,14 +145,17 @@ export function statementsFor(described: Table, filters: readonly Column[]) {
 }
 
 /**
- * Selects a list as one row with one text per column. That costs PostgreSQL as much as separate rows, and this process
- * a third. Values that are safe to join are joined by commas, with an empty text for null; other columns are JSON
- * arrays. Aggregates without `order by` process rows in the order of the subquery (PostgreSQL's manual, section 9.21).
+ * Selects a list as one row with one text per column. That costs PostgreSQL as
+ * much as separate rows, and this process a third. Values that are safe to join
+ * are joined by commas, with an empty text for null; other columns are JSON
+ * arrays. Aggregates without `order by` process rows in the order of the
+ * subquery (PostgreSQL's manual, section 9.21).
  */
 function aggregated(columns: readonly Column[]): string {
   return columns
     .map(({ name, text, isSafeToJoin, isNullable }) => {
-      if (isSafeToJoin) return `string_agg(${isNullable ? `coalesce(${text}, '')` : text}, ',') as ${name}`;
+      if (isSafeToJoin)
+        return `string_agg(${isNullable ? `coalesce(${text}, '')` : text}, ',') as ${name}`;
       return `json_agg(${text}) as ${name}`;
     })
     .join(', ');
@@ -128,23 +164,34 @@ function aggregated(columns: readonly Column[]): string {
 /**
  * Inserts rows and their idempotency claims, if any, atomically.
  *
- * The last parameters are the claims' key ids, operations, hashes and fingerprints, all null for a row without a claim.
- * It returns one row per place (from 1): null and the generated values, as a JSON array of texts; for a known claim,
- * its fingerprint in hexadecimal and the values generated then. If another process stores the same claim after this
- * statement's snapshot, its place is missing in the result: its item was not inserted, and a repetition finds the
- * claim.
+ * The last parameters are the claims' key ids, operations, hashes and
+ * fingerprints, all null for a row without a claim. It returns one row per
+ * place (from 1): null and the generated values, as a JSON array of texts; for
+ * a known claim, its fingerprint in hexadecimal and the values generated then.
+ * If another process stores the same claim after this statement's snapshot, its
+ * place is missing in the result: its item was not inserted, and a repetition
+ * finds the claim.
  */
 function insertOnceFor({ name, inserted, generated }: Table): Statement {
   const table = quoted(name);
   const names = inserted.map((column) => column.name);
-  const types = [...inserted.map(({ type }) => type), 'int', 'text', 'bytea', 'bytea'];
-  const values = inserted.map(({ name, fallback }) => (fallback ? `coalesce(${name}, ${fallback}) as ${name}` : name));
+  const types = [
+    ...inserted.map(({ type }) => type),
+    'int',
+    'text',
+    'bytea',
+    'bytea',
+  ];
+  const values = inserted.map(({ name, fallback }) =>
+    fallback ? `coalesce(${name}, ${fallback}) as ${name}` : name,
+  );
   const identity = '"#key", "#operation", "#hash"';
   return {
     name: `insert_once_${name}`,
     isWrite: true,
-    // The cast is for Citus, which cannot store a column of type void. `limit` makes PostgreSQL use the index for each
-    // claim; a join would scan the whole table until it has been analysed.
+    // The cast is for Citus, which cannot store a column of type void. `limit`
+    // makes PostgreSQL use the index for each claim; a join would scan the
+    // whole table until it has been analysed.
     text: `with lock as materialized (select pg_advisory_xact_lock(hashtext(${literal(name)}))::text),
       input as materialized (
         select input.* from lock, unnest(${types.map((type, at) => `$${at + 1}::${type}[]`).join(', ')})

@@ -4,7 +4,9 @@ import { sqlState } from '../database/postgres-errors.ts';
 import { type ErrorCode, StoreError } from '../errors.ts';
 import { int64FromDigits } from '../validation/int64.ts';
 
-/** How the values of a column are transferred as PostgreSQL's text, and parsed. */
+/**
+ * How the values of a column are transferred as PostgreSQL's text, and parsed.
+ */
 interface Codec {
   /** SQL that converts a value to text. */
   toText(column: string): string;
@@ -20,13 +22,24 @@ const number: Codec = { toText: digits, fromText: Number, isSafeToJoin: true };
 const text: Codec = { toText: asItIs, isSafeToJoin: false };
 const word: Codec = { toText: asItIs, isSafeToJoin: true };
 
-/** Codecs by PostgreSQL's type and MikroORM's. A cast to another type, like `varchar(10)`, could change a value. */
+/**
+ * Codecs by PostgreSQL's type and MikroORM's. A cast to another type, like
+ * `varchar(10)`, could change a value.
+ */
 const codecs: Record<string, Codec> = {
-  'bigint bigint': { toText: digits, fromText: int64FromDigits, isSafeToJoin: true },
+  'bigint bigint': {
+    toText: digits,
+    fromText: int64FromDigits,
+    isSafeToJoin: true,
+  },
   'int number': number,
   'smallint number': number,
   'double precision number': number,
-  'boolean boolean': { toText: digits, fromText: (value) => value === 'true', isSafeToJoin: true },
+  'boolean boolean': {
+    toText: digits,
+    fromText: (value) => value === 'true',
+    isSafeToJoin: true,
+  },
   'timestamptz Date': {
     toText: (column) => `(extract(epoch from ${column}) * 1000)::bigint::text`,
     fromText: (value) => new Date(Number(value)),
@@ -43,85 +56,152 @@ const supported =
 /** A column of a table, from MikroORM's metadata. */
 export type Column = Readonly<ReturnType<typeof columnOf>>;
 
-/** A table with a primary key `id`. Its entity is the only source of names and types. */
+/**
+ * A table with a primary key `id`. Its entity is the only source of names and
+ * types.
+ */
 export class Table {
   readonly name: string;
   readonly columns: readonly Column[];
-  /** Columns with values that the database generates or spells, the id first. */
+  /**
+   * Columns with values that the database generates or spells, the id first.
+   */
   readonly generated: readonly Column[];
   /** Columns that an insert sets. */
   readonly inserted: readonly Column[];
   /** The column that each change increments. */
   readonly version: Column | undefined;
   /** Builds an item from the texts at one position of every column. */
-  readonly decodeColumns: (columns: readonly unknown[][], place: number) => unknown;
+  readonly decodeColumns: (
+    columns: readonly unknown[][],
+    place: number,
+  ) => unknown;
   /** Builds an item from a row of texts. */
   readonly decodeRow: (row: readonly unknown[]) => unknown;
-  /** Builds an item from the inserted input and the row of texts that the database generated. */
-  readonly mergeGenerated: (input: object, generated: readonly unknown[]) => unknown;
+  /**
+   * Builds an item from the inserted input and the row of texts that the
+   * database generated.
+   */
+  readonly mergeGenerated: (
+    input: object,
+    generated: readonly unknown[],
+  ) => unknown;
 
   /** The members of each index. */
   readonly #indexes: string[][];
 
   /** @throws Error for an unsupported type, or a relation without an index */
-  constructor({ tableName, versionProperty, props, indexes, uniques }: EntityMetadata) {
-    this.#indexes = [...indexes, ...uniques].map(({ properties = [] }) => [properties].flat());
+  constructor({
+    tableName,
+    versionProperty,
+    props,
+    indexes,
+    uniques,
+  }: EntityMetadata) {
+    this.#indexes = [...indexes, ...uniques].map(({ properties = [] }) =>
+      [properties].flat(),
+    );
     const columns = props.map((property) => columnOf(property, tableName));
     this.name = tableName;
     this.columns = columns;
     this.version = columns.find(({ member }) => member === versionProperty);
     // PostgreSQL writes a decimal with all digits of its scale.
-    const isGenerated = ({ type, fallback }: Column) => type.startsWith('numeric') || fallback !== undefined;
-    this.generated = columns.filter((column, at) => props[at]?.autoincrement || isGenerated(column));
+    const isGenerated = ({ type, fallback }: Column) =>
+      type.startsWith('numeric') || fallback !== undefined;
+    this.generated = columns.filter(
+      (column, at) => props[at]?.autoincrement || isGenerated(column),
+    );
     this.inserted = columns.filter((_, at) => !props[at]?.autoincrement);
-    this.decodeColumns = compile(columns, 'columns, place', (_, at) => `columns[${at}][place]`);
+    this.decodeColumns = compile(
+      columns,
+      'columns, place',
+      (_, at) => `columns[${at}][place]`,
+    );
     this.decodeRow = compile(columns, 'row', (_, at) => `row[${at}]`);
     this.mergeGenerated = compile(columns, 'input, row', (column) =>
-      this.generated.includes(column) ? `row[${this.generated.indexOf(column)}]` : undefined,
+      this.generated.includes(column)
+        ? `row[${this.generated.indexOf(column)}]`
+        : undefined,
     );
     if (this.generated[0]?.member !== 'id')
-      throw new Error(`The first member of ${tableName} must be its generated id.`);
+      throw new Error(
+        `The first member of ${tableName} must be its generated id.`,
+      );
     // PostgreSQL reads this table for each row that leaves the other one.
-    const bare = props.find(({ kind, name }) => kind === 'm:1' && !this.#indexes.some(([first]) => first === name));
-    if (bare) throw new Error(`${tableName}.${bare.name} needs an index that begins with it: ['${bare.name}', 'id'].`);
-    const cleared = props.find(({ deleteRule, nullable }) => deleteRule === 'set null' && !nullable);
-    if (cleared) throw new Error(`${tableName}.${cleared.name} must be nullable for its deleteRule 'set null'.`);
+    const bare = props.find(
+      ({ kind, name }) =>
+        kind === 'm:1' && !this.#indexes.some(([first]) => first === name),
+    );
+    if (bare)
+      throw new Error(
+        `${tableName}.${bare.name} needs an index that begins with it: ['${bare.name}', 'id'].`,
+      );
+    const cleared = props.find(
+      ({ deleteRule, nullable }) => deleteRule === 'set null' && !nullable,
+    );
+    if (cleared)
+      throw new Error(
+        `${tableName}.${cleared.name} must be nullable for its deleteRule 'set null'.`,
+      );
   }
 
   /**
-   * Converts the error of a row that breaks a foreign or unique key; other errors stay as they are. The detail begins
-   * with `Key (pet_id)=(42)`, the rest is in the server's language.
+   * Converts the error of a row that breaks a foreign or unique key; other
+   * errors stay as they are. The detail begins with `Key (pet_id)=(42)`, the
+   * rest is in the server's language.
    */
   refusalOf(error: unknown): unknown {
-    const [, key = ''] = /\((.+?)\)=\(/.exec(`${(error as { detail?: string }).detail}`) ?? [];
-    const names = key.split(', ').map((name) => (name.startsWith('"') ? name : quoted(name)));
+    const [, key = ''] =
+      /\((.+?)\)=\(/.exec(`${(error as { detail?: string }).detail}`) ?? [];
+    const names = key
+      .split(', ')
+      .map((name) => (name.startsWith('"') ? name : quoted(name)));
     const columns = this.columns.filter(({ name }) => names.includes(name));
     // None for an index on an expression.
-    const members = columns.length === names.length ? columns.map(({ member }) => member).join(' and ') : '';
-    const refusal = (code: ErrorCode, message: string) => new StoreError(code, message, { cause: error });
+    const members =
+      columns.length === names.length
+        ? columns.map(({ member }) => member).join(' and ')
+        : '';
+    const refusal = (code: ErrorCode, message: string) =>
+      new StoreError(code, message, { cause: error });
     const broken = key && sqlState(error);
     if (broken === '23505' && members !== 'id')
       return refusal('CONFLICT', `Another one has this ${members || 'value'}.`);
     // 23001 for `on delete restrict` since PostgreSQL 18.
     if (!members || (broken !== '23503' && broken !== '23001')) return error;
-    if (members === 'id') return refusal('CONFLICT', 'It cannot be removed, because others refer to it.');
-    return refusal('BAD_USER_INPUT', `${members} must be the id of one that exists.`);
+    if (members === 'id')
+      return refusal(
+        'CONFLICT',
+        'It cannot be removed, because others refer to it.',
+      );
+    return refusal(
+      'BAD_USER_INPUT',
+      `${members} must be the id of one that exists.`,
+    );
   }
 
   /**
-   * All combinations of some columns, from none to all: bit n of the index of a combination is set when it has column
-   * n. Each is in the order of its index.
+   * All combinations of some columns, from none to all: bit n of the index of a
+   * combination is set when it has column n. Each is in the order of its index.
    *
    * @throws Error naming the indexes that the entity lacks
    */
   combinationsOf(columns: readonly Column[]): Column[][] {
-    const add = (sets: string[][], { member }: Column) => [...sets, ...sets.map((set) => [...set, member])];
+    const add = (sets: string[][], { member }: Column) => [
+      ...sets,
+      ...sets.map((set) => [...set, member]),
+    ];
     const missing: string[] = [];
     const combinations = columns.reduce(add, [[]]).map((set) => {
       // The list of all rows uses the primary key.
-      const index = set.length === 0 ? [] : this.#indexes.find((index) => isKeyOf(index, set));
+      const index =
+        set.length === 0
+          ? []
+          : this.#indexes.find((index) => isKeyOf(index, set));
       if (!index) missing.push(`['${set.join("', '")}', 'id']`);
-      return (index ?? []).slice(0, set.length).map((member) => this.column(member));
+      return (index ?? [])
+        .slice(0, set.length)
+        .map((member) => this.column(member));
     });
     if (missing.length === 0) return combinations;
     const message = `Each combination of the filters of ${this.name} needs an index; the entity lacks`;
@@ -137,12 +217,25 @@ export class Table {
 
 /** @throws Error for an unsupported type */
 function columnOf(property: EntityProperty, table: string) {
-  const { name, targetMeta, fieldNames, columnTypes, items, nullable, defaultRaw } = property;
+  const {
+    name,
+    targetMeta,
+    fieldNames,
+    columnTypes,
+    items,
+    nullable,
+    defaultRaw,
+  } = property;
   const declared = columnTypes?.[0] ?? property.type;
-  const type = declared.replace(/serial$/, 'int').replace(/^timestamptz\([3-6]\)$/, 'timestamptz');
+  const type = declared
+    .replace(/serial$/, 'int')
+    .replace(/^timestamptz\([3-6]\)$/, 'timestamptz');
   const { runtimeType } = targetMeta?.getPrimaryProps()[0] ?? property;
-  const isSafeToJoin = type === 'text' && items?.every((item) => /^\w+$/.test(`${item}`));
-  const codec = isSafeToJoin ? word : codecs[`${type.replace(/^numeric\(.+/, 'numeric')} ${runtimeType}`];
+  const isSafeToJoin =
+    type === 'text' && items?.every((item) => /^\w+$/.test(`${item}`));
+  const codec = isSafeToJoin
+    ? word
+    : codecs[`${type.replace(/^numeric\(.+/, 'numeric')} ${runtimeType}`];
   if (!codec || !isPlain(property)) {
     throw new Error(
       `${table}.${fieldNames?.[0] ?? name} has an unsupported type: ${declared}. Supported are ${supported}.`,
@@ -165,34 +258,58 @@ function columnOf(property: EntityProperty, table: string) {
   };
 }
 
-/** False for a property without a column, or with one that MikroORM fills itself. */
-function isPlain({ kind, mapToPk, runtimeType, ...property }: EntityProperty): boolean {
+/**
+ * False for a property without a column, or with one that MikroORM fills
+ * itself.
+ */
+function isPlain({
+  kind,
+  mapToPk,
+  runtimeType,
+  ...property
+}: EntityProperty): boolean {
   const { persist, formula, version, generated, onCreate, onUpdate } = property;
-  const hasOneColumn = kind === 'scalar' || (kind === 'm:1' && mapToPk === true);
-  const isComputed = formula || generated || onCreate || onUpdate || (version && runtimeType !== 'number');
+  const hasOneColumn =
+    kind === 'scalar' || (kind === 'm:1' && mapToPk === true);
+  const isComputed =
+    formula ||
+    generated ||
+    onCreate ||
+    onUpdate ||
+    (version && runtimeType !== 'number');
   return hasOneColumn && persist !== false && !isComputed;
 }
 
 /** True for an index on these members, in any order, and then the id. */
 function isKeyOf(index: string[], members: string[]): boolean {
   const others = index.slice(0, members.length);
-  return index[members.length] === 'id' && members.every((member) => others.includes(member));
+  return (
+    index[members.length] === 'id' &&
+    members.every((member) => others.includes(member))
+  );
 }
 
 function decodeOrNull({ fromText = (value) => value, isSafeToJoin }: Codec) {
-  return (text: string | null) => (text === null || (isSafeToJoin && text === '') ? null : fromText(text));
+  return (text: string | null) =>
+    text === null || (isSafeToJoin && text === '') ? null : fromText(text);
 }
 
-/** Splits a column that `aggregated` (statements.ts) selected into its texts. */
-export function textsOf({ isSafeToJoin }: Column, aggregate: string): Array<string | null> {
+/**
+ * Splits a column that `aggregated` (statements.ts) selected into its texts.
+ */
+export function textsOf(
+  { isSafeToJoin }: Column,
+  aggregate: string,
+): Array<string | null> {
   return isSafeToJoin ? aggregate.split(',') : JSON.parse(aggregate);
 }
 
 /**
- * Compiles a function that builds items. An object literal with all members costs a third of adding them one by one
- * (`bench/README.md`).
+ * Compiles a function that builds items. An object literal with all members
+ * costs a third of adding them one by one (`bench/README.md`).
  *
- * @param textOf the JavaScript expression for a column's text; undefined when `input` has the value itself
+ * @param textOf the JavaScript expression for a column's text; undefined when
+ *   `input` has the value itself
  */
 function compile<Make>(
   columns: readonly Column[],
@@ -205,7 +322,10 @@ function compile<Make>(
     if (text === undefined) return `${member}: input[${member}] ?? null`;
     return `${member}: ${column.decode ? `decode[${at}](${text})` : text}`;
   });
-  const make = new Function('decode', `return (${parameters}) => ({ ${members.join(', ')} });`);
+  const make = new Function(
+    'decode',
+    `return (${parameters}) => ({ ${members.join(', ')} });`,
+  );
   return make(columns.map(({ decode }) => decode));
 }
 

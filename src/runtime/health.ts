@@ -2,7 +2,10 @@ import type { FastifyInstance } from 'fastify';
 import { withTimeout } from '../database/with-timeout.ts';
 import { StoreError, serviceUnavailable } from '../errors.ts';
 
-/** @returns members of the response. @throws StoreError SERVICE_UNAVAILABLE when the process cannot serve */
+/**
+ * @returns members of the response. @throws StoreError SERVICE_UNAVAILABLE when
+ *   the process cannot serve
+ */
 export type CheckReadiness = () => Promise<object>;
 
 export interface ReadinessOptions {
@@ -10,46 +13,82 @@ export interface ReadinessOptions {
   database: { assertReady(): Promise<void> };
   quota: { readonly isShared: boolean | undefined } | undefined;
   /** Undefined without workers. */
-  worker: { readonly state: { hasStarted: boolean; up: number; count: number } | undefined } | undefined;
+  worker:
+    | {
+        readonly state:
+          | { hasStarted: boolean; up: number; count: number }
+          | undefined;
+      }
+    | undefined;
 }
 
 const timeout = 2000;
 
-/** Checks that the database is ready, that all workers have started, and that the process is not draining. */
-export function readiness({ app, database, quota, worker }: ReadinessOptions): CheckReadiness {
+/**
+ * Checks that the database is ready, that all workers have started, and that
+ * the process is not draining.
+ */
+export function readiness({
+  app,
+  database,
+  quota,
+  worker,
+}: ReadinessOptions): CheckReadiness {
   // Concurrent requests share one check of the database.
   let current: Promise<void> | undefined;
   const checkOnce = () => {
-    current ??= withTimeout(timeout, database.assertReady(), late).finally(() => {
-      current = undefined;
-    });
+    current ??= withTimeout(timeout, database.assertReady(), late).finally(
+      () => {
+        current = undefined;
+      },
+    );
     return current;
   };
   return async () => {
-    if (app.isDraining) throw new StoreError('SERVICE_UNAVAILABLE', 'The service is shutting down.');
-    // Clients that connected now would all stay with the first worker, on keep-alive connections.
-    if (worker && !worker.state?.hasStarted) throw serviceUnavailable('The workers are starting.');
+    if (app.isDraining)
+      throw new StoreError(
+        'SERVICE_UNAVAILABLE',
+        'The service is shutting down.',
+      );
+    // Clients that connected now would all stay with the first worker, on
+    // keep-alive connections.
+    if (worker && !worker.state?.hasStarted)
+      throw serviceUnavailable('The workers are starting.');
     await checkOnce();
     const { up = 1, count = 1 } = worker?.state ?? {};
-    // Neither is a failure: without Redis every process counts for itself, and without a worker the others serve.
+    // Neither is a failure: without Redis every process counts for itself, and
+    // without a worker the others serve.
     return {
       ...(up < count && { workers: `${up} of ${count}` }),
-      ...(quota?.isShared === false && { quotas: 'per process: Redis cannot be used' }),
+      ...(quota?.isShared === false && {
+        quotas: 'per process: Redis cannot be used',
+      }),
     };
   };
 }
 
-const late = () => new StoreError('SERVICE_UNAVAILABLE', `The database has not answered within ${timeout} ms.`);
+const late = () =>
+  new StoreError(
+    'SERVICE_UNAVAILABLE',
+    `The database has not answered within ${timeout} ms.`,
+  );
 
 /**
- * `/livez`: the process runs. `/readyz`: it can serve. Neither needs a key; both respond within two seconds. The
- * operations port serves them as well, where no queue of clients delays them.
+ * `/livez`: the process runs. `/readyz`: it can serve. Neither needs a key;
+ * both respond within two seconds. The operations port serves them as well,
+ * where no queue of clients delays them.
  */
-export async function health(app: FastifyInstance, { check }: { check: CheckReadiness }): Promise<void> {
+export async function health(
+  app: FastifyInstance,
+  { check }: { check: CheckReadiness },
+): Promise<void> {
   const options = { schema: { hide: true }, config: { public: true } };
   app.addHook('onRequest', async (_request, reply) => {
     reply.contentTag = null;
   });
   app.get('/livez', options, async () => ({ status: 'ok' }));
-  app.get('/readyz', options, async () => ({ status: 'ok', ...(await check()) }));
+  app.get('/readyz', options, async () => ({
+    status: 'ok',
+    ...(await check()),
+  }));
 }

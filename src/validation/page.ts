@@ -5,7 +5,10 @@ import { int64Schema, withDefault } from './schemas.ts';
 /** How many items a page may hold. */
 export const pageLimit = { min: 1, max: 100, default: 20 } as const;
 
-/** A page of a list, ascending by id. It is read-only, because concurrent requests may share it. */
+/**
+ * A page of a list, ascending by id. It is read-only, because concurrent
+ * requests may share it.
+ */
 export interface Page<Item> {
   readonly items: readonly Item[];
   /** True when there are items after the last one of this page. */
@@ -15,7 +18,9 @@ export interface Page<Item> {
 /** The number of items of a list, on all its pages. */
 export interface Total {
   readonly count: number;
-  /** True up to `maxExactTotal`; beyond it the count is PostgreSQL's estimate. */
+  /**
+   * True up to `maxExactTotal`; beyond it the count is PostgreSQL's estimate.
+   */
   readonly isExact: boolean;
 }
 
@@ -44,16 +49,22 @@ export function pageQueryMembers(noun: string) {
       pageLimit.default,
     ),
     after: Type.Optional(
-      int64Schema({ description: `Return only ${noun}s after this one: the id of the last ${noun} seen.` }),
+      int64Schema({
+        description: `Return only ${noun}s after this one: the id of the last ${noun} seen.`,
+      }),
     ),
   };
 }
 
 /**
- * Maximum number of items that a list returns for this `limit`. The quota is charged before the input is validated: a
- * limit that is too large or not an integer is charged as the longest page, and then refused.
+ * Maximum number of items that a list returns for this `limit`. The quota is
+ * charged before the input is validated: a limit that is too large or not an
+ * integer is charged as the longest page, and then refused.
  */
 export function mostItems(limit: unknown): number {
-  const count = limit === undefined || limit === null ? pageLimit.default : Number(limit);
-  return Number.isInteger(count) ? Math.min(Math.max(count, 0), pageLimit.max) : pageLimit.max;
+  const count =
+    limit === undefined || limit === null ? pageLimit.default : Number(limit);
+  return Number.isInteger(count)
+    ? Math.min(Math.max(count, 0), pageLimit.max)
+    : pageLimit.max;
 }

@@ -3,7 +3,10 @@ import { type Int64, int64 } from './int64.ts';
 import type { Input, MemberSchema } from './validator.ts';
 
 /** int64 on the wire: a JSON integer, exact to the last digit. */
-export function int64Schema(options: { description: string; examples?: number[] }) {
+export function int64Schema(options: {
+  description: string;
+  examples?: number[];
+}) {
   return Type.Unsafe<Int64>({ type: 'integer', format: 'int64', ...options });
 }
 
@@ -19,7 +22,8 @@ interface TextOptions {
 /**
  * Text that PostgreSQL can store.
  *
- * @param options `maxLength` is in characters (Unicode code points), as JSON Schema counts them
+ * @param options `maxLength` is in characters (Unicode code points), as JSON
+ *   Schema counts them
  */
 export function textSchema(options: TextOptions) {
   return Type.String({ ...options, maxLength: options.maxLength ?? 1000 });
@@ -31,12 +35,32 @@ export function decimalPattern(precision: number, scale: number): string {
   return `^-?(0${most < 0 ? '' : `|[1-9]\\d{0,${most}}`})${scale > 0 ? `(\\.\\d{1,${scale}})?` : ''}$`;
 }
 
-/** An exact decimal, as text like `12.30`, because most clients read a JSON number as a double. */
-export function decimalSchema(precision: number, scale: number, options: { description: string; examples?: string[] }) {
-  return Type.String({ ...options, maxLength: precision + 2, pattern: decimalPattern(precision, scale) });
+/**
+ * An exact decimal, as text like `12.30`, because most clients read a JSON
+ * number as a double.
+ */
+export function decimalSchema(
+  precision: number,
+  scale: number,
+  options: { description: string; examples?: string[] },
+) {
+  return Type.String({
+    ...options,
+    maxLength: precision + 2,
+    pattern: decimalPattern(precision, scale),
+  });
 }
 
-const kinds = ['int64', 'decimal', 'moment', 'enum', 'integer', 'number', 'boolean', 'string'] as const;
+const kinds = [
+  'int64',
+  'decimal',
+  'moment',
+  'enum',
+  'integer',
+  'number',
+  'boolean',
+  'string',
+] as const;
 
 /** What a member holds. Its column and its GraphQL type follow from it. */
 export interface Member {
@@ -50,19 +74,44 @@ export interface Member {
 }
 
 /**
- * Reads the schema of a member, with or without `nullable` and `use`. A reference (`$ref`) is to an enumeration.
+ * Reads the schema of a member, with or without `nullable` and `use`. A
+ * reference (`$ref`) is to an enumeration.
  *
  * @throws Error for a member of another kind, for example an array
  */
 export function memberOf(schema: TSchema): Member {
-  const { type, format, enum: values, pattern = '', maxLength = 0, ...others } = schema as MemberSchema;
-  const { nullable = false, allOf, anyOf = allOf, $ref, $id = $ref?.replace('#', '') } = others;
+  const {
+    type,
+    format,
+    enum: values,
+    pattern = '',
+    maxLength = 0,
+    ...others
+  } = schema as MemberSchema;
+  const {
+    nullable = false,
+    allOf,
+    anyOf = allOf,
+    $ref,
+    $id = $ref?.replace('#', ''),
+  } = others;
   if (anyOf?.[0]) return { ...memberOf(anyOf[0]), isNullable: anyOf !== allOf };
-  const digits = [maxLength - 2, Number(/,(\d+)\}\)\?\$$/.exec(pattern)?.[1] ?? 0)] as const;
-  const ofText = format === 'date-time' ? 'moment' : pattern === decimalPattern(...digits) ? 'decimal' : type;
+  const digits = [
+    maxLength - 2,
+    Number(/,(\d+)\}\)\?\$$/.exec(pattern)?.[1] ?? 0),
+  ] as const;
+  const ofText =
+    format === 'date-time'
+      ? 'moment'
+      : pattern === decimalPattern(...digits)
+        ? 'decimal'
+        : type;
   const found = values || $ref ? 'enum' : format === 'int64' ? format : ofText;
   const kind = kinds.find((one) => one === found);
-  if (!kind) throw new Error(`No column and no GraphQL type follows from ${JSON.stringify(schema)}: write it by hand.`);
+  if (!kind)
+    throw new Error(
+      `No column and no GraphQL type follows from ${JSON.stringify(schema)}: write it by hand.`,
+    );
   return { kind, isNullable: nullable, $id, values: values ?? [], digits };
 }
 
@@ -71,14 +120,20 @@ export function moment(options: { description: string; examples?: string[] }) {
   return Type.Unsafe<Date>({ type: 'string', format: 'date-time', ...options });
 }
 
-/** TypeBox marks an optional schema with a property that a copy lacks: `Optional` goes around `nullable` and `use`. */
+/**
+ * TypeBox marks an optional schema with a property that a copy lacks:
+ * `Optional` goes around `nullable` and `use`.
+ */
 type Required = TSchema & { '~optional'?: never };
 
 /** The same schema, or null. */
 export function nullable<Schema extends Required>(schema: Schema) {
-  const { allOf = [schema], ...rest } = schema as TSchema & { allOf?: TSchema[] };
+  const { allOf = [schema], ...rest } = schema as TSchema & {
+    allOf?: TSchema[];
+  };
   const isNamed = '$id' in schema || 'allOf' in schema;
-  // The serialiser writes a bigint with `nullable`, but not inside `anyOf`. A `$ref` may have no siblings.
+  // The serialiser writes a bigint with `nullable`, but not inside `anyOf`. A
+  // `$ref` may have no siblings.
   const orNull = isNamed
     ? { ...('allOf' in schema && rest), anyOf: [...allOf, { type: 'null' }] }
     : { ...schema, nullable: true };
@@ -86,61 +141,114 @@ export function nullable<Schema extends Required>(schema: Schema) {
 }
 
 /** The version of an item, which each change increments. */
-export const versionSchema = Type.Integer({ minimum: 1, maximum: 2 ** 31 - 1, description: 'Its version.' });
+export const versionSchema = Type.Integer({
+  minimum: 1,
+  maximum: 2 ** 31 - 1,
+  description: 'Its version.',
+});
 
 /** The query parameters of a removal. */
-export const removalSchema = Type.Object({ version: Type.Optional(versionSchema) }, { additionalProperties: false });
+export const removalSchema = Type.Object(
+  { version: Type.Optional(versionSchema) },
+  { additionalProperties: false },
+);
 export type Removal = Input<typeof removalSchema>;
 
 /**
- * The input of a change: the version that the client has read, and the members to set. Others stay, null clears
- * (RFC 7396). Defaults are left out: they would overwrite absent members.
+ * The input of a change: the version that the client has read, and the members
+ * to set. Others stay, null clears (RFC 7396). Defaults are left out: they
+ * would overwrite absent members.
  */
 export function changeSchema<Members extends TProperties>(
   members: Members,
   options: { $id: string; description?: string },
 ) {
   const withoutDefaults = Object.entries(members).map(
-    ([name, { default: _, ...schema }]: [string, TSchema & { default?: unknown }]) => [name, schema],
+    ([name, { default: _, ...schema }]: [
+      string,
+      TSchema & { default?: unknown },
+    ]) => [name, schema],
   );
-  const { properties } = Type.Partial(Type.Object(Object.fromEntries(withoutDefaults) as Members));
+  const { properties } = Type.Partial(
+    Type.Object(Object.fromEntries(withoutDefaults) as Members),
+  );
   return Type.Object(
     { version: versionSchema, ...properties },
     { ...options, additionalProperties: false, minProperties: 2 },
   );
 }
 
-/** An item has all members. Its texts have no bounds, because some may have been stored before the input had these. */
+/**
+ * An item has all members. Its texts have no bounds, because some may have been
+ * stored before the input had these.
+ */
 export function itemSchema<Members extends TProperties>(
   members: Members,
   options: { $id: string; description?: string; examples?: object[] },
 ) {
-  const properties = Object.entries(members).map(([name, member]: [string, MemberSchema]) => {
-    const { minLength: _, maxLength: __, pattern: ___, ...unbounded } = member;
-    if ('~optional' in member && !('default' in member) && !memberOf(member).isNullable)
-      throw new Error(`${name} of ${options.$id} may be absent, so it must be nullable: Type.Optional(nullable(...)).`);
-    return [name, memberOf(member).kind === 'string' ? unbounded : member];
-  });
-  return Type.Required(Type.Object(Object.fromEntries(properties) as Members), options);
+  const properties = Object.entries(members).map(
+    ([name, member]: [string, MemberSchema]) => {
+      const {
+        minLength: _,
+        maxLength: __,
+        pattern: ___,
+        ...unbounded
+      } = member;
+      if (
+        '~optional' in member &&
+        !('default' in member) &&
+        !memberOf(member).isNullable
+      )
+        throw new Error(
+          `${name} of ${options.$id} may be absent, so it must be nullable: Type.Optional(nullable(...)).`,
+        );
+      return [name, memberOf(member).kind === 'string' ? unbounded : member];
+    },
+  );
+  return Type.Required(
+    Type.Object(Object.fromEntries(properties) as Members),
+    options,
+  );
 }
 
 /** One of the values of an enumeration, as a named component. */
-export function enumSchema<Value extends string>(id: string, values: Record<string, Value>, description: string) {
-  return Type.Unsafe<Value>({ $id: id, type: 'string', enum: Object.values(values), description });
+export function enumSchema<Value extends string>(
+  id: string,
+  values: Record<string, Value>,
+  description: string,
+) {
+  return Type.Unsafe<Value>({
+    $id: id,
+    type: 'string',
+    enum: Object.values(values),
+    description,
+  });
 }
 
 /** Refers to a named schema, and describes its meaning here. */
-export function use<Schema extends Required>(schema: Schema, description: string) {
+export function use<Schema extends Required>(
+  schema: Schema,
+  description: string,
+) {
   return Type.Unsafe<Static<Schema>>({ allOf: [schema], description });
 }
 
 /** A member that clients may omit; for the service it is always present. */
-export function withDefault<Schema extends TSchema>(schema: Schema, value: Static<Schema>): Schema {
+export function withDefault<Schema extends TSchema>(
+  schema: Schema,
+  value: Static<Schema>,
+): Schema {
   return Type.Optional({ ...schema, default: value }) as unknown as Schema;
 }
 
-/** Documents the id in a path, which stays text. Nothing validates it: an id that is not an int64 is a 404. */
+/**
+ * Documents the id in a path, which stays text. Nothing validates it: an id
+ * that is not an int64 is a 404.
+ */
 export function idSchema<Name extends string>(name: Name, noun: string) {
-  const id = int64Schema({ description: `Identifier of the ${noun}, up to ${int64.max}.`, examples: [1] });
+  const id = int64Schema({
+    description: `Identifier of the ${noun}, up to ${int64.max}.`,
+    examples: [1],
+  });
   return Type.Unsafe<Record<Name, string>>(Type.Object({ [name]: id }));
 }

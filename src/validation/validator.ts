@@ -4,8 +4,9 @@ import Format from 'typebox/format';
 import { StoreError } from '../errors.ts';
 import { int64, int64From, int64FromText } from './int64.ts';
 
-// A TypeBox schema describes each input once: OpenAPI shows it, `validator` validates by it, and TypeScript derives its
-// type from it. A schema with parts that cannot be validated is rejected at start.
+// A TypeBox schema describes each input once: OpenAPI shows it, `validator`
+// validates by it, and TypeScript derives its type from it. A schema with parts
+// that cannot be validated is rejected at start.
 
 declare const isValidated: unique symbol;
 
@@ -15,20 +16,25 @@ export type Validated<Value> = Value & { readonly [isValidated]: true };
 /** The validated input of a schema: what a service accepts. */
 export type Input<Schema extends TSchema> = Validated<Static<Schema>>;
 
-// 100 items with this many characters take up to 16 MiB, because JSON writes a character as six bytes at most. No later
-// code counts bytes.
+// 100 items with this many characters take up to 16 MiB, because JSON writes a
+// character as six bytes at most. No later code counts bytes.
 const maxItemLength = 27_962;
 
 /**
  * Compiles the schema of an object.
  *
- * @param isLenient for query strings and GraphQL: integers may be decimal digits, and null in an optional member that
- *   cannot be null counts as absent
- * @returns a function that throws StoreError BAD_USER_INPUT, naming every fault. It drops members that the schema does
- *   not name, unless it is closed (`additionalProperties: false`), and applies defaults to absent ones.
- * @throws Error for a schema with parts that cannot be validated, or whose texts could make a page larger than 16 MiB
+ * @param isLenient for query strings and GraphQL: integers may be decimal
+ *   digits, and null in an optional member that cannot be null counts as absent
+ * @returns a function that throws StoreError BAD_USER_INPUT, naming every
+ *   fault. It drops members that the schema does not name, unless it is closed
+ *   (`additionalProperties: false`), and applies defaults to absent ones.
+ * @throws Error for a schema with parts that cannot be validated, or whose
+ *   texts could make a page larger than 16 MiB
  */
-export function validator<Schema extends TObject>(schema: Schema, { isLenient = false } = {}) {
+export function validator<Schema extends TObject>(
+  schema: Schema,
+  { isLenient = false } = {},
+) {
   const required = new Set(schema.required ?? []);
   const members = Object.entries(schema.properties).map(([name, member]) => ({
     name,
@@ -36,46 +42,79 @@ export function validator<Schema extends TObject>(schema: Schema, { isLenient = 
     isRequired: required.has(name),
     default: (member as { default?: unknown }).default,
   }));
-  // A change or removal may ignore nothing that it is given. In a change (`changeSchema`), null clears a member.
-  const { additionalProperties, minProperties } = schema as { additionalProperties?: boolean; minProperties?: number };
-  const [isClosed, isChange] = [additionalProperties === false, minProperties !== undefined];
-  const length = members.reduce((sum, { rule }) => sum + (rule.maxLength ?? 0), 0);
+  // A change or removal may ignore nothing that it is given. In a change
+  // (`changeSchema`), null clears a member.
+  const { additionalProperties, minProperties } = schema as {
+    additionalProperties?: boolean;
+    minProperties?: number;
+  };
+  const [isClosed, isChange] = [
+    additionalProperties === false,
+    minProperties !== undefined,
+  ];
+  const length = members.reduce(
+    (sum, { rule }) => sum + (rule.maxLength ?? 0),
+    0,
+  );
   if (length > maxItemLength) {
-    const texts = members.filter(({ rule }) => rule.maxLength).map(({ name }) => name);
+    const texts = members
+      .filter(({ rule }) => rule.maxLength)
+      .map(({ name }) => name);
     throw new Error(
       `A page could exceed 16 MiB: ${texts.join(' and ')} have up to ${length} characters in all; at most ${maxItemLength} are allowed.`,
     );
   }
   return (input: unknown): Validated<Static<Schema>> => {
-    if (!isRecord(input)) throw new StoreError('BAD_USER_INPUT', 'The body must be a JSON object.');
-    const unknown = isClosed ? Object.keys(input).filter((name) => !Object.hasOwn(schema.properties, name)) : [];
-    const faults = unknown.map((name) => `${name} ${isChange ? 'cannot be changed' : 'is unknown'}`);
+    if (!isRecord(input))
+      throw new StoreError('BAD_USER_INPUT', 'The body must be a JSON object.');
+    const unknown = isClosed
+      ? Object.keys(input).filter(
+          (name) => !Object.hasOwn(schema.properties, name),
+        )
+      : [];
+    const faults = unknown.map(
+      (name) => `${name} ${isChange ? 'cannot be changed' : 'is unknown'}`,
+    );
     const output: Record<string, unknown> = {};
     for (const { name, rule, isRequired, default: otherwise } of members) {
       const given = Object.hasOwn(input, name) ? input[name] : undefined;
-      const isNothing = given === null && isLenient && !isChange && !isRequired && rule.read(null) !== null;
+      const isNothing =
+        given === null &&
+        isLenient &&
+        !isChange &&
+        !isRequired &&
+        rule.read(null) !== null;
       const value = given === undefined || isNothing ? otherwise : given;
       if (value === undefined && !isRequired) continue;
       const read = value === undefined ? undefined : rule.read(value);
       if (read !== undefined) output[name] = read;
       else if (value === undefined) faults.push(`${name} is required`);
       // Only a query string turns a repeated member into an array.
-      else if (isLenient && Array.isArray(value)) faults.push(`${name} must be given once`);
+      else if (isLenient && Array.isArray(value))
+        faults.push(`${name} must be given once`);
       else
         faults.push(
           `${name} must be ${rule.describe(value)}${isLenient && typeof value === 'string' ? '' : butNot(value, rule.type)}`,
         );
     }
-    if (faults.length > 0) throw new StoreError('BAD_USER_INPUT', `${faults.join('; ')}.`);
+    if (faults.length > 0)
+      throw new StoreError('BAD_USER_INPUT', `${faults.join('; ')}.`);
     return output as Validated<Static<Schema>>;
   };
 }
 
-/** Names the type of a value of the wrong type: without it the message about `"5"` states a rule that 5 meets. */
+/**
+ * Names the type of a value of the wrong type: without it the message about
+ * `"5"` states a rule that 5 meets.
+ */
 function butNot(value: unknown, expected: string | undefined): string {
   if (value === null) return ', not null';
   const isNumber = typeof value === 'bigint' || value instanceof InexactNumber;
-  const type = isNumber ? 'number' : Array.isArray(value) ? 'array' : typeof value;
+  const type = isNumber
+    ? 'number'
+    : Array.isArray(value)
+      ? 'array'
+      : typeof value;
   if (type === expected?.replace('integer', 'number')) return '';
   return `, not ${/^[ao]/.test(type) ? 'an' : 'a'} ${type}`;
 }
@@ -89,7 +128,10 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
 interface Rule {
   /** The type of valid values, in JSON Schema's words. */
   readonly type?: string | undefined;
-  /** @returns the value for the service; undefined when the given value is invalid. */
+  /**
+   * @returns the value for the service; undefined when the given value is
+   *   invalid.
+   */
   read(value: unknown): unknown;
   /** Describes valid values, for the error about an invalid one. */
   describe(value: unknown): string;
@@ -98,7 +140,9 @@ interface Rule {
 }
 
 /** The JSON Schema of a member. */
-export interface MemberSchema extends Omit<TSchema, 'type'>, Partial<Record<keyof typeof conditions, number>> {
+export interface MemberSchema
+  extends Omit<TSchema, 'type'>,
+    Partial<Record<keyof typeof conditions, number>> {
   $id?: string;
   $ref?: string;
   type?: string;
@@ -113,14 +157,31 @@ export interface MemberSchema extends Omit<TSchema, 'type'>, Partial<Record<keyo
   nullable?: boolean;
 }
 
-const annotations = ['$id', 'type', 'title', 'description', 'default', 'examples', 'deprecated'];
+const annotations = [
+  '$id',
+  'type',
+  'title',
+  'description',
+  'default',
+  'examples',
+  'deprecated',
+];
 /** The keywords of numbers: their words, and what holds for a value. */
 const conditions = {
   minimum: ['at least', (value: number, bound: number) => value >= bound],
   maximum: ['at most', (value: number, bound: number) => value <= bound],
-  exclusiveMinimum: ['greater than', (value: number, bound: number) => value > bound],
-  exclusiveMaximum: ['less than', (value: number, bound: number) => value < bound],
-  multipleOf: ['a multiple of', (value: number, bound: number) => Number.isInteger(value / bound)],
+  exclusiveMinimum: [
+    'greater than',
+    (value: number, bound: number) => value > bound,
+  ],
+  exclusiveMaximum: [
+    'less than',
+    (value: number, bound: number) => value < bound,
+  ],
+  multipleOf: [
+    'a multiple of',
+    (value: number, bound: number) => Number.isInteger(value / bound),
+  ],
 } as const;
 const ofNumbers = Object.keys(conditions) as Array<keyof typeof conditions>;
 
@@ -129,7 +190,9 @@ function ruleOf(schema: TSchema, isLenient: boolean): Rule {
   const { nullable, ...member } = schema as MemberSchema;
   if (nullable) return orNull(ruleOf(member, isLenient));
   const { rule, keywords } = kindOf(member, isLenient) ?? {};
-  const unchecked = Object.keys(member).filter((name) => ![...annotations, ...(keywords ?? [])].includes(name));
+  const unchecked = Object.keys(member).filter(
+    (name) => ![...annotations, ...(keywords ?? [])].includes(name),
+  );
   if (rule && unchecked.length === 0) return { type: member.type, ...rule };
   const what = rule ? `${unchecked.join(' and ')} of ` : '';
   throw new Error(
@@ -138,26 +201,62 @@ function ruleOf(schema: TSchema, isLenient: boolean): Rule {
 }
 
 /** The rule for a member, and the keywords that it checks. */
-function kindOf(member: MemberSchema, isLenient: boolean): { rule: Rule; keywords: string[] } | undefined {
+function kindOf(
+  member: MemberSchema,
+  isLenient: boolean,
+): { rule: Rule; keywords: string[] } | undefined {
   const { type, format, enum: values, maxLength, allOf, anyOf } = member;
   const [first, second] = anyOf ?? [];
-  if (first && (second as MemberSchema | undefined)?.type === 'null' && anyOf?.length === 2) {
+  if (
+    first &&
+    (second as MemberSchema | undefined)?.type === 'null' &&
+    anyOf?.length === 2
+  ) {
     return { rule: orNull(ruleOf(first, isLenient)), keywords: ['anyOf'] };
   }
-  if (allOf?.length === 1) return { rule: ruleOf(allOf[0] as TSchema, isLenient), keywords: ['allOf'] };
+  if (allOf?.length === 1)
+    return {
+      rule: ruleOf(allOf[0] as TSchema, isLenient),
+      keywords: ['allOf'],
+    };
   if (values) return { rule: oneOf(values), keywords: ['enum'] };
-  if (type === 'string' && format === 'date-time') return { rule: dateTime, keywords: ['format'] };
-  if (type === 'string' && maxLength !== undefined && (!format || Format.Has(format))) {
-    return { rule: text({ ...member, maxLength }), keywords: ['minLength', 'maxLength', 'pattern', 'format'] };
+  if (type === 'string' && format === 'date-time')
+    return { rule: dateTime, keywords: ['format'] };
+  if (
+    type === 'string' &&
+    maxLength !== undefined &&
+    (!format || Format.Has(format))
+  ) {
+    return {
+      rule: text({ ...member, maxLength }),
+      keywords: ['minLength', 'maxLength', 'pattern', 'format'],
+    };
   }
   if (type === 'boolean') return { rule: trueOrFalse(isLenient), keywords: [] };
-  if (type === 'number') return { rule: finite(member, isLenient), keywords: ofNumbers };
-  const least = member.minimum ?? (member.exclusiveMinimum !== undefined ? member.exclusiveMinimum + 1 : undefined);
-  const greatest = member.maximum ?? (member.exclusiveMaximum !== undefined ? member.exclusiveMaximum - 1 : undefined);
-  const isBounded = format === 'int64' || (!format && least !== undefined && greatest !== undefined);
+  if (type === 'number')
+    return { rule: finite(member, isLenient), keywords: ofNumbers };
+  const least =
+    member.minimum ??
+    (member.exclusiveMinimum !== undefined
+      ? member.exclusiveMinimum + 1
+      : undefined);
+  const greatest =
+    member.maximum ??
+    (member.exclusiveMaximum !== undefined
+      ? member.exclusiveMaximum - 1
+      : undefined);
+  const isBounded =
+    format === 'int64' ||
+    (!format && least !== undefined && greatest !== undefined);
   if (type !== 'integer' || !isBounded) return undefined;
-  const range = { min: BigInt(least ?? int64.min), max: BigInt(greatest ?? int64.max) };
-  return { rule: integer(range, BigInt(member.multipleOf ?? 1), isLenient), keywords: ['format', ...ofNumbers] };
+  const range = {
+    min: BigInt(least ?? int64.min),
+    max: BigInt(greatest ?? int64.max),
+  };
+  return {
+    rule: integer(range, BigInt(member.multipleOf ?? 1), isLenient),
+    keywords: ['format', ...ofNumbers],
+  };
 }
 
 function orNull(rule: Rule): Rule {
@@ -172,7 +271,8 @@ function trueOrFalse(isLenient: boolean): Rule {
   return {
     describe: () => 'true or false',
     read(value) {
-      if (isLenient && (value === 'true' || value === 'false')) return value === 'true';
+      if (isLenient && (value === 'true' || value === 'false'))
+        return value === 'true';
       return typeof value === 'boolean' ? value : undefined;
     },
   };
@@ -180,23 +280,37 @@ function trueOrFalse(isLenient: boolean): Rule {
 
 function oneOf(values: string[]): Rule {
   const lower = values.map((value) => value.toLowerCase());
-  const isNear = (value: unknown) => typeof value === 'string' && lower.includes(value.trim().toLowerCase());
+  const isNear = (value: unknown) =>
+    typeof value === 'string' && lower.includes(value.trim().toLowerCase());
   return {
     read: (value) => (values.includes(value as string) ? value : undefined),
-    describe: (value) => `one of ${values.join(', ')}${isNear(value) ? ', spelled exactly so' : ''}`,
+    describe: (value) =>
+      `one of ${values.join(', ')}${isNear(value) ? ', spelled exactly so' : ''}`,
   };
 }
 
-function integer({ min, max }: { min: bigint; max: bigint }, step: bigint, isLenient: boolean): Rule {
+function integer(
+  { min, max }: { min: bigint; max: bigint },
+  step: bigint,
+  isLenient: boolean,
+): Rule {
   const words = `an integer between ${min} and ${max}${step === 1n ? '' : `, a multiple of ${step}`}`;
-  // A text such as `5.0` or `+5` names an integer, which may be within the bounds.
+  // A text such as `5.0` or `+5` names an integer, which may be within the
+  // bounds.
   const isNear = (value: unknown) =>
-    typeof value === 'string' && !/^(?:0|-?[1-9]\d*)$/.test(value) && Number(value) % 1 === 0;
+    typeof value === 'string' &&
+    !/^(?:0|-?[1-9]\d*)$/.test(value) &&
+    Number(value) % 1 === 0;
   return {
-    describe: (value) => `${words}${isLenient && isNear(value) ? ', in plain digits' : ''}`,
+    describe: (value) =>
+      `${words}${isLenient && isNear(value) ? ', in plain digits' : ''}`,
     read(value) {
-      const integer = isLenient && typeof value === 'string' ? int64FromText(value) : int64From(value);
-      if (integer === undefined || integer < min || integer > max) return undefined;
+      const integer =
+        isLenient && typeof value === 'string'
+          ? int64FromText(value)
+          : int64From(value);
+      if (integer === undefined || integer < min || integer > max)
+        return undefined;
       return step === 1n || BigInt(integer) % step === 0n ? integer : undefined;
     },
   };
@@ -204,31 +318,57 @@ function integer({ min, max }: { min: bigint; max: bigint }, step: bigint, isLen
 
 function finite(bounds: MemberSchema, isLenient: boolean): Rule {
   const given = ofNumbers.filter((name) => bounds[name] !== undefined);
-  const words = ['a number', ...given.map((name) => `${conditions[name][0]} ${bounds[name]}`)].join(', ');
+  const words = [
+    'a number',
+    ...given.map((name) => `${conditions[name][0]} ${bounds[name]}`),
+  ].join(', ');
   return {
     describe: () => words,
     read(value) {
-      const isDigits = isLenient && typeof value === 'string' && /^-?\d+(?:\.\d+)?(?:e[+-]?\d+)?$/i.test(value);
-      const number = isDigits || typeof value === 'bigint' ? Number(value) : value;
-      if (typeof number !== 'number' || !Number.isFinite(number)) return undefined;
-      return given.every((name) => conditions[name][1](number, bounds[name] as number)) ? number : undefined;
+      const isDigits =
+        isLenient &&
+        typeof value === 'string' &&
+        /^-?\d+(?:\.\d+)?(?:e[+-]?\d+)?$/i.test(value);
+      const number =
+        isDigits || typeof value === 'bigint' ? Number(value) : value;
+      if (typeof number !== 'number' || !Number.isFinite(number))
+        return undefined;
+      return given.every((name) =>
+        conditions[name][1](number, bounds[name] as number),
+      )
+        ? number
+        : undefined;
     },
   };
 }
 
-// PostgreSQL's text cannot store U+0000, and a lone surrogate is not a character.
-function text({ minLength = 0, maxLength, pattern, format, examples }: MemberSchema & { maxLength: number }): Rule {
-  const expression = pattern === undefined ? undefined : new RegExp(pattern, 'u');
+// PostgreSQL's text cannot store U+0000, and a lone surrogate is not a
+// character.
+function text({
+  minLength = 0,
+  maxLength,
+  pattern,
+  format,
+  examples,
+}: MemberSchema & { maxLength: number }): Rule {
+  const expression =
+    pattern === undefined ? undefined : new RegExp(pattern, 'u');
   const matching = `a text that matches ${pattern}${examples ? `, like ${examples[0]}` : ''}`;
   const range = minLength > 0 ? `${minLength} to` : 'at most';
   const faultOf = (value: unknown): string | undefined => {
     if (typeof value !== 'string') return 'a string';
-    if (value.includes('\u0000') || !value.isWellFormed()) return 'free of U+0000 and of lone surrogates';
-    // JSON Schema counts code points. Each is one or two code units of a JavaScript string.
-    const length = value.length > 2 * maxLength ? value.length : [...value].length;
-    if (length < minLength || length > maxLength) return `${range} ${maxLength} characters long`;
+    if (value.includes('\u0000') || !value.isWellFormed())
+      return 'free of U+0000 and of lone surrogates';
+    // JSON Schema counts code points. Each is one or two code units of a
+    // JavaScript string.
+    const length =
+      value.length > 2 * maxLength ? value.length : [...value].length;
+    if (length < minLength || length > maxLength)
+      return `${range} ${maxLength} characters long`;
     if (expression && !expression.test(value)) return matching;
-    return format && !Format.Test(format, value) ? `a text in the format ${format}` : undefined;
+    return format && !Format.Test(format, value)
+      ? `a text in the format ${format}`
+      : undefined;
   };
   return {
     maxLength,
@@ -237,19 +377,26 @@ function text({ minLength = 0, maxLength, pattern, format, examples }: MemberSch
   };
 }
 
-const rfc3339 = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/i;
-const years = { first: Date.parse('0001-01-01T00:00:00Z'), last: Date.parse('9999-12-31T23:59:59.999Z') };
+const rfc3339 =
+  /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/i;
+const years = {
+  first: Date.parse('0001-01-01T00:00:00Z'),
+  last: Date.parse('9999-12-31T23:59:59.999Z'),
+};
 
 /** Parses RFC 3339, section 5.6, to a Date of the years 1 to 9999. */
 const dateTime: Rule = {
   describe: (value) =>
     `a${typeof value === 'string' && rfc3339.test(value) ? 'n existing' : ''} date and time like 2030-12-05T00:00:00Z`,
   read(value) {
-    const [text = '', clock = ''] = (typeof value === 'string' && rfc3339.exec(value)) || [];
+    const [text = '', clock = ''] =
+      (typeof value === 'string' && rfc3339.exec(value)) || [];
     const date = new Date(text);
-    if (!(date.getTime() >= years.first && date.getTime() <= years.last)) return undefined;
+    if (!(date.getTime() >= years.first && date.getTime() <= years.last))
+      return undefined;
     // Date reads 30 February as 1 March, and 24:00 as the next day.
-    const isReal = new Date(`${clock}Z`).toJSON()?.slice(0, 19) === clock.toUpperCase();
+    const isReal =
+      new Date(`${clock}Z`).toJSON()?.slice(0, 19) === clock.toUpperCase();
     return isReal ? date : undefined;
   },
 };

@@ -5,7 +5,14 @@ import { databaseForEach } from '../support/each.ts';
 import { send } from '../support/http.ts';
 import { afterEach, describe, expect, test } from '../support/jest.ts';
 import { openNode } from '../support/migrations.ts';
-import { cli, eventually, freePort, bootstrapKey as key, killAll, run } from '../support/process.ts';
+import {
+  cli,
+  eventually,
+  freePort,
+  bootstrapKey as key,
+  killAll,
+  run,
+} from '../support/process.ts';
 import { rest } from '../support/rest.ts';
 
 afterEach(killAll);
@@ -16,11 +23,29 @@ describe('help', () => {
   test('lists the commands in groups, with examples, even with an invalid configuration', async () => {
     const { code, stdout, stderr } = await cli(['--help'], { PORT: 'none' });
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-    const groups = ['The service:', 'Keys:', 'The database:', 'Data:', 'Tools:', 'Examples:', 'Exit codes:'];
+    const groups = [
+      'The service:',
+      'Keys:',
+      'The database:',
+      'Data:',
+      'Tools:',
+      'Examples:',
+      'Exit codes:',
+    ];
     const places = groups.map((group) => stdout.indexOf(`\n${group}`));
     expect(places).toEqual([...places].sort((a, b) => a - b));
     expect(places[0]).toBeGreaterThan(0);
-    for (const command of ['start', 'doctor', 'keys', 'migrate', 'backup', 'seed', 'export', 'import', 'schema']) {
+    for (const command of [
+      'start',
+      'doctor',
+      'keys',
+      'migrate',
+      'backup',
+      'seed',
+      'export',
+      'import',
+      'schema',
+    ]) {
       expect(stdout).toMatch(new RegExp(`^ {2}${command} .* {2}\\S`, 'm'));
     }
   });
@@ -30,16 +55,24 @@ describe('help', () => {
       program('keys', 'issue', '--help'),
       program('keys', 'help', 'issue'),
     ]);
-    expect(option).toMatchObject({ code: 0, stderr: '', stdout: expect.stringContaining('--scope <scope>') });
+    expect(option).toMatchObject({
+      code: 0,
+      stderr: '',
+      stdout: expect.stringContaining('--scope <scope>'),
+    });
     expect(argument).toEqual(option);
-    expect(option.stdout).toContain('\nExamples:\n  animal-store keys issue --name shop-frontend');
+    expect(option.stdout).toContain(
+      '\nExamples:\n  animal-store keys issue --name shop-frontend',
+    );
   });
 
   test('of `start` lists every variable of the configuration with its default', async () => {
     const { stdout } = await program('start', '--help');
     const lines = stdout.split('\n');
     for (const [name, { desc }] of Object.entries(variables)) {
-      expect(lines.find((line) => line.startsWith(`  ${name} `))).toContain(desc);
+      expect(lines.find((line) => line.startsWith(`  ${name} `))).toContain(
+        desc,
+      );
     }
     expect(stdout).toMatch(/^ {2}PORT +TCP port to listen on\. \(4000\)$/m);
     expect(stdout).toMatch(
@@ -61,15 +94,34 @@ describe('help', () => {
 
 test('the version is that of the package', async () => {
   const { version } = JSON.parse(readFileSync('package.json', 'utf8'));
-  expect(await program('--version')).toEqual({ code: 0, signal: null, stdout: `${version}\n`, stderr: '' });
+  expect(await program('--version')).toEqual({
+    code: 0,
+    signal: null,
+    stdout: `${version}\n`,
+    stderr: '',
+  });
 });
 
 test.each([
-  [['keys', 'isue'], "unknown command 'isue'\n(Did you mean issue?)\nSee `animal-store keys --help`."],
-  [['migrate', '--jsn'], "unknown option '--jsn'\n(Did you mean --json?)\nSee `animal-store migrate --help`."],
-  [['keys', 'revoke'], "missing required argument 'id'\nSee `animal-store keys revoke --help`."],
+  [
+    ['keys', 'isue'],
+    "unknown command 'isue'\n(Did you mean issue?)\nSee `animal-store keys --help`.",
+  ],
+  [
+    ['migrate', '--jsn'],
+    "unknown option '--jsn'\n(Did you mean --json?)\nSee `animal-store migrate --help`.",
+  ],
+  [
+    ['keys', 'revoke'],
+    "missing required argument 'id'\nSee `animal-store keys revoke --help`.",
+  ],
 ])('wrong usage exits with 2 and a suggestion: %j', async (args, message) => {
-  expect(await program(...args)).toEqual({ code: 2, signal: null, stdout: '', stderr: `animal-store: ${message}\n` });
+  expect(await program(...args)).toEqual({
+    code: 2,
+    signal: null,
+    stdout: '',
+    stderr: `animal-store: ${message}\n`,
+  });
 });
 
 describe('with a database', () => {
@@ -82,27 +134,47 @@ describe('with a database', () => {
       stderr: '',
     });
     const again = { code: 0, signal: null, stderr: '' };
-    expect(await cli(['migrate', '--json'], database.env)).toEqual({ ...again, stdout: '{"applied":[]}\n' });
-    expect(await cli(['migrate'], database.env)).toEqual({ ...again, stdout: 'the database is up to date\n' });
+    expect(await cli(['migrate', '--json'], database.env)).toEqual({
+      ...again,
+      stdout: '{"applied":[]}\n',
+    });
+    expect(await cli(['migrate'], database.env)).toEqual({
+      ...again,
+      stdout: 'the database is up to date\n',
+    });
   });
 
   test('`start` runs the service with workers; its flags override the environment', async () => {
     const port = await freePort();
     const env = { ...database.env, PORT: '1', BOOTSTRAP_API_KEY: key };
-    const service = run('cli', ['start', '--port', `${port}`, '--workers', '2'], env);
+    const service = run(
+      'cli',
+      ['start', '--port', `${port}`, '--workers', '2'],
+      env,
+    );
     const origin = `http://127.0.0.1:${port}`;
-    await eventually(async () => (await send(origin, { path: '/readyz' })).status === 200);
+    await eventually(
+      async () => (await send(origin, { path: '/readyz' })).status === 200,
+    );
     expect((await rest({ origin, key }, '/v1/pets')).json).toEqual([]);
     service.child.kill('SIGTERM');
     expect(await service.ended).toMatchObject({ code: 0, stderr: '' });
-    expect(service.output.stdout.match(/"msg":"worker started"/g)).toHaveLength(2);
+    expect(service.output.stdout.match(/"msg":"worker started"/g)).toHaveLength(
+      2,
+    );
   });
 
   test('`keys` applies no migration if its tables exist, and all migrations if they are missing', async () => {
-    expect(await cli(['keys', 'issue', '--name', 'shop'], database.env)).toMatchObject({ code: 0, stderr: '' });
+    expect(
+      await cli(['keys', 'issue', '--name', 'shop'], database.env),
+    ).toMatchObject({ code: 0, stderr: '' });
     const { database: open } = await openNode(database);
-    const applied = () => sql(open, 'select count(*) from mikro_orm_migrations');
-    await sql(open, "delete from mikro_orm_migrations where name like '%create_key_event'");
+    const applied = () =>
+      sql(open, 'select count(*) from mikro_orm_migrations');
+    await sql(
+      open,
+      "delete from mikro_orm_migrations where name like '%create_key_event'",
+    );
     const before = await applied();
     const listed = { code: 0, stdout: expect.stringContaining('shop') };
     expect(await cli(['keys', 'list'], database.env)).toMatchObject(listed);

@@ -1,5 +1,9 @@
 import { Type } from 'typebox';
-import { type FormatName, fieldsOf, formats } from '../../src/commands/formats.ts';
+import {
+  type FormatName,
+  fieldsOf,
+  formats,
+} from '../../src/commands/formats.ts';
 import { expect, test } from '../support/jest.ts';
 
 const item = Type.Object({
@@ -10,12 +14,17 @@ const item = Type.Object({
 const columns = fieldsOf(item);
 
 /** Reads text that arrives byte by byte. */
-async function read(format: FormatName, text: string | Buffer, maxLength = 100) {
+async function read(
+  format: FormatName,
+  text: string | Buffer,
+  maxLength = 100,
+) {
   async function* bytes() {
     for (const byte of Buffer.from(text)) yield Buffer.from([byte]);
   }
   const lines = [];
-  for await (const line of formats[format].read(bytes(), columns, maxLength)) lines.push(line);
+  for await (const line of formats[format].read(bytes(), columns, maxLength))
+    lines.push(line);
   return lines;
 }
 
@@ -26,7 +35,10 @@ const items = [
 
 test('items are written and read exactly, as lines of JSON', async () => {
   const { head, write } = formats.ndjson;
-  const lines = (await read('ndjson', head(columns) + write(columns, items))) as Array<{ input: { id: number } }>;
+  const lines = (await read(
+    'ndjson',
+    head(columns) + write(columns, items),
+  )) as Array<{ input: { id: number } }>;
   expect(lines).toEqual([
     { line: 1, input: items[0] },
     { line: 2, input: { ...items[1], id: 2 } },
@@ -41,29 +53,44 @@ test('items are written and read exactly, as CSV', async () => {
   ]);
 });
 
-test.each<FormatName>(['csv', 'ndjson'])('a byte order mark before %s, as of Excel, is skipped', async (format) => {
-  const { head, write } = formats[format];
-  const text = head(columns) + write(columns, items);
-  expect(await read(format, `\ufeff${text}`)).toEqual(await read(format, text));
-});
+test.each<FormatName>(['csv', 'ndjson'])(
+  'a byte order mark before %s, as of Excel, is skipped',
+  async (format) => {
+    const { head, write } = formats[format];
+    const text = head(columns) + write(columns, items);
+    expect(await read(format, `\ufeff${text}`)).toEqual(
+      await read(format, text),
+    );
+  },
+);
 
 test('a line that is no JSON object, or is too long, is a fault of that line', async () => {
-  const lines = await read('ndjson', `{"id":1}\n\n[1]\n{"id":\n{"name":"${'x'.repeat(100)}"}\r\n{"id":2}`);
+  const lines = await read(
+    'ndjson',
+    `{"id":1}\n\n[1]\n{"id":\n{"name":"${'x'.repeat(100)}"}\r\n{"id":2}`,
+  );
   expect(lines).toEqual([
     { line: 1, input: { id: 1 } },
     { line: 3, fault: 'The line must be a JSON object.' },
-    { line: 4, fault: expect.stringMatching(/^The line is not acceptable JSON: .+[^.]\.$/) },
+    {
+      line: 4,
+      fault: expect.stringMatching(
+        /^The line is not acceptable JSON: .+[^.]\.$/,
+      ),
+    },
     { line: 5, fault: 'The line is longer than 100 bytes.' },
     { line: 6, input: { id: 2 } },
   ]);
 });
 
 test('a record of CSV with too few or too many fields is a fault of that line', async () => {
-  expect(await read('csv', 'id,name,note\n1,Rex\n2,Tom,,\n3,Ann,""\n')).toEqual([
-    { line: 2, fault: 'The line has 2 fields instead of 3.' },
-    { line: 3, fault: 'The line has 4 fields instead of 3.' },
-    { line: 4, input: { id: '3', name: 'Ann', note: '' } },
-  ]);
+  expect(await read('csv', 'id,name,note\n1,Rex\n2,Tom,,\n3,Ann,""\n')).toEqual(
+    [
+      { line: 2, fault: 'The line has 2 fields instead of 3.' },
+      { line: 3, fault: 'The line has 4 fields instead of 3.' },
+      { line: 4, input: { id: '3', name: 'Ann', note: '' } },
+    ],
+  );
 });
 
 test.each<[text: string | Buffer, reason: string]>([

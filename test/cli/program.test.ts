@@ -1,9 +1,19 @@
-import { duration, momentFrom, Progress, printable, show, table, whole } from '../../src/commands/program.ts';
+import {
+  duration,
+  momentFrom,
+  Progress,
+  printable,
+  show,
+  table,
+  whole,
+} from '../../src/commands/program.ts';
 import { expect, test } from '../support/jest.ts';
 
 test('a result is one line of JSON, or its text', () => {
   const written: string[] = [];
-  const stream = { write: (text: string) => written.push(text) > 0 } as unknown as NodeJS.WritableStream;
+  const stream = {
+    write: (text: string) => written.push(text) > 0,
+  } as unknown as NodeJS.WritableStream;
   show({ id: 1 }, { json: true }, 'item 1', stream);
   show({ id: 1 }, {}, 'item 1', stream);
   expect(written).toEqual(['{"id":1}\n', 'item 1\n']);
@@ -14,7 +24,9 @@ test('a table is aligned, and a terminal interprets nothing in it', () => {
     { id: 1, name: 'Rex', at: new Date('2026-01-02T03:04:05.678Z') },
     { id: 20, name: 'a\x1b[2Jb', at: null },
   ];
-  expect(table(rows, 'none')).toBe('id  name    at\n1   Rex     2026-01-02 03:04:05Z\n20  a?[2Jb  -');
+  expect(table(rows, 'none')).toBe(
+    'id  name    at\n1   Rex     2026-01-02 03:04:05Z\n20  a?[2Jb  -',
+  );
   expect(table([], 'none')).toBe('none');
   expect(printable('a\nb')).toBe('a?b');
 });
@@ -46,7 +58,10 @@ test('a moment is in the future, and exists', () => {
 test('the rate of a progress counts from its first report of a name, not from the start of the command', () => {
   const { now } = performance;
   const written: string[] = [];
-  const stream = { isTTY: true, write: (text: string) => written.push(text) > 0 } as unknown as NodeJS.WriteStream;
+  const stream = {
+    isTTY: true,
+    write: (text: string) => written.push(text) > 0,
+  } as unknown as NodeJS.WriteStream;
   let time = 0;
   performance.now = () => time;
   try {
@@ -63,6 +78,11 @@ test('the rate of a progress counts from its first report of a name, not from th
     performance.now = now;
   }
   const line = (text: string) => `\r\x1b[2K${text}\r`;
-  const lines = ['key: 500', 'key: 1500 (1000/s)', 'pet: 500', 'pet: 4500 (2000/s)'];
+  const lines = [
+    'key: 500',
+    'key: 1500 (1000/s)',
+    'pet: 500',
+    'pet: 4500 (2000/s)',
+  ];
   expect(written).toEqual(lines.map(line));
 });

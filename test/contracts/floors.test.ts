@@ -2,7 +2,10 @@ import { globSync, readFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { expect, test } from '../support/jest.ts';
 
-/** The floors of `src/`, from top to bottom: a file imports its own floor, those below it, and the packages. */
+/**
+ * The floors of `src/`, from top to bottom: a file imports its own floor, those
+ * below it, and the packages.
+ */
 const floors = [
   'main cli process commands app modules/modules modules/mikro-orm.config',
   'modules',
@@ -28,29 +31,48 @@ const never: Array<[kind: RegExp, imported: RegExp, reason: string]> = [
     /^(@?fastify|(type-)?graphql|@apollo|@animal-store\/(graphql|openapi))\b|^(api|config)\//,
     'a service knows neither API, nor the configuration',
   ],
-  [/\.(routes|resolver|types|schemas)\.ts$/, /^(@mikro-orm|pg)\b|^(database|records)\//, 'only a service has rows'],
+  [
+    /\.(routes|resolver|types|schemas)\.ts$/,
+    /^(@mikro-orm|pg)\b|^(database|records)\//,
+    'only a service has rows',
+  ],
 ];
 
-const testModules = new Set(globSync('test/modules/*/').map((path) => basename(path)));
+const testModules = new Set(
+  globSync('test/modules/*/').map((path) => basename(path)),
+);
 const floorOf = (path: string) => {
   const [folder = ''] = path.replace(/\.ts$/, '').split('/');
-  const found = [path.replace(/\.ts$/, ''), folder].map((name) => floors.findIndex((floor) => floor.includes(name)));
-  return found.find((at) => at >= 0) ?? (testModules.has(folder) ? modules : -1);
+  const found = [path.replace(/\.ts$/, ''), folder].map((name) =>
+    floors.findIndex((floor) => floor.includes(name)),
+  );
+  return (
+    found.find((at) => at >= 0) ?? (testModules.has(folder) ? modules : -1)
+  );
 };
 const importsOf = (file: string) =>
-  [...readFileSync(file, 'utf8').matchAll(/(?:\bfrom |^import |\bimport\(\s*)'([^']+)'/gm)].map(([, name = '']) =>
+  [
+    ...readFileSync(file, 'utf8').matchAll(
+      /(?:\bfrom |^import |\bimport\(\s*)'([^']+)'/gm,
+    ),
+  ].map(([, name = '']) =>
     name.startsWith('.') ? nameOf(join(dirname(file), name)) : name,
   );
 const nameOf = (path: string) => path.replace(/^(src|test\/modules)\//, '');
-const graphOf = (...globs: string[]) => new Map(globSync(globs).map((file) => [nameOf(file), importsOf(file)]));
+const graphOf = (...globs: string[]) =>
+  new Map(globSync(globs).map((file) => [nameOf(file), importsOf(file)]));
 
 test('a file of the service imports its own floor and those below it', () => {
   const graph = graphOf('src/**/*.ts', 'test/modules/*/*.ts');
   expect([...graph.keys()].filter((file) => floorOf(file) < 0)).toEqual([]);
   const wrong = [...graph].flatMap(([file, imported]) =>
     imported.flatMap((name) => [
-      ...(floorOf(name) >= 0 && floorOf(name) < floorOf(file) ? [`${file} -> ${name}: a floor above`] : []),
-      ...never.flatMap(([kind, to, why]) => (kind.test(file) && to.test(name) ? [`${file} -> ${name}: ${why}`] : [])),
+      ...(floorOf(name) >= 0 && floorOf(name) < floorOf(file)
+        ? [`${file} -> ${name}: a floor above`]
+        : []),
+      ...never.flatMap(([kind, to, why]) =>
+        kind.test(file) && to.test(name) ? [`${file} -> ${name}: ${why}`] : [],
+      ),
     ]),
   );
   expect(wrong).toEqual([]);
@@ -60,8 +82,14 @@ test('neither files nor folders import each other in a circle', () => {
   const files = graphOf('src/**/*.ts', 'test/modules/*/*.ts');
   const folders = new Map<string, string[]>();
   for (const [file, imported] of files) {
-    const others = imported.filter((name) => name.endsWith('.ts') && dirname(name) !== dirname(file)).map(dirname);
-    if (dirname(file) !== '.') folders.set(dirname(file), [...(folders.get(dirname(file)) ?? []), ...others]);
+    const others = imported
+      .filter((name) => name.endsWith('.ts') && dirname(name) !== dirname(file))
+      .map(dirname);
+    if (dirname(file) !== '.')
+      folders.set(dirname(file), [
+        ...(folders.get(dirname(file)) ?? []),
+        ...others,
+      ]);
   }
   expect([circleIn(files), circleIn(folders)]).toEqual([[], []]);
 });
@@ -69,7 +97,8 @@ test('neither files nor folders import each other in a circle', () => {
 /** The nodes that reach themselves. */
 function circleIn(graph: Map<string, string[]>): string[] {
   const reach = (from: string, seen = new Set<string>()) => {
-    for (const to of graph.get(from) ?? []) if (!seen.has(to)) reach(to, seen.add(to));
+    for (const to of graph.get(from) ?? [])
+      if (!seen.has(to)) reach(to, seen.add(to));
     return seen;
   };
   return [...graph.keys()].filter((node) => reach(node).has(node)).sort();
@@ -79,17 +108,30 @@ test.each(globSync('packages/*').filter((path) => !path.endsWith('.js')))(
   '%s imports only what it declares',
   (path) => {
     const manifest = JSON.parse(readFileSync(`${path}/package.json`, 'utf8'));
-    const declared = Object.keys({ ...manifest.dependencies, ...manifest.peerDependencies });
-    const inTests = [...declared, ...Object.keys(manifest.devDependencies), manifest.name];
-    const wrong = [...graphOf(`${path}/{src,test}/**/*.ts`)].flatMap(([file, imported]) => {
-      const isTest = file.startsWith(`${path}/test/`);
-      const own = `${path}/${isTest ? 'test' : 'src'}/`;
-      const isAllowed = (name: string) =>
-        /^node:/.test(name) ||
-        name.startsWith(own) ||
-        (isTest ? inTests : declared).some((one) => name === one || name.startsWith(`${one}/`));
-      return imported.filter((name) => !isAllowed(name)).map((name) => `${file} -> ${name}`);
+    const declared = Object.keys({
+      ...manifest.dependencies,
+      ...manifest.peerDependencies,
     });
+    const inTests = [
+      ...declared,
+      ...Object.keys(manifest.devDependencies),
+      manifest.name,
+    ];
+    const wrong = [...graphOf(`${path}/{src,test}/**/*.ts`)].flatMap(
+      ([file, imported]) => {
+        const isTest = file.startsWith(`${path}/test/`);
+        const own = `${path}/${isTest ? 'test' : 'src'}/`;
+        const isAllowed = (name: string) =>
+          /^node:/.test(name) ||
+          name.startsWith(own) ||
+          (isTest ? inTests : declared).some(
+            (one) => name === one || name.startsWith(`${one}/`),
+          );
+        return imported
+          .filter((name) => !isAllowed(name))
+          .map((name) => `${file} -> ${name}`);
+      },
+    );
     expect(wrong).toEqual([]);
   },
 );

@@ -17,8 +17,14 @@ describe('the OpenAPI document', () => {
   test.each<[string, (document: Json) => void]>([
     ['GET /pets/{petId} was removed', (d) => delete d.paths['/pets/{petId}']],
     ['POST /pets was removed', (d) => delete d.paths['/pets'].post],
-    ['GET /pets: each of the response 200.status was removed', (d) => delete schemas(d).Pet.properties.status],
-    ['POST /pets: the response 201.status is now optional', (d) => schemas(d).Pet.required.pop()],
+    [
+      'GET /pets: each of the response 200.status was removed',
+      (d) => delete schemas(d).Pet.properties.status,
+    ],
+    [
+      'POST /pets: the response 201.status is now optional',
+      (d) => schemas(d).Pet.required.pop(),
+    ],
     [
       'POST /pets: the response 201.id had the type "integer" and has now "string"',
       (d) => (schemas(d).Pet.properties.id.type = 'string'),
@@ -43,29 +49,56 @@ describe('the OpenAPI document', () => {
       'POST /pets: the body.name had the maxLength 1000 and has now 999',
       (d) => (schemas(d).NewPet.properties.name.maxLength = 999),
     ],
-    ['POST /pets: the body.colour is now required', (d) => schemas(d).NewPet.required.push('colour')],
+    [
+      'POST /pets: the body.colour is now required',
+      (d) => schemas(d).NewPet.required.push('colour'),
+    ],
     [
       'GET /pets: the new query parameter store is required',
-      (d) => list(d).parameters.push({ in: 'query', name: 'store', required: true }),
+      (d) =>
+        list(d).parameters.push({ in: 'query', name: 'store', required: true }),
     ],
-    ['GET /pets: the query parameter after was removed', (d) => list(d).parameters.splice(2, 1)],
+    [
+      'GET /pets: the query parameter after was removed',
+      (d) => list(d).parameters.splice(2, 1),
+    ],
     [
       'GET /pets: the query parameter limit had the maximum 100 and has now 50',
       (d) => (list(d).parameters[1].schema.maximum = 50),
     ],
-    ['POST /pets: the response 201 was removed', (d) => delete d.paths['/pets'].post.responses[201]],
-    ['GET /pets: the response 200 with the header Link was removed', (d) => delete list(d).responses[200].headers.Link],
-    ['GET /pets: it had the operationId "listPets" and has now "pets"', (d) => (list(d).operationId = 'pets')],
+    [
+      'POST /pets: the response 201 was removed',
+      (d) => delete d.paths['/pets'].post.responses[201],
+    ],
+    [
+      'GET /pets: the response 200 with the header Link was removed',
+      (d) => delete list(d).responses[200].headers.Link,
+    ],
+    [
+      'GET /pets: it had the operationId "listPets" and has now "pets"',
+      (d) => (list(d).operationId = 'pets'),
+    ],
     ['the address /v1 was removed', (d) => (d.servers[0].url = '/v2')],
-    ['the security scheme apiKey has changed', (d) => (d.components.securitySchemes.apiKey.scheme = 'basic')],
+    [
+      'the security scheme apiKey has changed',
+      (d) => (d.components.securitySchemes.apiKey.scheme = 'basic'),
+    ],
   ])('breaks: %s', (sentence, change) => {
     expect(changes(change)).toContain(sentence);
   });
 
   test('takes additions without a break', () => {
     const additions: Array<(document: Json) => void> = [
-      (d) => (d.paths['/colours'] = { get: { operationId: 'listColours', responses: {} } }),
-      (d) => list(d).parameters.push({ in: 'query', name: 'colour', schema: { type: 'string' } }),
+      (d) =>
+        (d.paths['/colours'] = {
+          get: { operationId: 'listColours', responses: {} },
+        }),
+      (d) =>
+        list(d).parameters.push({
+          in: 'query',
+          name: 'colour',
+          schema: { type: 'string' },
+        }),
       (d) => (schemas(d).NewPet.properties.colour = { type: 'string' }),
       (d) => (schemas(d).Pet.properties.colour = { type: 'string' }),
       // A member that is no longer required.

@@ -1,4 +1,8 @@
-import { Batches, type BatchOptions, type Deadline } from '../../src/database/batches.ts';
+import {
+  Batches,
+  type BatchOptions,
+  type Deadline,
+} from '../../src/database/batches.ts';
 import { describe, expect, test } from '../support/jest.ts';
 
 /** A round trip that ends when the test ends it. */
@@ -9,16 +13,35 @@ interface Trip {
 }
 
 const patient: Deadline = { at: Number.POSITIVE_INFINITY, hasLeft: false };
-const patientFor = (milliseconds: number) => ({ at: performance.now() + milliseconds, hasLeft: false });
+const patientFor = (milliseconds: number) => ({
+  at: performance.now() + milliseconds,
+  hasLeft: false,
+});
 
-/** Batches whose round trips the test controls. By default no time limit is short enough to be reached. */
+/**
+ * Batches whose round trips the test controls. By default no time limit is
+ * short enough to be reached.
+ */
 function withTrips(options: Partial<BatchOptions> = {}) {
   const trips: Trip[] = [];
   const run = (inputs: number[]) =>
-    new Promise<Array<string | Error>>((answer, fail) => trips.push({ inputs, answer, fail }));
+    new Promise<Array<string | Error>>((answer, fail) =>
+      trips.push({ inputs, answer, fail }),
+    );
   const name = { collection: 'trip', operation: 'go' };
-  const bounds = { ...name, maxBatch: 10, maxInFlight: 1, blockTime: 60_000, maxWaiting: 1000, maxAge: 60_000 };
-  const batches = new Batches<number, string>(run, { ...bounds, isRetryable: () => true, ...options });
+  const bounds = {
+    ...name,
+    maxBatch: 10,
+    maxInFlight: 1,
+    blockTime: 60_000,
+    maxWaiting: 1000,
+    maxAge: 60_000,
+  };
+  const batches = new Batches<number, string>(run, {
+    ...bounds,
+    isRetryable: () => true,
+    ...options,
+  });
   return {
     batches,
     trips,
@@ -46,15 +69,24 @@ async function until(isTrue: () => boolean): Promise<void> {
 
 const names = (inputs: number[]) => inputs.map((input) => `pet ${input}`);
 
-/** @returns the output of an input, or its error and whether the outcome is unknown */
+/**
+ * @returns the output of an input, or its error and whether the outcome is
+ *   unknown
+ */
 const outcomeOf = (output: Promise<string>): Promise<unknown> =>
-  output.catch(({ name, message, isOutcomeUnknown }) => ({ name, message, isOutcomeUnknown }));
+  output.catch(({ name, message, isOutcomeUnknown }) => ({
+    name,
+    message,
+    isOutcomeUnknown,
+  }));
 const refusal = (message: string, isOutcomeUnknown = false) => ({
   name: 'DatabaseUnavailable',
   message,
   isOutcomeUnknown,
 });
-const busy = refusal('Too many requests wait for the database; try again shortly.');
+const busy = refusal(
+  'Too many requests wait for the database; try again shortly.',
+);
 const late = refusal('The database did not answer in time; try again shortly.');
 const unknown = refusal(
   'The database did not say whether this was stored: it may have been. Look for it before you send it again.',
@@ -62,7 +94,10 @@ const unknown = refusal(
 );
 
 test('a batch waits for the one in flight unless it is full, and nothing joins one that was sent', async () => {
-  const { add, inputs, answerFrom } = withTrips({ maxBatch: 2, maxInFlight: 4 });
+  const { add, inputs, answerFrom } = withTrips({
+    maxBatch: 2,
+    maxInFlight: 4,
+  });
   const outputs = [add(1)];
   await departures();
   outputs.push(add(2));
@@ -100,7 +135,9 @@ test('inputs of a failed batch are retried alone, in parallel, before later ones
 });
 
 test('a batch whose failure no input has caused fails as a whole, is not retried, and delays no other', async () => {
-  const { trips, add, inputs, answerFrom } = withTrips({ isRetryable: () => false });
+  const { trips, add, inputs, answerFrom } = withTrips({
+    isRetryable: () => false,
+  });
   const reason = new Error('the database is gone');
   const outputs = Promise.allSettled([add(1), add(2)]);
   await departures();
@@ -127,7 +164,9 @@ describe('waiting inputs are bounded; beyond the bound inputs are refused', () =
     expect(batches.isStuck).toBe(false);
     const fourth = add(4);
     await answerFrom(1, 2);
-    expect(await Promise.all([first, second, fourth])).toEqual(names([1, 2, 4]));
+    expect(await Promise.all([first, second, fourth])).toEqual(
+      names([1, 2, 4]),
+    );
   });
 
   test('but not by the age of retried inputs, which have waited in a batch', async () => {
@@ -151,7 +190,10 @@ describe('an input has a deadline', () => {
     const first = add(1);
     await departures();
     const gone = { at: Number.POSITIVE_INFINITY, hasLeft: false };
-    const refused = [outcomeOf(add(2, gone)), outcomeOf(add(3, patientFor(20)))];
+    const refused = [
+      outcomeOf(add(2, gone)),
+      outcomeOf(add(3, patientFor(20))),
+    ];
     const last = add(4);
     expect(await refused[1]).toEqual(late);
     gone.hasLeft = true;
@@ -163,12 +205,19 @@ describe('an input has a deadline', () => {
 
   test.each([
     ['a read is under way, the read is late', {}, late],
-    ['a write is under way, the outcome is unknown', { isWrite: true }, unknown],
-  ])('when it passes while %s, and others of the batch get their outputs', async (_, options, refused) => {
-    const { add, answerFrom } = withTrips(options);
-    const [impatient, patient] = [add(1, patientFor(20)), add(2)];
-    expect(await outcomeOf(impatient)).toEqual(refused);
-    await answerFrom(0);
-    expect(await patient).toBe('pet 2');
-  });
+    [
+      'a write is under way, the outcome is unknown',
+      { isWrite: true },
+      unknown,
+    ],
+  ])(
+    'when it passes while %s, and others of the batch get their outputs',
+    async (_, options, refused) => {
+      const { add, answerFrom } = withTrips(options);
+      const [impatient, patient] = [add(1, patientFor(20)), add(2)];
+      expect(await outcomeOf(impatient)).toEqual(refused);
+      await answerFrom(0);
+      expect(await patient).toBe('pet 2');
+    },
+  );
 });

@@ -7,12 +7,18 @@ import {
 } from '../../src/database/postgres-errors.ts';
 import { describe, expect, test } from '../support/jest.ts';
 
-/** An error of pg: PostgreSQL's with its SQLSTATE, the system's with its name, or pg's own with a message alone. */
+/**
+ * An error of pg: PostgreSQL's with its SQLSTATE, the system's with its name,
+ * or pg's own with a message alone.
+ */
 function thrown(code: string | undefined, message = 'this is a test'): Error {
   return Object.assign(new Error(message), code === undefined ? {} : { code });
 }
 
-const lostWorker = thrown('XX000', 'failure on connection marked as essential: 127.0.0.1:5433');
+const lostWorker = thrown(
+  'XX000',
+  'failure on connection marked as essential: 127.0.0.1:5433',
+);
 const lostByLibpq = [
   'SSL SYSCALL error: EOF detected',
   'SSL connection has been closed unexpectedly',
@@ -22,26 +28,63 @@ const stalePlan = thrown('0A000', 'cached plan must not change result type');
 
 describe('temporary errors', () => {
   test.each([
-    ...['EMFILE', 'ENFILE', 'ECONNREFUSED', 'EAI_AGAIN'].map((code) => thrown(code)),
-    ...['08006', '26000', '28000', '28P01', '3D000', '40001', '53300', '55P03', '57014'].map((code) => thrown(code)),
+    ...['EMFILE', 'ENFILE', 'ECONNREFUSED', 'EAI_AGAIN'].map((code) =>
+      thrown(code),
+    ),
+    ...[
+      '08006',
+      '26000',
+      '28000',
+      '28P01',
+      '3D000',
+      '40001',
+      '53300',
+      '55P03',
+      '57014',
+    ].map((code) => thrown(code)),
     ...[stalePlan, lostWorker, ...lostByLibpq],
   ])('$code is temporary: the request is worth another try', (cause) => {
     const message = 'The database cannot be reached; try again shortly.';
     expect(unavailable(cause)).toBeInstanceOf(DatabaseUnavailable);
-    expect(unavailable(cause)).toMatchObject({ message, isOutcomeUnknown: false, cause });
+    expect(unavailable(cause)).toMatchObject({
+      message,
+      isOutcomeUnknown: false,
+      cause,
+    });
   });
 
-  test.each(['53100', '25006'])('%s is temporary: nothing can be written', (code) => {
-    const message = 'The database cannot write now; try again shortly.';
-    expect(unavailable(thrown(code))).toMatchObject({ message, isOutcomeUnknown: false });
-  });
+  test.each(['53100', '25006'])(
+    '%s is temporary: nothing can be written',
+    (code) => {
+      const message = 'The database cannot write now; try again shortly.';
+      expect(unavailable(thrown(code))).toMatchObject({
+        message,
+        isOutcomeUnknown: false,
+      });
+    },
+  );
 
-  test.each(['42P01', '42703'])('%s is temporary: the database is not migrated', (code) => {
-    const message = 'The database has not been migrated.';
-    expect(unavailable(thrown(code))).toMatchObject({ message, isOutcomeUnknown: false });
-  });
+  test.each(['42P01', '42703'])(
+    '%s is temporary: the database is not migrated',
+    (code) => {
+      const message = 'The database has not been migrated.';
+      expect(unavailable(thrown(code))).toMatchObject({
+        message,
+        isOutcomeUnknown: false,
+      });
+    },
+  );
 
-  test.each(['22P02', '23505', '42501', '54000', '0A000', 'XX000', 'EACCES', undefined])('%s is not one', (code) => {
+  test.each([
+    '22P02',
+    '23505',
+    '42501',
+    '54000',
+    '0A000',
+    'XX000',
+    'EACCES',
+    undefined,
+  ])('%s is not one', (code) => {
     expect(unavailable(thrown(code))).toBeUndefined();
   });
 });
@@ -49,31 +92,56 @@ describe('temporary errors', () => {
 describe('the outcome of a failed write', () => {
   test.each([
     ['a reset', thrown('ECONNRESET')],
-    ['an end of the connection', thrown(undefined, 'Connection terminated unexpectedly')],
+    [
+      'an end of the connection',
+      thrown(undefined, 'Connection terminated unexpectedly'),
+    ],
     ['a pooler’s error that it lost PostgreSQL', thrown('08006')],
     ['PostgreSQL’s error that it does not know', thrown('40003')],
-    ...[lostWorker, ...lostByLibpq].map((error) => [`a Citus worker: ${error.message}`, error] as const),
-  ])('is unknown after %s', (_, error) => expect(leavesOutcomeUnknown(error)).toBe(true));
+    ...[lostWorker, ...lostByLibpq].map(
+      (error) => [`a Citus worker: ${error.message}`, error] as const,
+    ),
+  ])('is unknown after %s', (_, error) =>
+    expect(leavesOutcomeUnknown(error)).toBe(true),
+  );
 
   test.each([
-    thrown(undefined, 'Client has encountered a connection error and is not queryable'),
+    thrown(
+      undefined,
+      'Client has encountered a connection error and is not queryable',
+    ),
     ...['23505', '40001', '57014', 'XX000'].map((code) => thrown(code)),
-  ])('is known after $code: nothing was written', (error) => expect(leavesOutcomeUnknown(error)).toBe(false));
+  ])('is known after $code: nothing was written', (error) =>
+    expect(leavesOutcomeUnknown(error)).toBe(false),
+  );
 });
 
 describe('a read that failed in a batch', () => {
-  test.each(['22021', '53200', '54000', '55P03', '57014', 'XX000'])('is retried alone after %s', (code) => {
-    expect(isWorthAnotherTry(thrown(code))).toBe(true);
-    expect(isWorthAnotherTry(unavailable(thrown(code)) ?? thrown(code))).toBe(true);
-  });
-
-  test.each(['08006', '28P01', '3D000', '40001', '53300', '57P01', 'ECONNRESET', undefined])(
-    'is not retried after %s, because every read would fail again',
+  test.each(['22021', '53200', '54000', '55P03', '57014', 'XX000'])(
+    'is retried alone after %s',
     (code) => {
-      expect(isWorthAnotherTry(thrown(code))).toBe(false);
-      expect(isWorthAnotherTry(unavailable(thrown(code)) ?? thrown(code))).toBe(false);
+      expect(isWorthAnotherTry(thrown(code))).toBe(true);
+      expect(isWorthAnotherTry(unavailable(thrown(code)) ?? thrown(code))).toBe(
+        true,
+      );
     },
   );
+
+  test.each([
+    '08006',
+    '28P01',
+    '3D000',
+    '40001',
+    '53300',
+    '57P01',
+    'ECONNRESET',
+    undefined,
+  ])('is not retried after %s, because every read would fail again', (code) => {
+    expect(isWorthAnotherTry(thrown(code))).toBe(false);
+    expect(isWorthAnotherTry(unavailable(thrown(code)) ?? thrown(code))).toBe(
+      false,
+    );
+  });
 });
 
 test.each([
@@ -82,6 +150,9 @@ test.each([
   ['the statement took too long', thrown('57014'), false],
   ['the server falls silent', thrown('ETIMEDOUT'), false],
   ['the data are at fault', thrown('22P02'), false],
-])('whether a failed read is worth another server: %s', (_, error, expected) => {
-  expect(isWorthAnotherServer(error)).toBe(expected);
-});
+])(
+  'whether a failed read is worth another server: %s',
+  (_, error, expected) => {
+    expect(isWorthAnotherServer(error)).toBe(expected);
+  },
+);

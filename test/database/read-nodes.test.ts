@@ -10,24 +10,49 @@ afterEach(() => {
 });
 
 test('a read node that no address of its host answers is not used, and the log has the reasons', async () => {
-  const addresses = ['127.0.0.1', '127.0.0.2'].map((address) => ({ address, family: 4 }));
-  dns.lookup = ((_host: string, _options: object, found: (error: null, all: object[]) => void) =>
-    found(null, addresses)) as unknown as typeof lookup;
-  const position = { isReplica: false, system: '7', database: '5', timeline: 1, bytes: 0, lag: 0 };
-  const primary = { inOneSession: async () => [[['one']], [[JSON.stringify(position)]]] } as unknown as PostgresServer;
+  const addresses = ['127.0.0.1', '127.0.0.2'].map((address) => ({
+    address,
+    family: 4,
+  }));
+  dns.lookup = ((
+    _host: string,
+    _options: object,
+    found: (error: null, all: object[]) => void,
+  ) => found(null, addresses)) as unknown as typeof lookup;
+  const position = {
+    isReplica: false,
+    system: '7',
+    database: '5',
+    timeline: 1,
+    bytes: 0,
+    lag: 0,
+  };
+  const primary = {
+    inOneSession: async () => [[['one']], [[JSON.stringify(position)]]],
+  } as unknown as PostgresServer;
   const lines: object[] = [];
   const note = (fields: object, msg: string) => lines.push({ ...fields, msg });
-  const { database } = loadConfig({ DATABASE_URL: 'postgres://store@primary.example/store' });
+  const { database } = loadConfig({
+    DATABASE_URL: 'postgres://store@primary.example/store',
+  });
   const url = 'postgres://store@node.example:1/store';
-  const replicas = new Replicas([url], primary, { ...database, log: { info: note, warn: note } });
-  const read = () => replicas.read({ name: 'one', text: 'select 1' }, [], () => undefined);
+  const replicas = new Replicas([url], primary, {
+    ...database,
+    log: { info: note, warn: note },
+  });
+  const read = () =>
+    replicas.read({ name: 'one', text: 'select 1' }, [], () => undefined);
 
   expect(await read()).toEqual([['one']]);
   while (lines.length === 0) {
     await read();
     await new Promise(setImmediate);
   }
-  const why = addresses.map(({ address }) => `connect ECONNREFUSED ${address}:1`).join('; ');
-  expect(lines).toEqual([{ node: 'node.example:1', why, msg: 'a read node is not used' }]);
+  const why = addresses
+    .map(({ address }) => `connect ECONNREFUSED ${address}:1`)
+    .join('; ');
+  expect(lines).toEqual([
+    { node: 'node.example:1', why, msg: 'a read node is not used' },
+  ]);
   await replicas.close();
 });

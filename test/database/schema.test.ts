@@ -13,11 +13,18 @@ test('the migrations build exactly the tables that the entities describe', async
 });
 
 test('every migration in the folder is listed by its name', () => {
-  const files = readdirSync('migrations').filter((name) => name.endsWith('.ts'));
-  expect(modelOf(modules).migrations.map(({ name }) => `${name}.ts`)).toEqual(files.sort());
+  const files = readdirSync('migrations').filter((name) =>
+    name.endsWith('.ts'),
+  );
+  expect(modelOf(modules).migrations.map(({ name }) => `${name}.ts`)).toEqual(
+    files.sort(),
+  );
 });
 
 test('a list by status is served by an index', async () => {
-  const indexes = await sql(store.database, `select indexdef from pg_indexes where tablename = 'pet'`);
+  const indexes = await sql(
+    store.database,
+    `select indexdef from pg_indexes where tablename = 'pet'`,
+  );
   expect(indexes).toContainEqual([expect.stringContaining('(status, id)')]);
 });

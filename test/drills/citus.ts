@@ -1,15 +1,22 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { distribute, hasCitus, type Layout, startCitus } from '../support/servers/citus.ts';
+import {
+  distribute,
+  hasCitus,
+  type Layout,
+  startCitus,
+} from '../support/servers/citus.ts';
 import { type Drill, Missing } from './drill.ts';
 import { Load } from './load.ts';
 import { missingVariables, runCommand, startService } from './service.ts';
 import { verify } from './verify.ts';
 
 /**
- * A coordinator, two workers and two service processes. Pets are created through the first process and read through both.
+ * A coordinator, two workers and two service processes. Pets are created
+ * through the first process and read through both.
  *
  * @param layout of the table `pet`
- * @param readsWorkers the second process reads from the workers; only with reference tables, which every worker holds whole
+ * @param readsWorkers the second process reads from the workers; only with
+ *   reference tables, which every worker holds whole
  */
 const citus = (layout: Layout, readsWorkers: boolean): Drill => ({
   name: `Citus (${layout === 'reference' ? 'reference tables' : `${layout} shards`})`,
@@ -33,7 +40,12 @@ const citus = (layout: Layout, readsWorkers: boolean): Drill => ({
     const load = new Load({ writers: [first], readers: [first, second] });
     await pause(seconds * 1000);
     const tally = await load.stop();
-    return { tally, verdict: await verify(tally, url, [first, second]), allowed: [], note: '' };
+    return {
+      tally,
+      verdict: await verify(tally, url, [first, second]),
+      allowed: [],
+      note: '',
+    };
   },
 });
 

@@ -26,7 +26,10 @@ export class Client {
   readonly #agent: Agent;
   readonly #timeoutMs: number;
 
-  constructor(origin: string, { reconnects = false, timeoutMs = defaultTimeoutMs }: ClientOptions = {}) {
+  constructor(
+    origin: string,
+    { reconnects = false, timeoutMs = defaultTimeoutMs }: ClientOptions = {},
+  ) {
     this.origin = origin;
     this.#agent = new Agent({ keepAlive: !reconnects, maxSockets: 1 });
     this.#timeoutMs = timeoutMs;
@@ -36,7 +39,11 @@ export class Client {
     return this.#send('GET', path);
   }
 
-  post(path: string, input: object, headers: Record<string, string> = {}): Promise<Reply> {
+  post(
+    path: string,
+    input: object,
+    headers: Record<string, string> = {},
+  ): Promise<Reply> {
     return this.#send('POST', path, JSON.stringify(input), headers);
   }
 
@@ -44,24 +51,41 @@ export class Client {
     this.#agent.destroy();
   }
 
-  #send(method: string, path: string, body?: string, headers: Record<string, string> = {}): Promise<Reply> {
+  #send(
+    method: string,
+    path: string,
+    body?: string,
+    headers: Record<string, string> = {},
+  ): Promise<Reply> {
     const allHeaders = {
       authorization: `Bearer ${serviceKey}`,
       ...headers,
-      ...(body && { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }),
+      ...(body && {
+        'content-type': 'application/json',
+        'content-length': Buffer.byteLength(body),
+      }),
     };
     return new Promise((resolve) => {
-      const outgoing = request(this.origin + path, { method, headers: allHeaders, agent: this.#agent }, (incoming) => {
-        let text = '';
-        incoming.setEncoding('utf8').on('data', (chunk) => {
-          text += chunk;
-        });
-        incoming.on('end', () => {
-          const retryAfter = incoming.headers['retry-after'] !== undefined;
-          settle({ kind: 'answer', status: incoming.statusCode ?? 0, retryAfter, text });
-        });
-        incoming.on('error', () => settle({ kind: 'broken' }));
-      });
+      const outgoing = request(
+        this.origin + path,
+        { method, headers: allHeaders, agent: this.#agent },
+        (incoming) => {
+          let text = '';
+          incoming.setEncoding('utf8').on('data', (chunk) => {
+            text += chunk;
+          });
+          incoming.on('end', () => {
+            const retryAfter = incoming.headers['retry-after'] !== undefined;
+            settle({
+              kind: 'answer',
+              status: incoming.statusCode ?? 0,
+              retryAfter,
+              text,
+            });
+          });
+          incoming.on('error', () => settle({ kind: 'broken' }));
+        },
+      );
       const timer = setTimeout(() => {
         settle({ kind: 'hung' });
         outgoing.destroy();

@@ -2,11 +2,17 @@ import type { Tally } from './tally.ts';
 
 /** Compares the stored pets with the responses of a drill. */
 export interface Verdict {
-  /** Acknowledged creations that are missing from the database, or from a service's pages. */
+  /**
+   * Acknowledged creations that are missing from the database, or from a
+   * service's pages.
+   */
   lost: number;
   /** Names that are stored more than once. */
   doubled: number;
-  /** Creations that are stored although a 503 with `Retry-After` said that nothing was done. */
+  /**
+   * Creations that are stored although a 503 with `Retry-After` said that
+   * nothing was done.
+   */
   refusedYetWritten: number;
 }
 
@@ -14,9 +20,15 @@ export interface Verdict {
 export interface Outcome {
   tally: Tally;
   verdict: Verdict;
-  /** Kinds of failures that this drill causes by itself, such as broken connections to a killed server. */
+  /**
+   * Kinds of failures that this drill causes by itself, such as broken
+   * connections to a killed server.
+   */
   allowed: string[];
-  /** Text for the table: the time from the fault until the service has recovered. */
+  /**
+   * Text for the table: the time from the fault until the service has
+   * recovered.
+   */
   recovery?: string;
   note?: string;
   /** Violations that the columns of the table do not count. */
@@ -34,14 +46,20 @@ export interface Drill {
   run(resources: Resources, seconds: number, rounds: number): Promise<Outcome>;
 }
 
-/** A requirement is not installed, or does not start here. The drill is skipped, not failed. */
+/**
+ * A requirement is not installed, or does not start here. The drill is skipped,
+ * not failed.
+ */
 export class Missing extends Error {}
 
 /** Everything that a drill has started. It is released in reverse order. */
 export class Resources {
   readonly #releases: Array<() => unknown> = [];
 
-  add<Resource>(resource: Resource, release: (resource: Resource) => unknown): Resource {
+  add<Resource>(
+    resource: Resource,
+    release: (resource: Resource) => unknown,
+  ): Resource {
     this.#releases.push(() => release(resource));
     return resource;
   }

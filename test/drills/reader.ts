@@ -23,12 +23,16 @@ export class Reader {
     this.#isConsistent = isConsistent;
   }
 
-  /** The pet that this client has just created must be found by its id, and be listed. */
+  /**
+   * The pet that this client has just created must be found by its id, and be
+   * listed.
+   */
   async checkOwn(pet: Pet, created: string): Promise<Answer> {
     const isOwn = (text: string) => isDeepStrictEqual(JSON.parse(text), pet);
     if (!isOwn(created)) this.#tally.stale.push(`created as ${created}`);
     const found = await this.#find(pet.id);
-    if (found !== undefined && !isOwn(found)) this.#tally.stale.push(`own pet ${pet.id} found as: ${found}`);
+    if (found !== undefined && !isOwn(found))
+      this.#tally.stale.push(`own pet ${pet.id} found as: ${found}`);
     const path = `/v1/pets?limit=1&after=${pet.id - 1}`;
     const listed = await this.record(this.#client.get(path), 200);
     if (listed !== undefined && !isDeepStrictEqual(JSON.parse(listed), [pet])) {
@@ -42,24 +46,34 @@ export class Reader {
   }
 
   async #findRandom(): Promise<Answer> {
-    const id = this.#tally.randomId(this.#isConsistent ? undefined : this.#client.origin);
+    const id = this.#tally.randomId(
+      this.#isConsistent ? undefined : this.#client.origin,
+    );
     if (id === undefined) return this.#listRandom();
     const found = await this.#find(id);
     const name = this.#tally.acknowledged.get(id)?.name;
-    if (found !== undefined && JSON.parse(found).name !== name) this.#tally.stale.push(`${name} found as: ${found}`);
+    if (found !== undefined && JSON.parse(found).name !== name)
+      this.#tally.stale.push(`${name} found as: ${found}`);
     return found === undefined ? 'failed' : 'answered';
   }
 
   async #listRandom(): Promise<Answer> {
     const limit = 1 + Math.floor(Math.random() * 30);
-    const status = [undefined, 'available', 'pending', 'sold'][Math.floor(Math.random() * 4)];
+    const status = [undefined, 'available', 'pending', 'sold'][
+      Math.floor(Math.random() * 4)
+    ];
     const after = Math.random() < 0.5 ? (this.#tally.randomId() ?? 0) : 0;
     const path = `/v1/pets?limit=${limit}&after=${after}${status ? `&status=${status}` : ''}`;
     const listed = await this.record(this.#client.get(path), 200);
     if (listed === undefined) return 'failed';
     const pets: Pet[] = JSON.parse(listed);
-    const isRight = pets.every((pet, at) => pet.id > (pets[at - 1]?.id ?? after) && (!status || pet.status === status));
-    if (!isRight || pets.length > limit) this.#tally.stale.push(`${path} listed as: ${listed}`);
+    const isRight = pets.every(
+      (pet, at) =>
+        pet.id > (pets[at - 1]?.id ?? after) &&
+        (!status || pet.status === status),
+    );
+    if (!isRight || pets.length > limit)
+      this.#tally.stale.push(`${path} listed as: ${listed}`);
     return 'answered';
   }
 
@@ -72,17 +86,25 @@ export class Reader {
    * Counts a request and its result.
    *
    * @param name of the pet that the request creates
-   * @returns the body of a response with an expected status; undefined otherwise
+   * @returns the body of a response with an expected status; undefined
+   *   otherwise
    */
-  async record(request: Promise<Reply>, expected: number, name?: string, other?: number): Promise<string | undefined> {
+  async record(
+    request: Promise<Reply>,
+    expected: number,
+    name?: string,
+    other?: number,
+  ): Promise<string | undefined> {
     const tally = this.#tally;
     tally.requests++;
     const reply = await request;
     if (reply.kind === 'hung') tally.hung++;
     else if (reply.kind === 'broken') tally.fail(broken);
     else if (reply.kind === 'closed') tally.fail(closed);
-    else if (reply.status === expected || reply.status === other) return reply.text;
-    else if (reply.status !== 503) tally.fail(`${reply.status} ${reply.text.slice(0, 200)}`);
+    else if (reply.status === expected || reply.status === other)
+      return reply.text;
+    else if (reply.status !== 503)
+      tally.fail(`${reply.status} ${reply.text.slice(0, 200)}`);
     else {
       tally.fail(reply.retryAfter ? refused : unknown);
       if (reply.retryAfter && name) tally.refusedNames.add(name);

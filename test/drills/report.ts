@@ -16,30 +16,78 @@ const columns = [
 ];
 const texts = ['drill', 'recovery', 'note'];
 
-export const head = [row(columns), row(columns.map((column) => (texts.includes(column) ? '---' : '---:')))].join('\n');
+export const head = [
+  row(columns),
+  row(columns.map((column) => (texts.includes(column) ? '---' : '---:'))),
+].join('\n');
 
 export const rowOfMissing = (name: string, requirement: string) =>
-  row([name, ...Array(columns.length - 2).fill('-'), `not run: ${requirement}`]);
+  row([
+    name,
+    ...Array(columns.length - 2).fill('-'),
+    `not run: ${requirement}`,
+  ]);
 
 export const rowOfFailure = (name: string, error: Error) =>
-  row([name, ...Array(columns.length - 2).fill('-'), `FAILED: ${error.message.slice(0, 300)}`]);
+  row([
+    name,
+    ...Array(columns.length - 2).fill('-'),
+    `FAILED: ${error.message.slice(0, 300)}`,
+  ]);
 
 export function rowOf(
   name: string,
-  { tally, verdict, allowed, recovery = '-', note, faults = [], rounds = 1 }: Outcome,
+  {
+    tally,
+    verdict,
+    allowed,
+    recovery = '-',
+    note,
+    faults = [],
+    rounds = 1,
+  }: Outcome,
 ): string {
   const { failures } = tally;
-  const expected = [...failures].filter(([kind]) => allowed.includes(kind)).map(([kind, count]) => `${count} ${kind}`);
-  const notes = [note, ...expected, ...faults.map((fault) => `FAILED: ${fault}`)].filter((one) => one);
+  const expected = [...failures]
+    .filter(([kind]) => allowed.includes(kind))
+    .map(([kind, count]) => `${count} ${kind}`);
+  const notes = [
+    note,
+    ...expected,
+    ...faults.map((fault) => `FAILED: ${fault}`),
+  ].filter((one) => one);
   const { lost, doubled } = verdict;
-  const counts = [rounds, tally.requests, tally.acknowledged.size, lost, doubled, tally.stale.length, tally.hung];
+  const counts = [
+    rounds,
+    tally.requests,
+    tally.acknowledged.size,
+    lost,
+    doubled,
+    tally.stale.length,
+    tally.hung,
+  ];
   const wrong = [...failures].filter(([kind]) => !allowed.includes(kind));
-  const [serverErrors, others] = [wrong.filter(isServerError), wrong.filter((one) => !isServerError(one))].map(sum);
-  return row([name, ...counts, serverErrors, others, recovery, notes.join('; ')]);
+  const [serverErrors, others] = [
+    wrong.filter(isServerError),
+    wrong.filter((one) => !isServerError(one)),
+  ].map(sum);
+  return row([
+    name,
+    ...counts,
+    serverErrors,
+    others,
+    recovery,
+    notes.join('; '),
+  ]);
 }
 
 /** Describes the violations of a drill; empty when it has passed. */
-export function failuresOf({ tally, verdict, allowed, faults = [] }: Outcome): string[] {
+export function failuresOf({
+  tally,
+  verdict,
+  allowed,
+  faults = [],
+}: Outcome): string[] {
   const violations: Array<[what: string, count: number]> = [
     ['lost', verdict.lost],
     ['doubled', verdict.doubled],
@@ -49,16 +97,20 @@ export function failuresOf({ tally, verdict, allowed, faults = [] }: Outcome): s
     ...[...tally.failures].filter(([kind]) => !allowed.includes(kind)),
   ];
   // A drill without creations proves nothing.
-  const idle = tally.acknowledged.size === 0 ? ['no creation was acknowledged'] : [];
+  const idle =
+    tally.acknowledged.size === 0 ? ['no creation was acknowledged'] : [];
   return [
-    ...violations.filter(([, count]) => count > 0).map(([what, count]) => `${count} ${what}`),
+    ...violations
+      .filter(([, count]) => count > 0)
+      .map(([what, count]) => `${count} ${what}`),
     ...idle,
     ...faults,
   ];
 }
 
 const isServerError = ([kind]: [string, number]) => /^5(?!03)/.test(kind);
-const sum = (failures: Array<[string, number]>) => failures.reduce((total, [, count]) => total + count, 0);
+const sum = (failures: Array<[string, number]>) =>
+  failures.reduce((total, [, count]) => total + count, 0);
 
 function row(cells: unknown[]): string {
   return `| ${cells.map((cell) => `${cell}`.replaceAll('|', '\\|').replaceAll(/\s+/g, ' ')).join(' | ')} |`;

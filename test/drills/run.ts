@@ -20,7 +20,13 @@ import { live } from './live.ts';
 import { plain } from './plain.ts';
 import { pooler } from './pooler.ts';
 import { replicas } from './replicas.ts';
-import { failuresOf, head, rowOf, rowOfFailure, rowOfMissing } from './report.ts';
+import {
+  failuresOf,
+  head,
+  rowOf,
+  rowOfFailure,
+  rowOfMissing,
+} from './report.ts';
 import { workers } from './workers.ts';
 
 const programs: Record<string, Drill[]> = {
@@ -43,12 +49,20 @@ const programs: Record<string, Drill[]> = {
     flatHeap,
   ],
   live: [live],
-  grow: [plain, workers, pooler, replicas, failover, citusReference, citusShards],
+  grow: [
+    plain,
+    workers,
+    pooler,
+    replicas,
+    failover,
+    citusReference,
+    citusShards,
+  ],
 };
 
 /**
- * `npm run drill -- [program] [word]` runs all drills, those of a program, or those whose names contain the word. It prints
- * one table.
+ * `npm run drill -- [program] [word]` runs all drills, those of a program, or
+ * those whose names contain the word. It prints one table.
  */
 async function main(args: string[]): Promise<boolean> {
   const [name = '', word = ''] = args;
@@ -59,7 +73,9 @@ async function main(args: string[]): Promise<boolean> {
     rounds: positiveNumber('DRILL_ROUNDS', Number.POSITIVE_INFINITY),
   };
   const drills = program ?? Object.values(programs).flat();
-  const chosen = drills.filter((drill) => drill.name.toLowerCase().includes(pattern));
+  const chosen = drills.filter((drill) =>
+    drill.name.toLowerCase().includes(pattern),
+  );
   if (chosen.length === 0) {
     const names = drills.map((one) => one.name).join('\n');
     throw new Error(
@@ -68,7 +84,9 @@ async function main(args: string[]): Promise<boolean> {
   }
   const results = [];
   for (const drill of chosen) results.push(await runDrill(drill, settings));
-  process.stdout.write(`${[head, ...results.map(({ row }) => row)].join('\n')}\n`);
+  process.stdout.write(
+    `${[head, ...results.map(({ row }) => row)].join('\n')}\n`,
+  );
   return results.every(({ isGood }) => isGood);
 }
 
@@ -85,15 +103,23 @@ interface Settings {
   rounds: number;
 }
 
-async function runDrill(drill: Drill, { seconds, rounds }: Settings): Promise<{ row: string; isGood: boolean }> {
-  const log = (text: string) => process.stderr.write(`${drill.name}: ${text}\n`);
+async function runDrill(
+  drill: Drill,
+  { seconds, rounds }: Settings,
+): Promise<{ row: string; isGood: boolean }> {
+  const log = (text: string) =>
+    process.stderr.write(`${drill.name}: ${text}\n`);
   const resources = new Resources();
   try {
     const missing = await drill.missing();
     if (missing) throw new Missing(missing);
     const began = performance.now();
     log('started');
-    const outcome = await drill.run(resources, seconds, Math.min(drill.rounds ?? 1, rounds));
+    const outcome = await drill.run(
+      resources,
+      seconds,
+      Math.min(drill.rounds ?? 1, rounds),
+    );
     const failures = failuresOf(outcome);
     log(
       failures.length === 0
@@ -103,7 +129,11 @@ async function runDrill(drill: Drill, { seconds, rounds }: Settings): Promise<{ 
     return { row: rowOf(drill.name, outcome), isGood: failures.length === 0 };
   } catch (error) {
     if (!(error instanceof Error)) throw error;
-    log(error instanceof Missing ? `not run: ${error.message}` : `FAILED: ${error.stack}`);
+    log(
+      error instanceof Missing
+        ? `not run: ${error.message}`
+        : `FAILED: ${error.stack}`,
+    );
     return error instanceof Missing
       ? { row: rowOfMissing(drill.name, error.message), isGood: true }
       : { row: rowOfFailure(drill.name, error), isGood: false };

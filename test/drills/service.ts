@@ -14,18 +14,34 @@ export interface Service {
   pid: number;
   /** The log lines written so far. */
   lines(): Array<Record<string, unknown>>;
-  /** Sends a signal and waits until the process has ended. @returns the exit code; null after SIGKILL */
+  /**
+   * Sends a signal and waits until the process has ended. @returns the exit
+   * code; null after SIGKILL
+   */
   stop(signal: NodeJS.Signals): Promise<number | null>;
 }
 
-/** Starts a process and waits until it is ready. @throws Error with the end of its log when it is not ready in 30 seconds */
-export async function startService(resources: Resources, env: Env): Promise<Service> {
-  const folder = resources.add(await newFolder(), (path) => rmSync(path, { recursive: true, force: true }));
+/**
+ * Starts a process and waits until it is ready. @throws Error with the end of
+ * its log when it is not ready in 30 seconds
+ */
+export async function startService(
+  resources: Resources,
+  env: Env,
+): Promise<Service> {
+  const folder = resources.add(await newFolder(), (path) =>
+    rmSync(path, { recursive: true, force: true }),
+  );
   const log = `${folder}/log`;
   const output = openSync(log, 'a');
-  const starting = startServer({ BOOTSTRAP_API_KEY: serviceKey, ...env }, { stdout: output });
+  const starting = startServer(
+    { BOOTSTRAP_API_KEY: serviceKey, ...env },
+    { stdout: output },
+  );
   const timeout = pause(30_000, undefined, { ref: false }).then(() => {
-    throw new Error(`The service is not ready after 30 s: ${readFileSync(log, 'utf8').slice(-2000)}`);
+    throw new Error(
+      `The service is not ready after 30 s: ${readFileSync(log, 'utf8').slice(-2000)}`,
+    );
   });
   const server = await Promise.race([starting, timeout]);
   closeSync(output);
@@ -46,7 +62,9 @@ export async function startService(resources: Resources, env: Env): Promise<Serv
 
 function linesOf(log: string): Array<Record<string, unknown>> {
   const lines = readFileSync(log, 'utf8').split('\n');
-  return lines.filter((line) => line.startsWith('{') && line.endsWith('}')).map((line) => JSON.parse(line));
+  return lines
+    .filter((line) => line.startsWith('{') && line.endsWith('}'))
+    .map((line) => JSON.parse(line));
 }
 
 /** Creates an empty database. @returns its name */
@@ -55,16 +73,29 @@ export async function createDatabase(server: TestPostgres): Promise<'shop'> {
   return 'shop';
 }
 
-/** Runs an operator command. @returns its output. @throws Error with its output unless it exits with 0 */
+/**
+ * Runs an operator command. @returns its output. @throws Error with its output
+ * unless it exits with 0
+ */
 export async function runCommand(args: string[], env: Env): Promise<string> {
   const { code, stdout, stderr } = await cli(args, env);
-  if (code !== 0) throw new Error(`${args.join(' ')} exited with ${code}: ${stderr}${stdout}`);
+  if (code !== 0)
+    throw new Error(
+      `${args.join(' ')} exited with ${code}: ${stderr}${stdout}`,
+    );
   return stdout;
 }
 
-/** Describes which of these variables the build does not know; a drill may be newer than the build. */
-export async function missingVariables(...names: string[]): Promise<string | undefined> {
+/**
+ * Describes which of these variables the build does not know; a drill may be
+ * newer than the build.
+ */
+export async function missingVariables(
+  ...names: string[]
+): Promise<string | undefined> {
   const { variables } = await import(resolve('dist/src/config/config.js'));
   const unknown = names.filter((name) => !(name in variables));
-  return unknown.length === 0 ? undefined : `this build has no ${unknown.join(', ')}`;
+  return unknown.length === 0
+    ? undefined
+    : `this build has no ${unknown.join(', ')}`;
 }

@@ -2,10 +2,19 @@
 
 import { LiveList } from '../../src/records/live-list.ts';
 import type { Int64 } from '../../src/validation/int64.ts';
-import { afterEach, beforeEach, describe, expect, test } from '../support/jest.ts';
+import {
+  afterEach,
+  beforeEach,
+  describe,
+  expect,
+  test,
+} from '../support/jest.ts';
 import { eventually } from '../support/process.ts';
 
-/** Tests the list alone: other reads share statements, too, so the service does not show who shared a read. */
+/**
+ * Tests the list alone: other reads share statements, too, so the service does
+ * not show who shared a read.
+ */
 test('a thousand followers at one position share their reads', async () => {
   const items: Array<{ id: Int64 }> = [{ id: 1 }];
   const reads: Int64[] = [];
@@ -26,12 +35,15 @@ test('a thousand followers at one position share their reads', async () => {
   const followers = counts.map(() => list.subscribe({ after: 0 } as never));
   for (const [at, additions] of followers.entries()) {
     void (async () => {
-      for await (const { items: added } of additions) counts[at] += added.length;
+      for await (const { items: added } of additions)
+        counts[at] += added.length;
     })();
   }
-  const all = (count: number) => eventually(async () => counts.every((seen) => seen === count));
+  const all = (count: number) =>
+    eventually(async () => counts.every((seen) => seen === count));
   await all(1);
-  // On a busy machine the followers look again at their new position before this goes on.
+  // On a busy machine the followers look again at their new position before
+  // this goes on.
   expect(new Set(reads.filter((after) => after !== 1))).toEqual(new Set([0]));
   reads.length = 0;
   items.push({ id: 2 });
@@ -66,7 +78,8 @@ describe('without a poll', () => {
     const additions = list.subscribe({ after: 0 } as never);
     const ids: Int64[] = [];
     void (async () => {
-      for await (const { items } of additions) ids.push(...items.map(({ id }) => id));
+      for await (const { items } of additions)
+        ids.push(...items.map(({ id }) => id));
     })();
     for (let turn = 0; turn < 100; turn += 1) await new Promise(setImmediate);
     void additions.return();

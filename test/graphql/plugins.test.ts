@@ -7,7 +7,11 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { gunzipSync } from 'node:zlib';
-import type { ApolloServerPlugin, GraphQLRequestContext, GraphQLRequestListener } from '@apollo/server';
+import type {
+  ApolloServerPlugin,
+  GraphQLRequestContext,
+  GraphQLRequestListener,
+} from '@apollo/server';
 import { GraphQLError } from 'graphql';
 import type { GraphQLContext } from '../../src/api/graphql/operation.ts';
 import { stockNames } from '../support/database-access.ts';
@@ -17,10 +21,16 @@ import { graphqlText } from '../support/graphql.ts';
 import { send } from '../support/http.ts';
 import { beforeEach, expect, test } from '../support/jest.ts';
 import { startAndFail, startServer } from '../support/process.ts';
-import { nodeForAll, type ServiceNode, startNode, storeForAll } from '../support/store.ts';
+import {
+  nodeForAll,
+  type ServiceNode,
+  startNode,
+  storeForAll,
+} from '../support/store.ts';
 
 /**
- * Plugins of Apollo Server. With TEST_APOLLO_PLUGINS the whole suite tests that a plugin changes no response.
+ * Plugins of Apollo Server. With TEST_APOLLO_PLUGINS the whole suite tests that
+ * a plugin changes no response.
  */
 
 const store = storeForAll();
@@ -32,13 +42,17 @@ const watching: ApolloServerPlugin<GraphQLContext> = {
   async requestDidStart(context) {
     last = context;
     const { http, query } = context.request;
-    hooksRun.push(`request ${http?.method} ${http?.headers.get('x-from')} ${query}`);
+    hooksRun.push(
+      `request ${http?.method} ${http?.headers.get('x-from')} ${query}`,
+    );
     return {
       didResolveSource: async () => void hooksRun.push('source'),
       parsingDidStart: async () => void hooksRun.push('parsing'),
       validationDidStart: async () => void hooksRun.push('validation'),
-      didResolveOperation: async ({ operationName }) => void hooksRun.push(`operation ${operationName}`),
-      didEncounterErrors: async ({ errors }) => void hooksRun.push(`errors ${errors.map(({ message }) => message)}`),
+      didResolveOperation: async ({ operationName }) =>
+        void hooksRun.push(`operation ${operationName}`),
+      didEncounterErrors: async ({ errors }) =>
+        void hooksRun.push(`errors ${errors.map(({ message }) => message)}`),
       executionDidStart: async () => ({
         willResolveField: ({ info }) => {
           hooksRun.push(`field ${info.parentType.name}.${info.fieldName}`);
@@ -48,7 +62,8 @@ const watching: ApolloServerPlugin<GraphQLContext> = {
       willSendResponse: async ({ response }) => {
         hooksRun.push('response');
         response.http.headers.set('x-watched', 'yes');
-        if (response.body.kind === 'single') response.body.singleResult.extensions = { watched: true };
+        if (response.body.kind === 'single')
+          response.body.singleResult.extensions = { watched: true };
       },
     };
   },
@@ -62,57 +77,118 @@ beforeEach(async () => {
 
 test('a plugin sees the request, each stage, each field and the response, at every use of a document', async () => {
   const query = 'query Names($limit: Int) { pets(limit: $limit) { name } }';
-  const stages = ['operation Names', 'field Query.pets', 'field Pet.name', 'executed', 'response'];
+  const stages = [
+    'operation Names',
+    'field Query.pets',
+    'field Pet.name',
+    'executed',
+    'response',
+  ];
   for (const parsed of [['parsing', 'validation'], [], []]) {
     hooksRun = [];
-    const response = await graphqlText(node, { query, variables: { limit: 5 } }, node.key, { 'x-from': 'test' });
-    expect(response).toMatchObject({ status: 200, data: { pets: [{ name: 'Rex' }] }, extensions: { watched: true } });
+    const response = await graphqlText(
+      node,
+      { query, variables: { limit: 5 } },
+      node.key,
+      { 'x-from': 'test' },
+    );
+    expect(response).toMatchObject({
+      status: 200,
+      data: { pets: [{ name: 'Rex' }] },
+      extensions: { watched: true },
+    });
     expect(response.headers['x-watched']).toBe('yes');
-    expect(hooksRun).toEqual([`request POST test ${query}`, 'source', ...parsed, ...stages]);
+    expect(hooksRun).toEqual([
+      `request POST test ${query}`,
+      'source',
+      ...parsed,
+      ...stages,
+    ]);
   }
   expect(last.queryHash).toMatch(/^[0-9a-f]{64}$/);
   expect(last.request.extensions).toBeUndefined();
-  expect(last.contextValue.request.caller).toMatchObject({ id: expect.any(Number) });
+  expect(last.contextValue.request.caller).toMatchObject({
+    id: expect.any(Number),
+  });
   const path = '/graphql?query={__typename}';
-  expect((await send(node.origin, { path, headers: { authorization: `Bearer ${node.key}` } })).status).toBe(200);
-  expect(last.request.http).toMatchObject({ method: 'GET', search: '?query={__typename}' });
+  expect(
+    (
+      await send(node.origin, {
+        path,
+        headers: { authorization: `Bearer ${node.key}` },
+      })
+    ).status,
+  ).toBe(200);
+  expect(last.request.http).toMatchObject({
+    method: 'GET',
+    search: '?query={__typename}',
+  });
 });
 
 test('with a plugin variables are exact, and a repeated creation is replayed', async () => {
-  const query = 'mutation Add($id: ID!) { createPet(input: { name: "Tom", categoryId: $id }) { id categoryId } }';
+  const query =
+    'mutation Add($id: ID!) { createPet(input: { name: "Tom", categoryId: $id }) { id categoryId } }';
   const body = `{"query":${JSON.stringify(query)},"variables":{"id":9007199254740993}}`;
-  const add = () => graphqlText(node, body, node.key, { 'idempotency-key': 'plugins' });
+  const add = () =>
+    graphqlText(node, body, node.key, { 'idempotency-key': 'plugins' });
   const [first, again] = [await add(), await add()];
   expect(first.text).toContain('"categoryId":"9007199254740993"');
-  expect([again.headers['idempotent-replayed'], again.text]).toEqual(['true', first.text]);
+  expect([again.headers['idempotent-replayed'], again.text]).toEqual([
+    'true',
+    first.text,
+  ]);
 });
 
 /** Runs work on a node that has a plugin with these hooks. */
-async function withHooks(hooks: GraphQLRequestListener<GraphQLContext>, work: (node: ServiceNode) => Promise<void>) {
-  const node = await startNode(store, { QUOTA_PER_MINUTE: '100' }, [{ requestDidStart: async () => hooks }]);
+async function withHooks(
+  hooks: GraphQLRequestListener<GraphQLContext>,
+  work: (node: ServiceNode) => Promise<void>,
+) {
+  const node = await startNode(store, { QUOTA_PER_MINUTE: '100' }, [
+    { requestDidStart: async () => hooks },
+  ]);
   await work(node).finally(() => node.close());
 }
 
 test('a plugin may refuse an operation, also a subscription, with a message and a code of its own', async () => {
   const didResolveOperation = () =>
-    Promise.reject(new GraphQLError('not today', { extensions: { code: 'CLOSED', http: { status: 418 } } }));
+    Promise.reject(
+      new GraphQLError('not today', {
+        extensions: { code: 'CLOSED', http: { status: 418 } },
+      }),
+    );
   await withHooks({ didResolveOperation }, async (node) => {
-    const errors = [{ message: 'not today', extensions: { code: 'CLOSED', status: 400 } }];
-    expect(await graphqlText(node, { query: '{ pets { id } }' })).toMatchObject({ status: 418, errors });
+    const errors = [
+      { message: 'not today', extensions: { code: 'CLOSED', status: 400 } },
+    ];
+    expect(await graphqlText(node, { query: '{ pets { id } }' })).toMatchObject(
+      { status: 418, errors },
+    );
     const query = 'subscription { petAdded { id } }';
-    const headers = { accept: 'text/event-stream', authorization: `Bearer ${node.key}` };
-    expect((await graphqlText(node, { query }, node.key, headers)).status).toBe(418);
+    const headers = {
+      accept: 'text/event-stream',
+      authorization: `Bearer ${node.key}`,
+    };
+    expect((await graphqlText(node, { query }, node.key, headers)).status).toBe(
+      418,
+    );
     const path = `/graphql?${new URLSearchParams({ query })}`;
     expect((await send(node.origin, { path, headers })).status).toBe(418);
   });
 });
 
 test('the failure of a plugin is an internal error', async () => {
-  await withHooks({ willSendResponse: () => Promise.reject(new Error('secret')) }, async (node) => {
-    const response = await graphqlText(node, { query: '{ pets { id } }' });
-    expect(response).toMatchObject({ status: 500, errors: [{ extensions: { code: 'INTERNAL_SERVER_ERROR' } }] });
-    expect(response.text).not.toContain('secret');
-  });
+  await withHooks(
+    { willSendResponse: () => Promise.reject(new Error('secret')) },
+    async (node) => {
+      const response = await graphqlText(node, { query: '{ pets { id } }' });
+      expect(response).toMatchObject({
+        status: 500,
+        errors: [{ extensions: { code: 'INTERNAL_SERVER_ERROR' } }],
+      });
+      expect(response.text).not.toContain('secret');
+    },
+  );
 });
 
 const key = 'a-key-for-these-tests-and-no-others';
@@ -120,7 +196,11 @@ const query = 'query Names { pets { name } }';
 const database = databaseForEach();
 
 test('APOLLO_KEY reports usage to GraphOS, as in every Apollo Server; APOLLO_PLUGINS names a module', async () => {
-  const reports: Array<{ url: string | undefined; key: unknown; content: string }> = [];
+  const reports: Array<{
+    url: string | undefined;
+    key: unknown;
+    content: string;
+  }> = [];
   const graphos = createServer(async (request, response) => {
     const { url, headers } = request;
     const content = gunzipSync(await buffer(request)).toString('latin1');
@@ -143,10 +223,17 @@ export default { serverWillStart: async ({ logger }) => logger.info('a plugin st
       APOLLO_KEY: 'service:animals:secret',
       APOLLO_GRAPH_REF: 'animals@current',
     };
-    const server = await startServer({ ...database.env, ...apollo, BOOTSTRAP_API_KEY: key });
+    const server = await startServer({
+      ...database.env,
+      ...apollo,
+      BOOTSTRAP_API_KEY: key,
+    });
     const headers = { 'apollographql-client-name': 'a-client' };
     for (let time = 1; time <= 3; time += 1) {
-      expect(await graphqlText(server, { query }, key, headers)).toMatchObject({ status: 200, data: { pets: [] } });
+      expect(await graphqlText(server, { query }, key, headers)).toMatchObject({
+        status: 200,
+        data: { pets: [] },
+      });
     }
     const { stdout, code } = await server.stop('SIGTERM');
     expect(code).toBe(0);
@@ -154,7 +241,11 @@ export default { serverWillStart: async ({ logger }) => logger.info('a plugin st
     expect(stdout).toContain('"APOLLO_KEY":"set"');
     expect(stdout).not.toContain('service:animals:secret');
     expect(reports).toEqual([
-      { url: '/api/ingress/traces', key: 'service:animals:secret', content: expect.stringContaining('a-client') },
+      {
+        url: '/api/ingress/traces',
+        key: 'service:animals:secret',
+        content: expect.stringContaining('a-client'),
+      },
     ]);
     expect(reports[0]?.content).toContain('# Names\nquery Names{pets{name}}');
   } finally {
@@ -164,9 +255,14 @@ export default { serverWillStart: async ({ logger }) => logger.info('a plugin st
 
 test('Apollo Server reports a key without a graph; the service reports a module that cannot be loaded', async () => {
   const env = { ...database.env, BOOTSTRAP_API_KEY: key };
-  const server = await startServer({ ...env, APOLLO_KEY: 'service:animals:secret' });
-  expect((await server.stop('SIGTERM')).stdout).toContain('set the `APOLLO_GRAPH_REF` environment variable');
-  expect((await startAndFail({ ...env, APOLLO_PLUGINS: 'none.js' })).stderr).toMatch(
-    /none\.js \(APOLLO_PLUGINS\) cannot be loaded: /,
+  const server = await startServer({
+    ...env,
+    APOLLO_KEY: 'service:animals:secret',
+  });
+  expect((await server.stop('SIGTERM')).stdout).toContain(
+    'set the `APOLLO_GRAPH_REF` environment variable',
   );
+  expect(
+    (await startAndFail({ ...env, APOLLO_PLUGINS: 'none.js' })).stderr,
+  ).toMatch(/none\.js \(APOLLO_PLUGINS\) cannot be loaded: /);
 });

@@ -1,5 +1,8 @@
 import { createHash } from 'node:crypto';
-import type { IssuedKey, NewKey } from '../../src/access/keys/api-key.service.ts';
+import type {
+  IssuedKey,
+  NewKey,
+} from '../../src/access/keys/api-key.service.ts';
 import { Authenticator } from '../../src/access/keys/authenticator.ts';
 import { createSecret } from '../../src/access/keys/secret.ts';
 import { DatabaseUnavailable } from '../../src/database/postgres-errors.ts';
@@ -12,24 +15,37 @@ import { onNode, storeForAll } from '../support/store.ts';
 
 const store = storeForAll();
 
-const refused = { code: 'UNAUTHENTICATED', status: 401, message: 'The API key is not valid.' };
+const refused = {
+  code: 'UNAUTHENTICATED',
+  status: 401,
+  message: 'The API key is not valid.',
+};
 const accepted = { data: [] };
-const endNow = "update api_key set expires_at = now() - interval '1 second' where id = $1";
+const endNow =
+  "update api_key set expires_at = now() - interval '1 second' where id = $1";
 
 /** In ms: a node believes its last look-up of a key for 0.9 seconds. */
 const looksAgainAfter = 1000;
 
-const issue = (newKey: Partial<NewKey> = {}): Promise<IssuedKey> => store.keys.issue({ name: 'shop', ...newKey });
+const issue = (newKey: Partial<NewKey> = {}): Promise<IssuedKey> =>
+  store.keys.issue({ name: 'shop', ...newKey });
 
 test('a secret is random, and the database has only its SHA-256 and eight of its characters', async () => {
   const { id, key } = await issue();
   const { key: second } = await store.keys.rotate(id, 60_000);
-  const everything = JSON.stringify(await sql(store.database, 'select row_to_json(api_key)::text from api_key'));
+  const everything = JSON.stringify(
+    await sql(store.database, 'select row_to_json(api_key)::text from api_key'),
+  );
   for (const secret of [key, second]) {
-    expect(everything).toContain(createHash('sha256').update(secret).digest('hex'));
-    for (let at = 0; at + 12 <= secret.length; at += 1) expect(everything).not.toContain(secret.slice(at, at + 12));
+    expect(everything).toContain(
+      createHash('sha256').update(secret).digest('hex'),
+    );
+    for (let at = 0; at + 12 <= secret.length; at += 1)
+      expect(everything).not.toContain(secret.slice(at, at + 12));
   }
-  expect(new Set(Array.from({ length: 20 }, () => createSecret().slice(4, 24))).size).toBe(20);
+  expect(
+    new Set(Array.from({ length: 20 }, () => createSecret().slice(4, 24))).size,
+  ).toBe(20);
 });
 
 describe.each(apis)('through $name', (api) => {
@@ -38,10 +54,12 @@ describe.each(apis)('through $name', (api) => {
     await onNode(store, {}, async (node) => {
       const nodes = [store, { ...store, ...node }];
       const { revokedAt } = await withClock(async (setTo) => {
-        for (const one of nodes) expect(await api.list(one, {}, key)).toEqual(accepted);
+        for (const one of nodes)
+          expect(await api.list(one, {}, key)).toEqual(accepted);
         const revoked = await store.keys.revoke(id);
         setTo(looksAgainAfter);
-        for (const one of nodes) expect(await api.list(one, {}, key)).toEqual(refused);
+        for (const one of nodes)
+          expect(await api.list(one, {}, key)).toEqual(refused);
         return revoked;
       });
       expect((await store.keys.revoke(id)).revokedAt).toEqual(revokedAt);
@@ -53,7 +71,9 @@ describe.each(apis)('through $name', (api) => {
     await withClock(async (setTo) => {
       expect(await api.list(store, {}, key)).toEqual(accepted);
       await sql(store.database, endNow, [id]);
-      await onNode(store, {}, async (node) => expect(await api.list({ ...store, ...node }, {}, key)).toEqual(refused));
+      await onNode(store, {}, async (node) =>
+        expect(await api.list({ ...store, ...node }, {}, key)).toEqual(refused),
+      );
       setTo(looksAgainAfter);
       expect(await api.list(store, {}, key)).toEqual(refused);
     });
@@ -61,9 +81,11 @@ describe.each(apis)('through $name', (api) => {
 
   test('the last use is recorded without a write for every request', async () => {
     const { id, key } = await issue();
-    const lastUse = async () => (await store.keys.list()).find((one) => one.id === id)?.lastUsedAt;
+    const lastUse = async () =>
+      (await store.keys.list()).find((one) => one.id === id)?.lastUsedAt;
     await onNode(store, {}, async (node) => {
-      for (let call = 0; call < 5; call += 1) await api.list({ ...store, ...node }, {}, key);
+      for (let call = 0; call < 5; call += 1)
+        await api.list({ ...store, ...node }, {}, key);
       expect(await lastUse()).toBeNull();
     });
     expect(await lastUse()).toBeInstanceOf(Date);
@@ -85,12 +107,19 @@ test('a node refuses a key that it knows from the millisecond of its expiry on, 
 test('a hundred parallel requests with two keys share one look-up', async () => {
   const { keys } = store;
   const authenticator = new Authenticator(store.database);
-  const secrets = [(await keys.issue({ name: 'a' })).key, (await keys.issue({ name: 'b' })).key];
+  const secrets = [
+    (await keys.issue({ name: 'a' })).key,
+    (await keys.issue({ name: 'b' })).key,
+  ];
   const statements = await statementsOf(store.database, async () => {
     const callers = await Promise.all(
-      Array.from({ length: 100 }, (_, at) => authenticator.lookUp(secrets[at % 2] ?? '', '127.0.0.1')),
+      Array.from({ length: 100 }, (_, at) =>
+        authenticator.lookUp(secrets[at % 2] ?? '', '127.0.0.1'),
+      ),
     );
-    expect(new Set(callers.map((caller) => caller?.name))).toEqual(new Set(['a', 'b']));
+    expect(new Set(callers.map((caller) => caller?.name))).toEqual(
+      new Set(['a', 'b']),
+    );
   });
   expect(statements).toEqual(['select_keys']);
 });
@@ -103,14 +132,19 @@ test('a key is looked up again after 0.9 seconds, and not before; setting the cl
       setTo(offset);
       const day = Date.now() + jump;
       Date.now = () => day;
-      return (await statementsOf(store.database, async () => void (await authenticator.lookUp(key, '127.0.0.1'))))
-        .length;
+      return (
+        await statementsOf(
+          store.database,
+          async () => void (await authenticator.lookUp(key, '127.0.0.1')),
+        )
+      ).length;
     };
     expect(await lookupsAt(0)).toBe(1);
     expect(await lookupsAt(899)).toBe(0);
     expect(await lookupsAt(901)).toBe(1);
     expect(await lookupsAt(1800)).toBe(0);
-    // By the wall clock, a second back would trust it a second longer, an hour forward would look up each request.
+    // By the wall clock, a second back would trust it a second longer, an hour
+    // forward would look up each request.
     expect(await lookupsAt(1800, -1000)).toBe(0);
     expect(await lookupsAt(1802, -1000)).toBe(1);
     expect(await lookupsAt(2600, 3_600_000)).toBe(0);
@@ -123,7 +157,8 @@ test('a database that cannot be reached is 503, not 401', async () => {
     throw new DatabaseUnavailable('gone');
   };
   try {
-    for (const api of apis) expect(await api.list(store, {}, key)).toMatchObject({ status: 503 });
+    for (const api of apis)
+      expect(await api.list(store, {}, key)).toMatchObject({ status: 503 });
   } finally {
     store.database.rows = rows;
   }
@@ -134,7 +169,11 @@ const hour = 3_600_000;
 /** @returns which keys a node accepts that has never seen them */
 const areAccepted = (...keys: string[]): Promise<boolean[]> =>
   onNode(store, {}, (node) =>
-    Promise.all(keys.map(async (key) => (await rest(node, '/v1/pets', { key })).status === 200)),
+    Promise.all(
+      keys.map(
+        async (key) => (await rest(node, '/v1/pets', { key })).status === 200,
+      ),
+    ),
   );
 
 describe('rotating a key', () => {
@@ -144,17 +183,29 @@ describe('rotating a key', () => {
     // A node that knows the old secret accepts both, too.
     expect((await rest(store, '/v1/pets', { key: old.key })).status).toBe(200);
     const rotated = await store.keys.rotate(old.id, hour);
-    for (const key of [old.key, rotated.key]) expect((await rest(store, '/v1/pets', { key })).status).toBe(200);
+    for (const key of [old.key, rotated.key])
+      expect((await rest(store, '/v1/pets', { key })).status).toBe(200);
     const shop = { id: old.id, name: 'shop', scope: 'read', expiresAt };
-    expect(rotated).toEqual({ ...shop, key: expect.any(String), previousExpiresAt: expect.any(Date) });
+    expect(rotated).toEqual({
+      ...shop,
+      key: expect.any(String),
+      previousExpiresAt: expect.any(Date),
+    });
     expect(rotated.key).not.toBe(old.key);
     expect(await areAccepted(old.key, rotated.key)).toEqual([true, true]);
-    await sql(store.database, "update api_key set previous_expires_at = now() - interval '1 second'");
+    await sql(
+      store.database,
+      "update api_key set previous_expires_at = now() - interval '1 second'",
+    );
     expect(await areAccepted(old.key, rotated.key)).toEqual([false, true]);
     await withClock(async (setTo) => {
       setTo(looksAgainAfter);
-      expect((await rest(store, '/v1/pets', { key: old.key })).status).toBe(401);
-      expect((await rest(store, '/v1/pets', { key: rotated.key })).status).toBe(200);
+      expect((await rest(store, '/v1/pets', { key: old.key })).status).toBe(
+        401,
+      );
+      expect((await rest(store, '/v1/pets', { key: rotated.key })).status).toBe(
+        200,
+      );
     });
   });
 
@@ -162,23 +213,38 @@ describe('rotating a key', () => {
     const first = await issue();
     const second = await store.keys.rotate(first.id, hour);
     const third = await store.keys.rotate(first.id, hour);
-    expect(await areAccepted(first.key, second.key, third.key)).toEqual([false, true, true]);
+    expect(await areAccepted(first.key, second.key, third.key)).toEqual([
+      false,
+      true,
+      true,
+    ]);
     const fourth = await store.keys.rotate(first.id, 0);
     expect(await areAccepted(third.key, fourth.key)).toEqual([false, true]);
   });
 
   test.each([
     ['is revoked.', (id: number) => store.keys.revoke(id)],
-    ['has expired; issue a new one.', (id: number) => sql(store.database, endNow, [id])],
+    [
+      'has expired; issue a new one.',
+      (id: number) => sql(store.database, endNow, [id]),
+    ],
   ])('does not revive it once it %s', async (why, end) => {
     const old = await issue({ expiresAt: new Date('2099-01-01') });
     const rotated = await store.keys.rotate(old.id, hour);
     await end(old.id);
     expect(await areAccepted(old.key, rotated.key)).toEqual([false, false]);
-    const row = () => sql(store.database, 'select row_to_json(api_key) from api_key where id = $1', [old.id]);
+    const row = () =>
+      sql(
+        store.database,
+        'select row_to_json(api_key) from api_key where id = $1',
+        [old.id],
+      );
     const before = await row();
     const message = `The key ${old.id} ${why}`;
-    await expect(store.keys.rotate(old.id, hour)).rejects.toMatchObject({ code: 'BAD_USER_INPUT', message });
+    await expect(store.keys.rotate(old.id, hour)).rejects.toMatchObject({
+      code: 'BAD_USER_INPUT',
+      message,
+    });
     expect(await row()).toEqual(before);
   });
 });

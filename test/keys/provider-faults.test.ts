@@ -6,14 +6,18 @@ import { newKey, type Provider, providerForAll } from '../support/provider.ts';
 import { rest } from '../support/rest.ts';
 import { onNode, type ServiceNode, storeForAll } from '../support/store.ts';
 
-/** An identity provider that fails, or changes its keys. A node asks it again after ten seconds. */
+/**
+ * An identity provider that fails, or changes its keys. A node asks it again
+ * after ten seconds.
+ */
 
 const provider = providerForAll();
 const store = storeForAll();
 const onTokens = (work: (node: ServiceNode) => Promise<void>, env = {}) =>
   onNode(store, { ...provider.env, ...env }, work);
 
-const statusOf = async (node: ServiceNode, token: string) => (await callWith(node, token)).status;
+const statusOf = async (node: ServiceNode, token: string) =>
+  (await callWith(node, token)).status;
 let jti = 0;
 /** A token that no node has seen. */
 const fresh = (key?: Provider['keys'][0]) => {
@@ -24,31 +28,54 @@ const fresh = (key?: Provider['keys'][0]) => {
 const unavailable = {
   code: 'SERVICE_UNAVAILABLE',
   status: 503,
-  message: 'The identity provider does not answer, so this token cannot be verified; try again shortly.',
+  message:
+    'The identity provider does not answer, so this token cannot be verified; try again shortly.',
 };
 
-const faults: Record<string, (response: ServerResponse, path: string) => unknown> = {
+const faults: Record<
+  string,
+  (response: ServerResponse, path: string) => unknown
+> = {
   'answers 500': (response) => response.writeHead(500).end('{}'),
   'answers 204': (response) => response.writeHead(204).end(),
   'answers HTML': (response) =>
-    response.writeHead(200, { 'content-type': 'text/html' }).end('<html>Maintenance</html>'),
+    response
+      .writeHead(200, { 'content-type': 'text/html' })
+      .end('<html>Maintenance</html>'),
   'answers nothing': (response) => response.end(),
-  'leads elsewhere': (response) => response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end(),
+  'leads elsewhere': (response) =>
+    response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end(),
   'closes the connection': (response) => response.destroy(),
   'breaks off': (response) => {
     response.writeHead(200, { 'content-length': '1000' }).write('{');
     return setImmediate(() => response.destroy());
   },
   'answers 50 MB': (response) => response.end(Buffer.alloc(50_000_000, ' ')),
-  'has another name': (response) => response.end(JSON.stringify({ issuer: 'https://other.example', jwks_uri: 'x' })),
-  'has no address of keys': (response) => response.end(JSON.stringify({ issuer: provider.issuer })),
+  'has another name': (response) =>
+    response.end(
+      JSON.stringify({ issuer: 'https://other.example', jwks_uri: 'x' }),
+    ),
+  'has no address of keys': (response) =>
+    response.end(JSON.stringify({ issuer: provider.issuer })),
   'has keys in a file': (response) =>
-    response.end(JSON.stringify({ issuer: provider.issuer, jwks_uri: 'file:///etc/passwd' })),
+    response.end(
+      JSON.stringify({
+        issuer: provider.issuer,
+        jwks_uri: 'file:///etc/passwd',
+      }),
+    ),
   'has its keys in the address': (response) =>
-    response.end(JSON.stringify({ issuer: provider.issuer, jwks_uri: 'data:application/json,{"keys":[]}' })),
+    response.end(
+      JSON.stringify({
+        issuer: provider.issuer,
+        jwks_uri: 'data:application/json,{"keys":[]}',
+      }),
+    ),
   'answers null': (response) => response.end('null'),
-  'has no set of keys': (response, path) => (path === '/jwks' ? response.end('{"keys":{}}') : undefined),
-  'has keys that are none': (response, path) => (path === '/jwks' ? response.end('{"keys":[null,7]}') : undefined),
+  'has no set of keys': (response, path) =>
+    path === '/jwks' ? response.end('{"keys":{}}') : undefined,
+  'has keys that are none': (response, path) =>
+    path === '/jwks' ? response.end('{"keys":[null,7]}') : undefined,
 };
 
 test.each(Object.entries(faults))(
@@ -65,8 +92,14 @@ test.each(Object.entries(faults))(
           const { asked } = provider;
           const before = asked.length;
           for (let time = 0; time < 5; time += 1) {
-            const { status, headers, json } = await rest(node, '/v1/pets', { key: fresh(later) });
-            expect([status, headers['retry-after'], json]).toEqual([503, '10', unavailable]);
+            const { status, headers, json } = await rest(node, '/v1/pets', {
+              key: fresh(later),
+            });
+            expect([status, headers['retry-after'], json]).toEqual([
+              503,
+              '10',
+              unavailable,
+            ]);
           }
           expect(asked.length - before).toBeLessThanOrEqual(3);
           expect(await statusOf(node, known)).toBe(200);
@@ -85,7 +118,9 @@ test.each(Object.entries(faults))(
 test('a provider that was never reached is 503, through each API, and the service starts without it', () =>
   onTokens(
     async (node) => {
-      expect((await rest(node, '/v1/pets', { key: fresh() })).json).toEqual(unavailable);
+      expect((await rest(node, '/v1/pets', { key: fresh() })).json).toEqual(
+        unavailable,
+      );
       expect(await statusOf(node, store.key)).toBe(200);
     },
     { JWT_JWKS_URL: 'http://127.0.0.1:1/jwks' },
@@ -94,18 +129,27 @@ test('a provider that was never reached is 503, through each API, and the servic
 describe('keys', () => {
   test('are read from JWT_JWKS_URL without discovery, or from the metadata of RFC 8414', async () => {
     provider.asked = [];
-    await onTokens(async (node) => expect(await statusOf(node, fresh())).toBe(200), {
-      JWT_JWKS_URL: `${provider.issuer}/jwks`,
-    });
+    await onTokens(
+      async (node) => expect(await statusOf(node, fresh())).toBe(200),
+      {
+        JWT_JWKS_URL: `${provider.issuer}/jwks`,
+      },
+    );
     expect(provider.asked).toEqual(['/jwks']);
     const issuer = `${provider.issuer}/realms/shop`;
     provider.instead = (response, path) =>
       path === '/.well-known/oauth-authorization-server/realms/shop'
-        ? response.end(JSON.stringify({ issuer, jwks_uri: `${provider.issuer}/jwks` }))
+        ? response.end(
+            JSON.stringify({ issuer, jwks_uri: `${provider.issuer}/jwks` }),
+          )
         : undefined;
-    await onTokens(async (node) => expect(await statusOf(node, provider.token({ iss: issuer }))).toBe(200), {
-      JWT_ISSUER: issuer,
-    });
+    await onTokens(
+      async (node) =>
+        expect(await statusOf(node, provider.token({ iss: issuer }))).toBe(200),
+      {
+        JWT_ISSUER: issuer,
+      },
+    );
     provider.instead = undefined;
   });
 
@@ -119,9 +163,16 @@ describe('keys', () => {
         provider.asked = [];
         expect(await statusOf(node, fresh(second))).toBe(200);
         for (let time = 0; time < 20; time += 1) {
-          expect(await statusOf(node, provider.token({ jti: `${jti} ${time}` }, { kid: `${time}` }, stranger))).toBe(
-            401,
-          );
+          expect(
+            await statusOf(
+              node,
+              provider.token(
+                { jti: `${jti} ${time}` },
+                { kid: `${time}` },
+                stranger,
+              ),
+            ),
+          ).toBe(401);
         }
         expect(provider.asked.length).toBe(2);
       }),
@@ -150,13 +201,17 @@ describe('keys', () => {
     onTokens((node) =>
       withClock(async (setTo) => {
         const removed = await provider.addKey('removed');
-        const token = provider.token({ exp: Date.now() / 1000 + 3600 }, {}, removed);
+        const token = provider.token(
+          { exp: Date.now() / 1000 + 3600 },
+          {},
+          removed,
+        );
         expect(await statusOf(node, token)).toBe(200);
         provider.keys.pop();
         setTo(590_000);
         expect(await statusOf(node, token)).toBe(200);
-        // The first request after ten minutes has them read again. A provider that fails then changes nothing, and is
-        // asked again a minute later.
+        // The first request after ten minutes has them read again. A provider
+        // that fails then changes nothing, and is asked again a minute later.
         setTo(601_000);
         provider.instead = (response) => response.writeHead(500).end();
         expect(await statusOf(node, token)).toBe(200);
@@ -167,7 +222,10 @@ describe('keys', () => {
         setTo(662_000);
         expect(await statusOf(node, token)).toBe(200);
         setTo(673_000);
-        expect([await statusOf(node, token), await statusOf(node, fresh())]).toEqual([401, 200]);
+        expect([
+          await statusOf(node, token),
+          await statusOf(node, fresh()),
+        ]).toEqual([401, 200]);
       }),
     ));
 });

@@ -3,12 +3,19 @@ import { inMemory } from '../../src/access/limits/limiter.ts';
 import { Quota } from '../../src/access/limits/quota.ts';
 import { expect, test } from '../support/jest.ts';
 
-const state = (remaining: number) => ({ limit: 10, remaining, reset: expect.any(Number) });
+const state = (remaining: number) => ({
+  limit: 10,
+  remaining,
+  reset: expect.any(Number),
+});
 
 test('an operation reserves its maximum cost and returns the rest; a client has its own quota', async () => {
   const quota = new Quota(10, inMemory);
   const first = await quota.take(1, 6);
-  expect(first).toEqual({ state: state(4), returnUnusedUnits: expect.any(Function) });
+  expect(first).toEqual({
+    state: state(4),
+    returnUnusedUnits: expect.any(Function),
+  });
   // One operation may overdraw the quota while a unit is left.
   const second = await quota.take(1, 6);
   expect(second.state).toEqual(state(0));
@@ -22,7 +29,10 @@ test('an operation reserves its maximum cost and returns the rest; a client has 
 
 test('unused units of one minute are not returned to the next', async () => {
   const returned: unknown[] = [];
-  const used = (consumedPoints: number) => ({ consumedPoints, msBeforeNext: 0 });
+  const used = (consumedPoints: number) => ({
+    consumedPoints,
+    msBeforeNext: 0,
+  });
   const limiter = {
     penalty: async (_key: number, units: number) => used(units),
     reward: async (_key: number, units: number) => {

@@ -7,12 +7,21 @@ import { PetEntity } from '../../src/modules/pets/pet.entity.ts';
 import type { Pet } from '../../src/modules/pets/pet.schemas.ts';
 import { columnsOf } from '../../src/records/columns.ts';
 import { Records } from '../../src/records/records.ts';
-import { decimalSchema, int64Schema, nullable, textSchema, versionSchema } from '../../src/validation/schemas.ts';
+import {
+  decimalSchema,
+  int64Schema,
+  nullable,
+  textSchema,
+  versionSchema,
+} from '../../src/validation/schemas.ts';
 import { expect, test } from '../support/jest.ts';
 import { migrationOf } from '../support/migrations.ts';
 import { storeForAll } from '../support/store.ts';
 
-/** The statements of changes and removals, on every database: those of checkups need a foreign key. */
+/**
+ * The statements of changes and removals, on every database: those of checkups
+ * need a foreign key.
+ */
 
 const offerSchema = Type.Object({
   id: int64Schema({ description: 'Its identifier.' }),
@@ -23,7 +32,11 @@ const offerSchema = Type.Object({
 });
 type Offer = Static<typeof offerSchema>;
 // A statement has the name of the table, too.
-const OfferEntity = defineEntity({ name: 'Offer', tableName: 'found', properties: columnsOf(offerSchema) });
+const OfferEntity = defineEntity({
+  name: 'Offer',
+  tableName: 'found',
+  properties: columnsOf(offerSchema),
+});
 const offersModule: Module = {
   tag: { name: 'Offers', description: 'Offers.' },
   entities: [OfferEntity],
@@ -38,15 +51,30 @@ const offersModule: Module = {
 
 const store = storeForAll({}, undefined, { more: [offersModule] });
 const open = () =>
-  new Records<Offer, Pick<Offer, 'title' | 'price'> & Partial<Pick<Offer, 'rate'>>>(store.database, OfferEntity);
-const change = (offers: ReturnType<typeof open>, id: Offer['id'], members: object) =>
-  offers.change(id, members as never);
+  new Records<
+    Offer,
+    Pick<Offer, 'title' | 'price'> & Partial<Pick<Offer, 'rate'>>
+  >(store.database, OfferEntity);
+const change = (
+  offers: ReturnType<typeof open>,
+  id: Offer['id'],
+  members: object,
+) => offers.change(id, members as never);
 
 test('a removal from a table without versions takes none', async () => {
   const pets = new Records<Pet, Omit<Pet, 'id'>>(store.database, PetEntity);
-  const { id } = await pets.create({ name: 'Rex', categoryId: 5n as Pet['categoryId'], status: 'sold' });
-  const refusal = { code: 'BAD_USER_INPUT', message: 'It has no version to compare.' };
-  await expect(pets.remove(id, { version: 0 } as never)).rejects.toMatchObject(refusal);
+  const { id } = await pets.create({
+    name: 'Rex',
+    categoryId: 5n as Pet['categoryId'],
+    status: 'sold',
+  });
+  const refusal = {
+    code: 'BAD_USER_INPUT',
+    message: 'It has no version to compare.',
+  };
+  await expect(pets.remove(id, { version: 0 } as never)).rejects.toMatchObject(
+    refusal,
+  );
   expect(await pets.remove(id, {} as never)).toBe(true);
 });
 
@@ -59,23 +87,48 @@ test('a change sets what it names if the version is the current one, and a remov
   const bed = { id, title: 'Bed', price: null, rate: null, version: 2 };
   expect(await change(offers, id, { version: 1, price: null })).toEqual(bed);
   const box = { id, title: 'Box', price: '1.00', rate: '0.07', version: 3 };
-  expect(await change(offers, id, { version: 2, title: 'Box', price: '1', rate: '0.07' })).toEqual(box);
-  const stale = { code: 'CONFLICT', message: 'It has version 3, not 2: read it again.', details: { version: 3 } };
-  await expect(change(offers, id, { version: 2, title: 'x' })).rejects.toMatchObject(stale);
-  await expect(offers.remove(id, { version: 2 } as never)).rejects.toMatchObject(stale);
+  expect(
+    await change(offers, id, {
+      version: 2,
+      title: 'Box',
+      price: '1',
+      rate: '0.07',
+    }),
+  ).toEqual(box);
+  const stale = {
+    code: 'CONFLICT',
+    message: 'It has version 3, not 2: read it again.',
+    details: { version: 3 },
+  };
+  await expect(
+    change(offers, id, { version: 2, title: 'x' }),
+  ).rejects.toMatchObject(stale);
+  await expect(
+    offers.remove(id, { version: 2 } as never),
+  ).rejects.toMatchObject(stale);
   expect(await offers.remove(id, { version: 3 } as never)).toBe(true);
   expect(await offers.remove(id, {} as never)).toBeNull();
   expect(await change(offers, id, { version: 3, title: 'x' })).toBeNull();
   expect(await offers.find(id)).toBeNull();
-  expect(await offers.find(other.id)).toEqual({ ...other, title: 'Bowl', price: null, rate: null, version: 1 });
+  expect(await offers.find(other.id)).toEqual({
+    ...other,
+    title: 'Bowl',
+    price: null,
+    rate: null,
+    version: 1,
+  });
 });
 
 test('of changes that read the same version one wins', async () => {
   const offers = open();
   const { id } = await offers.create({ title: 'Bed', price: null });
   const results = await Promise.allSettled(
-    Array.from({ length: 12 }, (_, at) => change(offers, id, { version: 1, title: `${at}` })),
+    Array.from({ length: 12 }, (_, at) =>
+      change(offers, id, { version: 1, title: `${at}` }),
+    ),
   );
-  expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+  expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(
+    1,
+  );
   expect(await offers.find(id)).toMatchObject({ version: 2 });
 });

@@ -13,7 +13,13 @@ import { Records } from '../../src/records/records.ts';
 import { Table } from '../../src/records/table.ts';
 import type { Int64 } from '../../src/validation/int64.ts';
 import { pageQueryMembers } from '../../src/validation/page.ts';
-import { enumSchema, int64Schema, moment, nullable, textSchema } from '../../src/validation/schemas.ts';
+import {
+  enumSchema,
+  int64Schema,
+  moment,
+  nullable,
+  textSchema,
+} from '../../src/validation/schemas.ts';
 import { citusLayout } from '../support/citus.ts';
 import { sql } from '../support/database-access.ts';
 import { newFolder } from '../support/folder.ts';
@@ -22,7 +28,10 @@ import { migrationOf } from '../support/migrations.ts';
 import { rest } from '../support/rest.ts';
 import { storeForAll } from '../support/store.ts';
 
-/** Columns of every type that `Records` supports, with names that SQL must quote. */
+/**
+ * Columns of every type that `Records` supports, with names that SQL must
+ * quote.
+ */
 
 const Size = { small: 'small', large: 'large' } as const;
 const CrateEntity = defineEntity({
@@ -54,7 +63,8 @@ const BranchEntity = defineEntity({
   name: 'Branch',
   properties: {
     id: p.bigint('bigint').primary().autoincrement(),
-    parentId: () => p.manyToOne(BranchEntity).mapToPk().joinColumn('parent_id').nullable(),
+    parentId: () =>
+      p.manyToOne(BranchEntity).mapToPk().joinColumn('parent_id').nullable(),
   },
   indexes: [{ properties: ['parentId', 'id'] }],
 });
@@ -88,7 +98,11 @@ const crateType = Type.Object(
   },
   { $id: 'Crate' },
 );
-const ends = { since: new Date('2026-11-20'), removal: new Date('2030-12-05'), replacement: '`GET /crates`' };
+const ends = {
+  since: new Date('2026-11-20'),
+  removal: new Date('2030-12-05'),
+  replacement: '`GET /crates`',
+};
 const crates: Module = {
   tag: { name: 'Crates', description: 'Crates.' },
   entities: [CrateEntity, BranchEntity],
@@ -104,22 +118,46 @@ const crates: Module = {
   open: ({ database }) => ({
     routes(app) {
       const records = new Records<Crate, NewCrate>(database, CrateEntity);
-      const response = { 200: success(Type.Array(crateType, { $id: 'Crates' }), 'All crates.') };
-      app.get('/crates', { schema: { operationId: 'listCrates', response } }, async ({ query, call }) => {
-        expect(query).toEqual({});
-        return (await records.list({ limit: 100 } as never, call)).items;
-      });
+      const response = {
+        200: success(Type.Array(crateType, { $id: 'Crates' }), 'All crates.'),
+      };
+      app.get(
+        '/crates',
+        { schema: { operationId: 'listCrates', response } },
+        async ({ query, call }) => {
+          expect(query).toEqual({});
+          return (await records.list({ limit: 100 } as never, call)).items;
+        },
+      );
       const querystring = Type.Object(pageQueryMembers('crate'));
-      const members = { id: int64Schema({ description: 'Its id.' }), place: Type.String() };
-      const places = Type.Array(Type.Object(members, { $id: 'Place' }), { $id: 'Places' });
-      const listPlaces = { querystring, response: { 200: success(places, 'Where the crates are.') } };
-      const config = { deprecation: { ...ends, operation: 'oldCrates', successor: '/v1/crates' } };
+      const members = {
+        id: int64Schema({ description: 'Its id.' }),
+        place: Type.String(),
+      };
+      const places = Type.Array(Type.Object(members, { $id: 'Place' }), {
+        $id: 'Places',
+      });
+      const listPlaces = {
+        querystring,
+        response: { 200: success(places, 'Where the crates are.') },
+      };
+      const config = {
+        deprecation: {
+          ...ends,
+          operation: 'oldCrates',
+          successor: '/v1/crates',
+        },
+      };
       for (const [path, options] of [
         ['/places', { schema: listPlaces }],
         ['/old-crates', { schema: { querystring, response }, config }],
       ] as const) {
         app.get(path, options, async (request, reply) =>
-          sendPage(request, reply, await records.list(request.query, request.call)),
+          sendPage(
+            request,
+            reply,
+            await records.list(request.query, request.call),
+          ),
         );
       }
     },
@@ -143,51 +181,99 @@ const most = {
   level: 'premium',
   addedAt: new Date('2020-01-01T00:00:00.000Z'),
 } as const;
-const nulls = { order: null, parent: null, size: null, weight: null, quote: null };
+const nulls = {
+  order: null,
+  parent: null,
+  size: null,
+  weight: null,
+  quote: null,
+};
 
 const records = (...filters: Array<keyof Crate & string>) =>
   new Records<Crate, NewCrate>(store.database, CrateEntity, { filters });
 
 test('every type of value is read as it was written, alone and in batches', async () => {
   const all = records();
-  const [first, second] = await Promise.all([all.create(least), all.create(most)]);
+  const [first, second] = await Promise.all([
+    all.create(least),
+    all.create(most),
+  ]);
   // The readiness check finds a table with a capital letter in its name.
   await store.database.assertReady();
-  expect(first).toEqual({ id: 1, ...least, ...nulls, level: 'basic', addedAt: expect.any(Date) });
+  expect(first).toEqual({
+    id: 1,
+    ...least,
+    ...nulls,
+    level: 'basic',
+    addedAt: expect.any(Date),
+  });
   expect(second).toEqual({ id: 2, ...most });
-  expect(await Promise.all([all.find(1), all.find(2), all.find(3)])).toEqual([first, second, null]);
-  expect((await all.list({ limit: 100 } as never)).items).toEqual([first, second]);
-  const many = await Promise.all(Array.from({ length: 60 }, (_, at) => all.create(at % 2 ? least : most)));
-  expect((await all.list({ limit: 100, after: 2 } as never)).items).toEqual(many);
+  expect(await Promise.all([all.find(1), all.find(2), all.find(3)])).toEqual([
+    first,
+    second,
+    null,
+  ]);
+  expect((await all.list({ limit: 100 } as never)).items).toEqual([
+    first,
+    second,
+  ]);
+  const many = await Promise.all(
+    Array.from({ length: 60 }, (_, at) => all.create(at % 2 ? least : most)),
+  );
+  expect((await all.list({ limit: 100, after: 2 } as never)).items).toEqual(
+    many,
+  );
 });
 
 test.each<[keyof Crate & string, unknown, unknown]>([
-  ['seenAt', new Date('2026-01-01T00:00:00.100Z'), new Date('2026-01-01T00:00:00.900Z')],
+  [
+    'seenAt',
+    new Date('2026-01-01T00:00:00.100Z'),
+    new Date('2026-01-01T00:00:00.900Z'),
+  ],
   ['isOpen', true, false],
   ['parent', 9223372036854775806n, 9223372036854775807n],
   ['order', 1, 2],
   ['place', 'x', 'x='],
-])('batched lists with the filter %s get the rows of their own filter', async (member, one, other) => {
-  const by = records(member);
-  for (const value of [one, other, other]) await by.create({ ...least, [member]: value });
-  const pages = await Promise.all(
-    Array.from({ length: 40 }, (_, at) => by.list({ limit: 10, [member]: at % 2 ? one : other } as never)),
-  );
-  pages.forEach(({ items }, at) => {
-    const expected = at % 2 ? [{ id: 1, [member]: one }] : [2, 3].map((id) => ({ id, [member]: other }));
-    expect(items).toMatchObject(expected);
-  });
-});
+])(
+  'batched lists with the filter %s get the rows of their own filter',
+  async (member, one, other) => {
+    const by = records(member);
+    for (const value of [one, other, other])
+      await by.create({ ...least, [member]: value });
+    const pages = await Promise.all(
+      Array.from({ length: 40 }, (_, at) =>
+        by.list({ limit: 10, [member]: at % 2 ? one : other } as never),
+      ),
+    );
+    pages.forEach(({ items }, at) => {
+      const expected =
+        at % 2
+          ? [{ id: 1, [member]: one }]
+          : [2, 3].map((id) => ({ id, [member]: other }));
+      expect(items).toMatchObject(expected);
+    });
+  },
+);
 
 test('followers with different filters have different lists, also when their values look alike', async () => {
   const by = records('seenAt');
   const live = new LiveList(by);
-  const [one, other] = [new Date('2026-01-01T00:00:00.100Z'), new Date('2026-01-01T00:00:00.900Z')];
+  const [one, other] = [
+    new Date('2026-01-01T00:00:00.100Z'),
+    new Date('2026-01-01T00:00:00.900Z'),
+  ];
   for (const seenAt of [one, other]) await by.create({ ...least, seenAt });
-  const followers = [one, other].map((seenAt) => live.subscribe({ after: 0, seenAt } as never));
+  const followers = [one, other].map((seenAt) =>
+    live.subscribe({ after: 0, seenAt } as never),
+  );
   for (const follower of followers) await follower.next();
-  const additions = await Promise.all(followers.map((follower) => follower.next()));
-  expect(additions.map(({ value }) => value?.items.map(({ seenAt }) => seenAt))).toEqual([[one], [other]]);
+  const additions = await Promise.all(
+    followers.map((follower) => follower.next()),
+  );
+  expect(
+    additions.map(({ value }) => value?.items.map(({ seenAt }) => seenAt)),
+  ).toEqual([[one], [other]]);
   for (const follower of followers) await follower.return();
 });
 
@@ -200,14 +286,22 @@ test('REST writes null and int64; two routes with different schemas over one lis
   // A route without a query schema gets no query.
   const { status, text } = await rest(store, '/v1/crates?x=1&__proto__=2');
   expect([status, text]).toEqual([200, `[${crates}]`]);
-  const paths = Array.from({ length: 40 }, (_, at) => (at % 2 ? '/v1/places?limit=1' : '/v1/old-crates?limit=1'));
+  const paths = Array.from({ length: 40 }, (_, at) =>
+    at % 2 ? '/v1/places?limit=1' : '/v1/old-crates?limit=1',
+  );
   const responses = await Promise.all(paths.map((path) => rest(store, path)));
   const place = '[{"id":1,"place":"here"}]';
-  expect(responses.map(({ text }) => text)).toEqual(paths.map((_, at) => (at % 2 ? place : `[${crates[0]}]`)));
+  expect(responses.map(({ text }) => text)).toEqual(
+    paths.map((_, at) => (at % 2 ? place : `[${crates[0]}]`)),
+  );
   // A list that is deprecated still links to its next page.
   const next = `<${store.origin}/v1/old-crates?limit=1&after=1>; rel="next"`;
-  expect(responses[0]?.headers.link).toBe(`${next}, <${store.origin}/v1/crates>; rel="successor-version"`);
-  const document = store.app.swagger() as unknown as { components: { schemas: { Crate: { properties: object } } } };
+  expect(responses[0]?.headers.link).toBe(
+    `${next}, <${store.origin}/v1/crates>; rel="successor-version"`,
+  );
+  const document = store.app.swagger() as unknown as {
+    components: { schemas: { Crate: { properties: object } } };
+  };
   expect(document.components.schemas.Crate.properties).toMatchObject({
     parent: { type: ['integer', 'null'], format: 'int64' },
     size: { anyOf: [{ $ref: '#/components/schemas/Size' }, { type: 'null' }] },
@@ -220,41 +314,73 @@ function watching() {
   const watch = {
     signal: new AbortController().signal,
     progress: () => undefined,
-    refused: (line: number, reason: string) => void refused.push(`${line}: ${reason}`),
+    refused: (line: number, reason: string) =>
+      void refused.push(`${line}: ${reason}`),
   };
   return { refused, watch };
 }
 
-test.each(['ndjson', 'csv'] as const)('an export and an import keep every type of value (%s)', async (kind) => {
-  const folder = await newFolder();
-  const file = join(folder, `crates.${kind}`);
-  const text = textSchema({ maxLength: 100, description: 'A text.' });
-  const time = moment({ description: 'A time.' });
-  const input = Type.Object({
-    ...{ place: text, level: text, quote: nullable(text), seenAt: time, addedAt: time, isOpen: Type.Boolean() },
-    order: nullable(Type.Integer({ minimum: -100, maximum: 100 })),
-    parent: nullable(int64Schema({ description: 'The crate around it.' })),
-    size: nullable(enumSchema('Size', Size, 'How large it is.')),
-    weight: nullable(Type.Number()),
-  });
-  const item = Type.Object({ id: int64Schema({ description: 'Its id.' }), ...input.properties });
-  const collection = { name: 'crates', input, item, service: records() };
-  const { refused, watch } = watching();
-  // Null and the empty text differ; a double may be larger than any integer.
-  for (const crate of [most, { ...most, ...nulls }, { ...most, weight: -0.1, level: '', quote: null }]) {
-    await records().create(crate);
-  }
-  const before = (await records().list({ limit: 100 } as never)).items;
-  const format = formats[kind];
-  await exportTo(file, collection, { ...watch, format });
-  await sql(store.database, 'truncate "Order" restart identity');
-  const options = { ...watch, format, maxLength: 10_000, again: false, dryRun: false };
-  expect([refused, await importFile(file, collection, options)]).toMatchObject([[], { added: 3, same: 0 }]);
-  expect((await records().list({ limit: 100 } as never)).items).toEqual(before);
-  expect(await importFile(file, collection, options)).toMatchObject({ added: 0, same: 3 });
-  expect(refused).toEqual([]);
-  await rm(folder, { recursive: true });
-});
+test.each(['ndjson', 'csv'] as const)(
+  'an export and an import keep every type of value (%s)',
+  async (kind) => {
+    const folder = await newFolder();
+    const file = join(folder, `crates.${kind}`);
+    const text = textSchema({ maxLength: 100, description: 'A text.' });
+    const time = moment({ description: 'A time.' });
+    const input = Type.Object({
+      ...{
+        place: text,
+        level: text,
+        quote: nullable(text),
+        seenAt: time,
+        addedAt: time,
+        isOpen: Type.Boolean(),
+      },
+      order: nullable(Type.Integer({ minimum: -100, maximum: 100 })),
+      parent: nullable(int64Schema({ description: 'The crate around it.' })),
+      size: nullable(enumSchema('Size', Size, 'How large it is.')),
+      weight: nullable(Type.Number()),
+    });
+    const item = Type.Object({
+      id: int64Schema({ description: 'Its id.' }),
+      ...input.properties,
+    });
+    const collection = { name: 'crates', input, item, service: records() };
+    const { refused, watch } = watching();
+    // Null and the empty text differ; a double may be larger than any integer.
+    for (const crate of [
+      most,
+      { ...most, ...nulls },
+      { ...most, weight: -0.1, level: '', quote: null },
+    ]) {
+      await records().create(crate);
+    }
+    const before = (await records().list({ limit: 100 } as never)).items;
+    const format = formats[kind];
+    await exportTo(file, collection, { ...watch, format });
+    await sql(store.database, 'truncate "Order" restart identity');
+    const options = {
+      ...watch,
+      format,
+      maxLength: 10_000,
+      again: false,
+      dryRun: false,
+    };
+    expect([
+      refused,
+      await importFile(file, collection, options),
+    ]).toMatchObject([[], { added: 3, same: 0 }]);
+    expect((await records().list({ limit: 100 } as never)).items).toEqual(
+      before,
+    );
+    expect(await importFile(file, collection, options)).toMatchObject({
+      added: 0,
+      same: 3,
+    });
+    expect(refused).toEqual([]);
+    await rm(folder, { recursive: true });
+  },
+);
 
 test.each<[string, object, string?]>([
   ['varchar', { it: p.string() }, 'varchar(255)'],
@@ -264,26 +390,47 @@ test.each<[string, object, string?]>([
   ['an array', { it: p.array() }, 'text[]'],
   ['a version of time', { it: p.datetime().version() }],
   ['a property without a column', { it: p.text().persist(false) }, 'text'],
-  ['a relation that is no key', { it: () => p.manyToOne(CrateEntity) }, 'bigint'],
-])('the service does not start with a column that could change a value: %s', (what, members, type) => {
-  const entity = defineEntity({
-    name: `Odd ${what}`,
-    tableName: 'odd',
-    properties: { id: p.bigint('bigint').primary().autoincrement(), ...members },
-  });
-  const orm = new MikroORM({ entities: [entity, CrateEntity], dbName: 'none' });
-  const open = () => new Table(orm.getMetadata(`Odd ${what}` as never));
-  expect(open).toThrow(/^odd\.it(_id)? has an unsupported type: .+\. Supported are p\.text\(\), .+/);
-  if (type) expect(open).toThrow(`unsupported type: ${type}. Supported are`);
-});
+  [
+    'a relation that is no key',
+    { it: () => p.manyToOne(CrateEntity) },
+    'bigint',
+  ],
+])(
+  'the service does not start with a column that could change a value: %s',
+  (what, members, type) => {
+    const entity = defineEntity({
+      name: `Odd ${what}`,
+      tableName: 'odd',
+      properties: {
+        id: p.bigint('bigint').primary().autoincrement(),
+        ...members,
+      },
+    });
+    const orm = new MikroORM({
+      entities: [entity, CrateEntity],
+      dbName: 'none',
+    });
+    const open = () => new Table(orm.getMetadata(`Odd ${what}` as never));
+    expect(open).toThrow(
+      /^odd\.it(_id)? has an unsupported type: .+\. Supported are p\.text\(\), .+/,
+    );
+    if (type) expect(open).toThrow(`unsupported type: ${type}. Supported are`);
+  },
+);
 
 test('a relation may lead to its own table', async () => {
-  const branches = new Records<Branch, Pick<Branch, 'parentId'>>(store.database, BranchEntity, {
-    filters: ['parentId'],
-  });
+  const branches = new Records<Branch, Pick<Branch, 'parentId'>>(
+    store.database,
+    BranchEntity,
+    {
+      filters: ['parentId'],
+    },
+  );
   const root = await branches.create({ parentId: null });
   const leaf = await branches.create({ parentId: root.id });
-  expect(await branches.list({ limit: 2, parentId: root.id } as never)).toMatchObject({ items: [leaf] });
+  expect(
+    await branches.list({ limit: 2, parentId: root.id } as never),
+  ).toMatchObject({ items: [leaf] });
 });
 
 (citusLayout ? test.skip : test).each([
@@ -291,14 +438,20 @@ test('a relation may lead to its own table', async () => {
   ['place, "order"', 'place and order'],
   ['lower(place)', 'value'],
   ['lower(place), "order"', 'value'],
-])('a second row with the key of a unique index on (%s) is a conflict', async (key, named) => {
-  await sql(store.database, `create unique index once on "Order" (${key})`);
-  const all = records();
-  await all.create({ ...least, order: 7 });
-  const again = all.create({ ...least, order: 7 });
-  await expect(again).rejects.toMatchObject({ code: 'CONFLICT', message: `Another one has this ${named}.` });
-  await sql(store.database, 'drop index once');
-});
+])(
+  'a second row with the key of a unique index on (%s) is a conflict',
+  async (key, named) => {
+    await sql(store.database, `create unique index once on "Order" (${key})`);
+    const all = records();
+    await all.create({ ...least, order: 7 });
+    const again = all.create({ ...least, order: 7 });
+    await expect(again).rejects.toMatchObject({
+      code: 'CONFLICT',
+      message: `Another one has this ${named}.`,
+    });
+    await sql(store.database, 'drop index once');
+  },
+);
 
 (citusLayout ? test.skip : test)(
   'an import refuses the line with a value that must be unique, and adds the others',
@@ -306,18 +459,33 @@ test('a relation may lead to its own table', async () => {
     await sql(store.database, 'create unique index once on "Order" (place)');
     const folder = await newFolder();
     const file = join(folder, 'crates.ndjson');
-    const lines = ['a', 'b', 'a', 'c'].map((place) => JSON.stringify({ ...least, place }));
+    const lines = ['a', 'b', 'a', 'c'].map((place) =>
+      JSON.stringify({ ...least, place }),
+    );
     await writeFile(file, lines.join('\n'));
     const input = Type.Object({
       place: textSchema({ maxLength: 100, description: 'A place.' }),
       isOpen: Type.Boolean(),
       seenAt: moment({ description: 'A time.' }),
     });
-    const item = Type.Object({ id: int64Schema({ description: 'Its id.' }), ...input.properties });
+    const item = Type.Object({
+      id: int64Schema({ description: 'Its id.' }),
+      ...input.properties,
+    });
     const { refused, watch } = watching();
-    const options = { ...watch, format: formats.ndjson, maxLength: 10_000, again: false, dryRun: false };
+    const options = {
+      ...watch,
+      format: formats.ndjson,
+      maxLength: 10_000,
+      again: false,
+      dryRun: false,
+    };
     const collection = { name: 'crates', input, item, service: records() };
-    expect(await importFile(file, collection, options)).toEqual({ added: 3, same: 0, refused: 1 });
+    expect(await importFile(file, collection, options)).toEqual({
+      added: 3,
+      same: 0,
+      refused: 1,
+    });
     expect(refused).toEqual(['3: Another one has this place.']);
     await sql(store.database, 'drop index once');
     await rm(folder, { recursive: true });

@@ -1,5 +1,14 @@
 import { defineEntity, p } from '@mikro-orm/core';
-import { Arg, Field, FieldResolver, Int, Mutation, ObjectType, Query, Resolver } from 'type-graphql';
+import {
+  Arg,
+  Field,
+  FieldResolver,
+  Int,
+  Mutation,
+  ObjectType,
+  Query,
+  Resolver,
+} from 'type-graphql';
 import { type TSchema, Type } from 'typebox';
 import { ID } from '../../src/api/graphql/types.ts';
 import type { Routes } from '../../src/api/http/routes.ts';
@@ -35,23 +44,53 @@ import { ToyEntity } from './toys/toy.entity.ts';
 import { toySchema } from './toys/toy.schemas.ts';
 import { ToyType } from './toys/toy.types.ts';
 
-/** A module that omits a declaration keeps the service from starting, or gets the safe default. */
+/**
+ * A module that omits a declaration keeps the service from starting, or gets
+ * the safe default.
+ */
 
 const tag = { name: 'Forgetful', description: 'A module that forgets.' };
-const open = (apis: { routes?: (app: Routes) => void; resolvers?: object[] }, entities: Module['entities'] = []) =>
-  contracts([...modules, { tag, entities, open: () => apis }]);
-const thing = { 200: success(Type.Object({ id: Type.Integer() }, { $id: 'Thing' }), 'A thing.') };
-const seen = { 200: success(Type.Object({ seen: Type.String() }, { $id: 'Seen' }), 'What was seen.') };
+const open = (
+  apis: { routes?: (app: Routes) => void; resolvers?: object[] },
+  entities: Module['entities'] = [],
+) => contracts([...modules, { tag, entities, open: () => apis }]);
+const thing = {
+  200: success(
+    Type.Object({ id: Type.Integer() }, { $id: 'Thing' }),
+    'A thing.',
+  ),
+};
+const seen = {
+  200: success(
+    Type.Object({ seen: Type.String() }, { $id: 'Seen' }),
+    'What was seen.',
+  ),
+};
 const post = (schema: object) => (app: Routes) => {
-  app.post('/things', { schema: { operationId: 'addThing', response: thing, ...schema } }, async () => ({ id: 1 }));
+  app.post(
+    '/things',
+    { schema: { operationId: 'addThing', response: thing, ...schema } },
+    async () => ({ id: 1 }),
+  );
 };
-const get = (operationId: string, $id: string, querystring?: TSchema) => (app: Routes) => {
-  const response = { 200: success(Type.Object({ id: Type.Integer() }, { $id }), 'A thing.') };
-  app.get('/things', { schema: { operationId, response, ...(querystring && { querystring }) } }, async () => ({
-    id: 1,
-  }));
-};
-const body = (members: Parameters<typeof Type.Object>[0]) => post({ body: Type.Object(members, { $id: 'NewThing' }) });
+const get =
+  (operationId: string, $id: string, querystring?: TSchema) =>
+  (app: Routes) => {
+    const response = {
+      200: success(Type.Object({ id: Type.Integer() }, { $id }), 'A thing.'),
+    };
+    app.get(
+      '/things',
+      {
+        schema: { operationId, response, ...(querystring && { querystring }) },
+      },
+      async () => ({
+        id: 1,
+      }),
+    );
+  };
+const body = (members: Parameters<typeof Type.Object>[0]) =>
+  post({ body: Type.Object(members, { $id: 'NewThing' }) });
 
 @Resolver()
 class Adding {
@@ -63,25 +102,60 @@ class Adding {
 
 describe('the service does not start', () => {
   test.each<[string, (app: Routes) => void, string | RegExp]>([
-    ['a body without a schema', post({}), 'POST /v1/things needs a schema for its body.'],
-    ['text of any length', body({ name: Type.String() }), /No rule checks \{"type":"string"\}/],
+    [
+      'a body without a schema',
+      post({}),
+      'POST /v1/things needs a schema for its body.',
+    ],
+    [
+      'text of any length',
+      body({ name: Type.String() }),
+      /No rule checks \{"type":"string"\}/,
+    ],
     [
       'texts of which a page could exceed 16 MiB',
-      body({ name: Type.String({ maxLength: 27_000 }), note: nullable(Type.String({ maxLength: 963 })) }),
+      body({
+        name: Type.String({ maxLength: 27_000 }),
+        note: nullable(Type.String({ maxLength: 963 })),
+      }),
       'A page could exceed 16 MiB: name and note have up to 27963 characters in all; at most 27962 are allowed.',
     ],
-    ['an integer without an upper bound', body({ count: Type.Integer({ minimum: 0 }) }), /No rule checks/],
-    ['an unknown format', body({ name: Type.String({ maxLength: 5, format: 'colour' }) }), /No rule checks/],
-    ['the length of a number', body({ count: Type.Number({ maxLength: 5 } as never) }), /No rule checks maxLength of/],
+    [
+      'an integer without an upper bound',
+      body({ count: Type.Integer({ minimum: 0 }) }),
+      /No rule checks/,
+    ],
+    [
+      'an unknown format',
+      body({ name: Type.String({ maxLength: 5, format: 'colour' }) }),
+      /No rule checks/,
+    ],
+    [
+      'the length of a number',
+      body({ count: Type.Number({ maxLength: 5 } as never) }),
+      /No rule checks maxLength of/,
+    ],
     ['a nested object', body({ size: Type.Object({}) }), /No rule checks/],
-    ['a list of any length', body({ tags: Type.Array(Type.Integer()) }), /No rule checks/],
-    ['any text in a query', get('listThings', 'Thing', Type.Object({ name: Type.String() })), /No rule checks/],
+    [
+      'a list of any length',
+      body({ tags: Type.Array(Type.Integer()) }),
+      /No rule checks/,
+    ],
+    [
+      'any text in a query',
+      get('listThings', 'Thing', Type.Object({ name: Type.String() })),
+      /No rule checks/,
+    ],
     [
       'the operationId of another module',
       get('listPets', 'Thing'),
       'GET /v1/pets and GET /v1/things have the same operationId listPets.',
     ],
-    ['the $id of another module', get('listThings', 'Pet'), 'Two different schemas have the $id Pet.'],
+    [
+      'the $id of another module',
+      get('listThings', 'Pet'),
+      'Two different schemas have the $id Pet.',
+    ],
   ])('with %s', async (_what, routes, message) => {
     await expect(open({ routes })).rejects.toThrow(message);
   });
@@ -100,7 +174,8 @@ describe('the service does not start', () => {
       return [];
     }
   }
-  // A type of its own: type-graphql keeps the field for the whole process, and other test files run in it after this one.
+  // A type of its own: type-graphql keeps the field for the whole process, and
+  // other test files run in it after this one.
   @ObjectType('Relative')
   class RelativeType {
     @Field(() => ID) readonly id!: Int64;
@@ -117,15 +192,28 @@ describe('the service does not start', () => {
     }
   }
   test.each<[string, object[], string]>([
-    ['the field of another module', [new SameField()], 'Two resolvers define the GraphQL field Query.pets.'],
-    ['a list without a cost', [new List()], 'Query.things must say what it costs (complexity).'],
-    ['a list below the root', [new ListBelowTheRoot()], 'Relative.relatives must say what it costs'],
+    [
+      'the field of another module',
+      [new SameField()],
+      'Two resolvers define the GraphQL field Query.pets.',
+    ],
+    [
+      'a list without a cost',
+      [new List()],
+      'Query.things must say what it costs (complexity).',
+    ],
+    [
+      'a list below the root',
+      [new ListBelowTheRoot()],
+      'Relative.relatives must say what it costs',
+    ],
   ])('with %s in GraphQL', async (_what, resolvers, message) => {
     await expect(open({ resolvers })).rejects.toThrow(message);
   });
 
   test('with an argument or a field without a type', () => {
-    const message = (what: string) => new RegExp(`You need to provide explicit type for ${what}`);
+    const message = (what: string) =>
+      new RegExp(`You need to provide explicit type for ${what}`);
     expect(() => {
       class Wrong {
         @Query(() => Boolean)
@@ -145,8 +233,17 @@ describe('the service does not start', () => {
 
   test('with a table that no migration creates', async () => {
     const properties = { id: p.bigint('bigint').primary().autoincrement() };
-    const forgotten = defineEntity({ name: 'Forgotten', tableName: 'forgotten', properties });
-    await expect(startStore({}, { more: [{ tag, entities: [forgotten], open: () => ({}) }] })).rejects.toThrow(
+    const forgotten = defineEntity({
+      name: 'Forgotten',
+      tableName: 'forgotten',
+      properties,
+    });
+    await expect(
+      startStore(
+        {},
+        { more: [{ tag, entities: [forgotten], open: () => ({}) }] },
+      ),
+    ).rejects.toThrow(
       /^A table or column of an entity has no migration \(.*"forgotten" does not exist.*\)\. (?:Write one|No module lists)/,
     );
   });
@@ -157,12 +254,19 @@ describe('the service does not start', () => {
     expect(() => item(Type.Optional(text))).toThrow(
       'note of Thing may be absent, so it must be nullable: Type.Optional(nullable(...)).',
     );
-    expect(() => [Type.Optional(nullable(text)), withDefault(text, '-'), text].map(item)).not.toThrow();
+    expect(() =>
+      [Type.Optional(nullable(text)), withDefault(text, '-'), text].map(item),
+    ).not.toThrow();
   });
 
   test('with a decimal that has more digits in the API than in the table', async () => {
-    const price = nullable(decimalSchema(38, 3, { description: 'What it costs.' }));
-    const item = Type.Object({ ...checkupSchema.properties, price }, { $id: 'Checkup' });
+    const price = nullable(
+      decimalSchema(38, 3, { description: 'What it costs.' }),
+    );
+    const item = Type.Object(
+      { ...checkupSchema.properties, price },
+      { $id: 'Checkup' },
+    );
     @Resolver()
     class CheckupOnly {
       @Query(() => CheckupType, { nullable: true })
@@ -170,9 +274,15 @@ describe('the service does not start', () => {
         return null;
       }
     }
-    const schema = { operationId: 'listCheckups', response: { 200: pageOf(item, 'Checkups', 'A page of checkups.') } };
-    const routes = (app: Routes) => void app.get('/checkups', { schema }, async () => []);
-    await expect(open({ routes, resolvers: [new CheckupOnly()] }, [CheckupEntity])).rejects.toThrow(
+    const schema = {
+      operationId: 'listCheckups',
+      response: { 200: pageOf(item, 'Checkups', 'A page of checkups.') },
+    };
+    const routes = (app: Routes) =>
+      void app.get('/checkups', { schema }, async () => []);
+    await expect(
+      open({ routes, resolvers: [new CheckupOnly()] }, [CheckupEntity]),
+    ).rejects.toThrow(
       'Checkup.price has other digits in the REST schema than in the table.',
     );
   });
@@ -190,11 +300,17 @@ describe('the service does not start', () => {
           return null;
         }
       }
-      const schema = { operationId: 'listToys', response: { 200: pageOf(item, 'Toys', 'A page of toys.') } };
-      const routes = (app: Routes) => void app.get('/toys', { schema }, async () => []);
+      const schema = {
+        operationId: 'listToys',
+        response: { 200: pageOf(item, 'Toys', 'A page of toys.') },
+      };
+      const routes = (app: Routes) =>
+        void app.get('/toys', { schema }, async () => []);
       return open({ routes, resolvers: [new ToyOnly()] }, [ToyEntity]);
     };
-    await expect(show(Type.Omit(toySchema, ['note'], { $id: 'Toy' }), ToyType)).rejects.toThrow(
+    await expect(
+      show(Type.Omit(toySchema, ['note'], { $id: 'Toy' }), ToyType),
+    ).rejects.toThrow(
       'Toy.note is absent in the REST schema Toy, and String in the GraphQL type.',
     );
     await expect(show(toySchema, Part)).rejects.toThrow(
@@ -204,11 +320,15 @@ describe('the service does not start', () => {
     class Other extends Part {
       @Field(() => Int) readonly name!: number;
     }
-    await expect(show(Type.Pick(toySchema, ['id', 'name'], { $id: 'Toy' }), Other)).rejects.toThrow(
+    await expect(
+      show(Type.Pick(toySchema, ['id', 'name'], { $id: 'Toy' }), Other),
+    ).rejects.toThrow(
       'Toy.name is String! in the REST schema Toy, and Int! in the GraphQL type.',
     );
     // A column that neither API shows is allowed.
-    expect(await show(Type.Pick(toySchema, ['id'], { $id: 'Toy' }), Part)).toBeDefined();
+    expect(
+      await show(Type.Pick(toySchema, ['id'], { $id: 'Toy' }), Part),
+    ).toBeDefined();
   });
 });
 
@@ -217,43 +337,84 @@ const forgetful: Module = {
   open: () => ({
     routes(app) {
       body({ isGood: Type.Boolean() })(app);
-      app.delete('/things', { schema: { operationId: 'removeThing', response: seen } }, async ({ body }) => ({
-        seen: JSON.stringify({ body }),
-      }));
+      app.delete(
+        '/things',
+        { schema: { operationId: 'removeThing', response: seen } },
+        async ({ body }) => ({
+          seen: JSON.stringify({ body }),
+        }),
+      );
     },
     resolvers: [new Adding()],
   }),
 };
 
 describe('a module that declares', () => {
-  const store = storeForAll({ CORS_ORIGINS: 'https://shop.example' }, undefined, { more: [forgetful] });
-  const add = (more: RestRequest) => rest(store, '/v1/things', { method: 'POST', json: { isGood: true }, ...more });
-  const remove = (more: RestRequest) => rest(store, '/v1/things', { method: 'DELETE', ...more });
+  const store = storeForAll(
+    { CORS_ORIGINS: 'https://shop.example' },
+    undefined,
+    { more: [forgetful] },
+  );
+  const add = (more: RestRequest) =>
+    rest(store, '/v1/things', {
+      method: 'POST',
+      json: { isGood: true },
+      ...more,
+    });
+  const remove = (more: RestRequest) =>
+    rest(store, '/v1/things', { method: 'DELETE', ...more });
   const query = 'mutation { addThing }';
 
   test('no scope for a write: both APIs require the scope write, and the contract has the 403', async () => {
     const { key } = await store.keys.issue({ name: 'reader', scope: 'read' });
     const message = 'This needs an API key with the scope "write".';
     for (const write of [add, remove]) {
-      expect((await write({ key })).json).toEqual({ code: 'FORBIDDEN', status: 403, message });
+      expect((await write({ key })).json).toEqual({
+        code: 'FORBIDDEN',
+        status: 403,
+        message,
+      });
     }
     expect((await add({})).status).toBe(200);
     const { data, errors } = await graphqlText(store, { query }, key);
-    expect([data, errors?.[0]]).toMatchObject([null, { message, extensions: { code: 'FORBIDDEN', status: 403 } }]);
-    expect((await graphqlText(store, { query })).data).toEqual({ addThing: true });
-    const { paths } = store.app.swagger() as unknown as { paths: Record<string, any> };
+    expect([data, errors?.[0]]).toMatchObject([
+      null,
+      { message, extensions: { code: 'FORBIDDEN', status: 403 } },
+    ]);
+    expect((await graphqlText(store, { query })).data).toEqual({
+      addThing: true,
+    });
+    const { paths } = store.app.swagger() as unknown as {
+      paths: Record<string, any>;
+    };
     expect(paths['/things'].post.responses).toHaveProperty('403');
   });
 
   test('no Idempotency-Key: a request with one is refused before the write, so that no client relies on it', async () => {
     const headers = { 'idempotency-key': 'a-name-for-it' };
-    const message = 'This operation takes no Idempotency-Key: a repeated request is carried out again.';
+    const message =
+      'This operation takes no Idempotency-Key: a repeated request is carried out again.';
     for (const write of [add, remove]) {
-      expect((await write({ headers })).json).toEqual({ code: 'BAD_USER_INPUT', status: 400, message });
+      expect((await write({ headers })).json).toEqual({
+        code: 'BAD_USER_INPUT',
+        status: 400,
+        message,
+      });
     }
-    for (const text of [query, 'mutation { ...F } fragment F on Mutation { __typename addThing }']) {
-      const { data, errors } = await graphqlText(store, { query: text }, store.key, headers);
-      const error = { message, extensions: { code: 'BAD_USER_INPUT', status: 400 } };
+    for (const text of [
+      query,
+      'mutation { ...F } fragment F on Mutation { __typename addThing }',
+    ]) {
+      const { data, errors } = await graphqlText(
+        store,
+        { query: text },
+        store.key,
+        headers,
+      );
+      const error = {
+        message,
+        extensions: { code: 'BAD_USER_INPUT', status: 400 },
+      };
       expect([data, errors?.[0]]).toMatchObject([undefined, error]);
     }
   });
@@ -262,11 +423,24 @@ describe('a module that declares', () => {
     expect((await remove({})).json).toEqual({ seen: '{}' });
     const message = 'This operation takes no body.';
     for (const json of [{ name: 'Rex' }, {}, 0]) {
-      expect((await remove({ json })).json).toEqual({ code: 'BAD_USER_INPUT', status: 400, message });
+      expect((await remove({ json })).json).toEqual({
+        code: 'BAD_USER_INPUT',
+        status: 400,
+        message,
+      });
     }
-    const headers = { origin: 'https://shop.example', 'access-control-request-method': 'DELETE' };
-    const preflight = await send(store.origin, { method: 'OPTIONS', path: '/v1/things', headers });
-    expect(preflight.headers['access-control-allow-methods']).toBe(browserMethods('DELETE'));
+    const headers = {
+      origin: 'https://shop.example',
+      'access-control-request-method': 'DELETE',
+    };
+    const preflight = await send(store.origin, {
+      method: 'OPTIONS',
+      path: '/v1/things',
+      headers,
+    });
+    expect(preflight.headers['access-control-allow-methods']).toBe(
+      browserMethods('DELETE'),
+    );
   });
 });
 
@@ -277,19 +451,41 @@ test('a body whose members all have bounds is accepted', async () => {
     isGood: Type.Boolean(),
   };
   const served = await open({ routes: body(members) });
-  const { responses } = JSON.parse(served['openapi.json'] ?? '').paths['/things'].post;
+  const { responses } = JSON.parse(served['openapi.json'] ?? '').paths[
+    '/things'
+  ].post;
   expect(responses[400].content['application/json'].example.message).toBe(
     'name must be a string, not an object; count must be an integer between 0 and 9, not an object; isGood must be true or false, not an object.',
   );
 });
 
 test.each<[string, TSchema, unknown, unknown]>([
-  ['minLength in characters', textSchema({ maxLength: 5, minLength: 2, description: 'A dog.' }), '🐕🐕', '🐕'],
-  ['pattern', textSchema({ maxLength: 5, pattern: '^V', description: 'A word.' }), 'Vet', 'vet'],
-  ['format', textSchema({ format: 'email', description: 'An address.' }), 'a@b.example', 'a.b.example'],
+  [
+    'minLength in characters',
+    textSchema({ maxLength: 5, minLength: 2, description: 'A dog.' }),
+    '🐕🐕',
+    '🐕',
+  ],
+  [
+    'pattern',
+    textSchema({ maxLength: 5, pattern: '^V', description: 'A word.' }),
+    'Vet',
+    'vet',
+  ],
+  [
+    'format',
+    textSchema({ format: 'email', description: 'An address.' }),
+    'a@b.example',
+    'a.b.example',
+  ],
   ['exclusiveMinimum', Type.Integer({ exclusiveMinimum: 0, maximum: 9 }), 1, 0],
   ['exclusiveMaximum', Type.Integer({ minimum: 0, exclusiveMaximum: 9 }), 8, 9],
-  ['multipleOf', int64Schema({ multipleOf: 5 } as never), 9007199254740995n, 9007199254740993n],
+  [
+    'multipleOf',
+    int64Schema({ multipleOf: 5 } as never),
+    9007199254740995n,
+    9007199254740993n,
+  ],
   ['minimum of a number', Type.Number({ minimum: 0.5 }), 0.5, 0.4],
   ['multipleOf a number', Type.Number({ multipleOf: 0.5 }), 1.5, 1.4],
 ])('%s is checked', (_what, schema, right, wrong) => {
@@ -303,35 +499,53 @@ test.each([
   ['2028-02-29T23:59:59.5+01:30', '2028-02-29T22:29:59.500Z'],
   ['0001-01-01T00:00:00Z', '0001-01-01T00:00:00.000Z'],
   ['9999-12-31t23:59:59.999z', '9999-12-31T23:59:59.999Z'],
-  ...['2027-02-29T00:00:00Z', '2030-01-01T24:00:00Z', '9999-12-31T23:59:59.999-23:59'].map((at) => [
-    at,
-    null,
-    'an existing',
-  ]),
+  ...[
+    '2027-02-29T00:00:00Z',
+    '2030-01-01T24:00:00Z',
+    '9999-12-31T23:59:59.999-23:59',
+  ].map((at) => [at, null, 'an existing']),
   ['0000-12-31T00:00:00Z', null, 'an existing'],
-  ...['2030-01-01', '2030-01-01T00:00:00', 5, null, { toString: 1 }].map((at) => [at, null]),
-])('the moment %j is read as %j (null: refused)', (given, taken, why?: unknown) => {
-  const check = validator(Type.Object({ at: moment({ description: 'When.' }) }));
-  if (taken) expect(check({ at: given }).at.toISOString()).toBe(taken);
-  else expect(() => check({ at: given })).toThrow(`at must be ${why ?? 'a'} date and time like 2030-12-05T00:00:00Z`);
-});
+  ...['2030-01-01', '2030-01-01T00:00:00', 5, null, { toString: 1 }].map(
+    (at) => [at, null],
+  ),
+])(
+  'the moment %j is read as %j (null: refused)',
+  (given, taken, why?: unknown) => {
+    const check = validator(
+      Type.Object({ at: moment({ description: 'When.' }) }),
+    );
+    if (taken) expect(check({ at: given }).at.toISOString()).toBe(taken);
+    else
+      expect(() => check({ at: given })).toThrow(
+        `at must be ${why ?? 'a'} date and time like 2030-12-05T00:00:00Z`,
+      );
+  },
+);
 
-test.each([false, true])('null in a member that may be null is not an absent member (lenient: %s)', (isLenient) => {
-  const text = textSchema({ description: 'A text.' });
-  const check = validator(Type.Object({ note: Type.Optional(nullable(text)), name: text }), { isLenient });
-  expect([check({ name: 'Rex', note: null }), check({ name: 'Rex' })]).toEqual([
-    { name: 'Rex', note: null },
-    { name: 'Rex' },
-  ]);
-});
+test.each([false, true])(
+  'null in a member that may be null is not an absent member (lenient: %s)',
+  (isLenient) => {
+    const text = textSchema({ description: 'A text.' });
+    const check = validator(
+      Type.Object({ note: Type.Optional(nullable(text)), name: text }),
+      { isLenient },
+    );
+    expect([
+      check({ name: 'Rex', note: null }),
+      check({ name: 'Rex' }),
+    ]).toEqual([{ name: 'Rex', note: null }, { name: 'Rex' }]);
+  },
+);
 
 test('booleans are text in a query, and not in a body', () => {
   const schema = Type.Object({ isGood: Type.Boolean() });
-  expect([validator(schema, { isLenient: true })({ isGood: 'false' }), validator(schema)({ isGood: true })]).toEqual([
-    { isGood: false },
-    { isGood: true },
-  ]);
-  expect(() => validator(schema)({ isGood: 'true' })).toThrow('isGood must be true or false, not a string.');
+  expect([
+    validator(schema, { isLenient: true })({ isGood: 'false' }),
+    validator(schema)({ isGood: true }),
+  ]).toEqual([{ isGood: false }, { isGood: true }]);
+  expect(() => validator(schema)({ isGood: 'true' })).toThrow(
+    'isGood must be true or false, not a string.',
+  );
 });
 
 test('unchecked input does not compile, and neither does a member that the table lacks', () => {

@@ -1,4 +1,9 @@
-import { type Context, type Module, openModules, variablesOf } from '../../src/api/module.ts';
+import {
+  type Context,
+  type Module,
+  openModules,
+  variablesOf,
+} from '../../src/api/module.ts';
 import { configurationPage } from '../../src/commands/contracts.ts';
 import { loadConfig } from '../../src/config/config.ts';
 import { flag } from '../../src/config/variables.ts';
@@ -8,7 +13,10 @@ import { petsModule } from '../../src/modules/pets/pets.module.ts';
 import { expect, test } from '../support/jest.ts';
 import { storeForAll } from '../support/store.ts';
 
-/** What `open` gets: the module's own variables, and the services of other modules. */
+/**
+ * What `open` gets: the module's own variables, and the services of other
+ * modules.
+ */
 
 const store = storeForAll();
 const variables = { SHELTER_OPEN: flag(true, 'Takes animals in.') };
@@ -22,7 +30,9 @@ class Shelter {
 const shelterModule: Module<Shelter, typeof variables> = {
   tag: { name: 'Shelter', description: 'The shelter.' },
   variables,
-  open: ({ config, serviceOf }) => ({ service: new Shelter(serviceOf(petsModule), config.SHELTER_OPEN) }),
+  open: ({ config, serviceOf }) => ({
+    service: new Shelter(serviceOf(petsModule), config.SHELTER_OPEN),
+  }),
 };
 const needing = (name: string, needs: () => Module): Module => ({
   tag: { name, description: name },
@@ -33,17 +43,22 @@ const open = (all: Module[], env: Record<string, string> = {}) =>
 
 test('a module has its own variables, and the one service of another module, in any order', () => {
   const guest = needing('Guest', () => shelterModule);
-  const services = open([guest, shelterModule, ...modules], { SHELTER_OPEN: 'false' }).map(({ service }) => service);
+  const services = open([guest, shelterModule, ...modules], {
+    SHELTER_OPEN: 'false',
+  }).map(({ service }) => service);
   const [ofGuest, shelter, pets] = services;
   expect(shelter).toBeInstanceOf(Shelter);
   expect(ofGuest).toBe(shelter);
   expect((shelter as Shelter).pets).toBe(pets);
   expect((shelter as Shelter).isOpen).toBe(false);
-  expect(open([...modules, shelterModule]).at(-1)?.service).toMatchObject({ isOpen: true });
+  expect(open([...modules, shelterModule]).at(-1)?.service).toMatchObject({
+    isOpen: true,
+  });
 });
 
 test('docs/configuration.md lists the variables of the modules', () => {
-  const row = '| `SHELTER_OPEN` | `true` `false` | `true` | Takes animals in. |';
+  const row =
+    '| `SHELTER_OPEN` | `true` `false` | `true` | Takes animals in. |';
   expect(configurationPage([...modules, shelterModule])).toContain(row);
   expect(configurationPage(modules)).not.toContain('SHELTER_OPEN');
 });
@@ -51,7 +66,8 @@ test('docs/configuration.md lists the variables of the modules', () => {
 test.each<[string, () => unknown, string | RegExp]>([
   [
     'an invalid value',
-    () => open([...modules, shelterModule], { SHELTER_OPEN: 'perhaps', PORT: '0' }),
+    () =>
+      open([...modules, shelterModule], { SHELTER_OPEN: 'perhaps', PORT: '0' }),
     /PORT must be .*\n.*SHELTER_OPEN must be true or false, not "perhaps"/,
   ],
   [

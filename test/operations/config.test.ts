@@ -5,14 +5,19 @@ import { expect, test } from '../support/jest.ts';
 
 const example = readFileSync('.env.example', 'utf8');
 /** A comment, then `NAME=default`, commented out when the default is none. */
-const entries = [...example.matchAll(/^# (.+)\n#? ?([A-Z][A-Z_\d]+)=(.*)$/gm)].map(([, comment, name, value]) => ({
+const entries = [
+  ...example.matchAll(/^# (.+)\n#? ?([A-Z][A-Z_\d]+)=(.*)$/gm),
+].map(([, comment, name, value]) => ({
   comment,
   name,
   value,
 }));
 
 test('.env.example has every variable once, in the order of the configuration, with its description', () => {
-  const expected = Object.entries(variables).map(([name, { desc = '' }]) => ({ name, begins: desc }));
+  const expected = Object.entries(variables).map(([name, { desc = '' }]) => ({
+    name,
+    begins: desc,
+  }));
   const found = entries.map(({ name, comment = '' }, at) => ({
     name,
     begins: comment.slice(0, expected[at]?.begins.length),
@@ -21,42 +26,77 @@ test('.env.example has every variable once, in the order of the configuration, w
 });
 
 test('.env.example shows the defaults: unchanged or with every line uncommented, it gives the same configuration', () => {
-  const load = (env: Record<string, string>) => ({ ...loadConfig(env), env: undefined });
+  const load = (env: Record<string, string>) => ({
+    ...loadConfig(env),
+    env: undefined,
+  });
   expect(load(parseEnv(example) as Record<string, string>)).toEqual(load({}));
-  expect(load(Object.fromEntries(entries.map(({ name, value }) => [name, value])))).toEqual(load({}));
+  expect(
+    load(Object.fromEntries(entries.map(({ name, value }) => [name, value]))),
+  ).toEqual(load({}));
 });
 
 const address = 'postgres://127.0.0.1/shop';
 
 test.each([
-  ['postgres://a:secret@127.0.0.1/shop;postgres://b:secret@127.0.0.1/shop', 'must be a postgres:// address'],
-  ['postgres://127.0.0.1/shop postgres://127.0.0.2/shop', 'must be a postgres:// address'],
-  ['postgres://127.0.0.1/shop?sslmode=sometimes', 'has an sslmode that is none of disable, allow'],
+  [
+    'postgres://a:secret@127.0.0.1/shop;postgres://b:secret@127.0.0.1/shop',
+    'must be a postgres:// address',
+  ],
+  [
+    'postgres://127.0.0.1/shop postgres://127.0.0.2/shop',
+    'must be a postgres:// address',
+  ],
+  [
+    'postgres://127.0.0.1/shop?sslmode=sometimes',
+    'has an sslmode that is none of disable, allow',
+  ],
   ['mysql://127.0.0.1/shop', 'must be a postgres:// address'],
 ])('the address %s is refused with the name of its variable', (url, reason) => {
-  for (const name of ['DATABASE_URL', 'DATABASE_DIRECT_URL', 'DATABASE_READ_URLS']) {
+  for (const name of [
+    'DATABASE_URL',
+    'DATABASE_DIRECT_URL',
+    'DATABASE_READ_URLS',
+  ]) {
     const load = () => loadConfig({ DATABASE_URL: address, [name]: url });
     expect(load).toThrow(`${name} ${reason}`);
     expect(load).not.toThrow('secret');
   }
 });
 
-const several = 'DATABASE_URL names several hosts; it takes one (docs/scale.md, Failover)';
+const several =
+  'DATABASE_URL names several hosts; it takes one (docs/scale.md, Failover)';
 
 test.each([
   [{ DATABASE_URL: 'postgres://user:p,w@a:5432,b:5432/shop' }, several],
-  [{ DATABASE_URL: 'postgres://a,b/shop?target_session_attrs=read-write' }, several],
-  [{ DATABASE_DIRECT_URL: address }, 'DATABASE_DIRECT_URL has no effect without DATABASE_URL'],
-  [{ DATABASE_READ_URLS: address }, 'DATABASE_READ_URLS has no effect without DATABASE_URL'],
-  ...['https://shop.example/', 'https://shop.example/a', 'shop.example', 'https://a.example,*'].map(
-    (CORS_ORIGINS): [Record<string, string>, string] => [
-      { CORS_ORIGINS },
-      'CORS_ORIGINS must be origins like https://shop.example',
-    ],
-  ),
-])('%j is refused', (env, reason) => expect(() => loadConfig(env)).toThrow(reason));
+  [
+    { DATABASE_URL: 'postgres://a,b/shop?target_session_attrs=read-write' },
+    several,
+  ],
+  [
+    { DATABASE_DIRECT_URL: address },
+    'DATABASE_DIRECT_URL has no effect without DATABASE_URL',
+  ],
+  [
+    { DATABASE_READ_URLS: address },
+    'DATABASE_READ_URLS has no effect without DATABASE_URL',
+  ],
+  ...[
+    'https://shop.example/',
+    'https://shop.example/a',
+    'shop.example',
+    'https://a.example,*',
+  ].map((CORS_ORIGINS): [Record<string, string>, string] => [
+    { CORS_ORIGINS },
+    'CORS_ORIGINS must be origins like https://shop.example',
+  ]),
+])('%j is refused', (env, reason) =>
+  expect(() => loadConfig(env)).toThrow(reason),
+);
 
 test('WORKERS is an integer from 1 to 256, or auto', () => {
-  for (const good of ['1', '256', 'auto']) expect(`${loadConfig({ WORKERS: good }).workers}`).toBe(good);
-  for (const bad of ['0', '257', '1.5', 'all']) expect(() => loadConfig({ WORKERS: bad })).toThrow('WORKERS');
+  for (const good of ['1', '256', 'auto'])
+    expect(`${loadConfig({ WORKERS: good }).workers}`).toBe(good);
+  for (const bad of ['0', '257', '1.5', 'all'])
+    expect(() => loadConfig({ WORKERS: bad })).toThrow('WORKERS');
 });

@@ -4,11 +4,19 @@ import { creators } from '../support/creations.ts';
 import { createOwnDatabase } from '../support/database.ts';
 import { databaseForEach } from '../support/each.ts';
 import { expect, test } from '../support/jest.ts';
-import { bootstrapKey, eventually, onPostgres, startServer } from '../support/process.ts';
+import {
+  bootstrapKey,
+  eventually,
+  onPostgres,
+  startServer,
+} from '../support/process.ts';
 import { exchange } from '../support/raw.ts';
 import { rest } from '../support/rest.ts';
 
-/** The built program as its users start it. `test/deep/operations` has the other tests of each behaviour. */
+/**
+ * The built program as its users start it. `test/deep/operations` has the other
+ * tests of each behaviour.
+ */
 
 const database = databaseForEach(createOwnDatabase);
 const shared = databaseForEach();
@@ -20,32 +28,48 @@ const shared = databaseForEach();
     await eventually(async () => server.output.stdout.includes('Explore:'));
     expect(new Set(server.output.stdout.match(/ask_\w+/g)).size).toBe(1);
     // Lines that a backslash continues are one command.
-    const commands = server.output.stdout.match(/^ {2}curl (?:.*\\\n)*.*$/gm) ?? [];
+    const commands =
+      server.output.stdout.match(/^ {2}curl (?:.*\\\n)*.*$/gm) ?? [];
     const outputs: unknown[] = [];
     for (const command of commands) {
-      const { stdout } = await promisify(execFile)('bash', ['-c', command.replace('curl ', 'curl -s ')]);
+      const { stdout } = await promisify(execFile)('bash', [
+        '-c',
+        command.replace('curl ', 'curl -s '),
+      ]);
       outputs.push(JSON.parse(stdout));
     }
     expect(outputs).toEqual([
       [],
       { id: 1, name: 'Rex', categoryId: 5, status: 'available' },
-      { data: { pets: [{ id: '1', name: 'Rex', categoryId: '5', status: 'available' }] } },
+      {
+        data: {
+          pets: [
+            { id: '1', name: 'Rex', categoryId: '5', status: 'available' },
+          ],
+        },
+      },
     ]);
     const [key = ''] = (await server.stop()).stdout.match(/ask_\w+/) ?? [];
     const later = await startServer(database.env);
-    expect((await rest({ ...later, key }, '/v1/pets')).json).toEqual([outputs[1]]);
+    expect((await rest({ ...later, key }, '/v1/pets')).json).toEqual([
+      outputs[1],
+    ]);
     expect((await later.stop()).stdout).not.toContain('API key');
   },
 );
 
 test('a new process refuses a request of HTTP/1.1 without a host, before it has seen any', async () => {
-  const server = await startServer({ ...shared.env, BOOTSTRAP_API_KEY: bootstrapKey });
+  const server = await startServer({
+    ...shared.env,
+    BOOTSTRAP_API_KEY: bootstrapKey,
+  });
   const head = `Authorization: Bearer ${bootstrapKey}\r\nConnection: close\r\n\r\n`;
   const answers = [
     await exchange(server, `GET /v1/pets HTTP/1.1\r\n${head}`),
     await exchange(server, `GET /v1/pets HTTP/1.0\r\n${head}`),
   ];
-  const message = 'The request must have one Host header: a name or address, and a port.';
+  const message =
+    'The request must have one Host header: a name or address, and a port.';
   expect(answers.flat().map(({ text }) => JSON.parse(text))).toEqual([
     { code: 'BAD_USER_INPUT', message, status: 400 },
     [],
@@ -55,26 +79,41 @@ test('a new process refuses a request of HTTP/1.1 without a host, before it has 
 test('an acknowledged creation survives SIGKILL', async () => {
   const env = { ...database.env, BOOTSTRAP_API_KEY: bootstrapKey };
   const killed = await startServer(env);
-  const created = await rest(killed, '/v1/pets', { method: 'POST', json: { name: 'Rex', categoryId: 5 } });
+  const created = await rest(killed, '/v1/pets', {
+    method: 'POST',
+    json: { name: 'Rex', categoryId: 5 },
+  });
   expect(created.status).toBe(201);
   await killed.stop('SIGKILL');
-  expect((await rest(await startServer(env), '/v1/pets')).json).toEqual([created.json]);
+  expect((await rest(await startServer(env), '/v1/pets')).json).toEqual([
+    created.json,
+  ]);
 });
 
 test('after SIGTERM each request of either API is answered or refused, and each acknowledged creation is kept', async () => {
   const env = { ...shared.env, BOOTSTRAP_API_KEY: bootstrapKey };
   const server = await startServer(env);
   const calls = Array.from({ length: 60 }, (_, number) =>
-    creators[number % 2]?.create(server, { name: `Pet ${number}`, categoryId: 5 }),
+    creators[number % 2]?.create(server, {
+      name: `Pet ${number}`,
+      categoryId: 5,
+    }),
   );
   await Promise.race(calls);
   const ended = server.stop('SIGTERM');
   const outcomes = await Promise.allSettled(calls);
   // No key is printed if one is configured.
   const drained = { code: 0, signal: null, stderr: '' };
-  expect(await ended).toMatchObject({ ...drained, stdout: expect.not.stringContaining('API key') });
-  const created = outcomes.flatMap((one) => (one.status === 'fulfilled' ? [one.value?.outcome] : []));
+  expect(await ended).toMatchObject({
+    ...drained,
+    stdout: expect.not.stringContaining('API key'),
+  });
+  const created = outcomes.flatMap((one) =>
+    one.status === 'fulfilled' ? [one.value?.outcome] : [],
+  );
   for (const pet of created) expect(pet).toHaveProperty('id');
 
-  expect((await rest(await startServer(env), '/v1/pets?limit=100')).json).toHaveLength(created.length);
+  expect(
+    (await rest(await startServer(env), '/v1/pets?limit=100')).json,
+  ).toHaveLength(created.length);
 });

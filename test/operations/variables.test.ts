@@ -22,7 +22,13 @@ const variables = {
 const read = (env: Record<string, string>) => readVariables(variables, env);
 
 test('absent and empty variables have their defaults', () => {
-  const defaults = { PORT: 4000, SAMPLE: 1, VERBOSE: false, KEY: undefined, READ_URLS: undefined };
+  const defaults = {
+    PORT: 4000,
+    SAMPLE: 1,
+    VERBOSE: false,
+    KEY: undefined,
+    READ_URLS: undefined,
+  };
   expect(read({})).toEqual(defaults);
   expect(read({ PORT: '', KEY: '' })).toEqual(defaults);
 });
@@ -30,7 +36,13 @@ test('absent and empty variables have their defaults', () => {
 test('values have types', () => {
   const key = 'k'.repeat(32);
   expect(
-    read({ PORT: '80', SAMPLE: '.5', VERBOSE: 'true', KEY: key, READ_URLS: 'postgres://a/s, postgres://b/s' }),
+    read({
+      PORT: '80',
+      SAMPLE: '.5',
+      VERBOSE: 'true',
+      KEY: key,
+      READ_URLS: 'postgres://a/s, postgres://b/s',
+    }),
   ).toEqual({
     PORT: 80,
     SAMPLE: 0.5,
@@ -44,23 +56,45 @@ test('the documented values of a variable are those that it accepts', () => {
   const range = whole(2, 7)(3, 'A number.');
   expect(range.takes).toBe('2 to 7');
   expect([range.parse('2'), range.parse('7')]).toEqual([2, 7]);
-  for (const text of ['1', '8']) expect(() => range.parse(text)).toThrow('must be a whole number between 2 and 7');
+  for (const text of ['1', '8'])
+    expect(() => range.parse(text)).toThrow(
+      'must be a whole number between 2 and 7',
+    );
   const level = logLevel('info', 'A level.');
-  for (const [, word = ''] of level.takes.matchAll(/`(\w+)`/g)) expect(level.parse(word)).toBe(word);
-  expect(() => level.parse('perhaps')).toThrow('must be one of fatal, error, warn, info, debug, trace, silent');
+  for (const [, word = ''] of level.takes.matchAll(/`(\w+)`/g))
+    expect(level.parse(word)).toBe(word);
+  expect(() => level.parse('perhaps')).toThrow(
+    'must be one of fatal, error, warn, info, debug, trace, silent',
+  );
 });
 
-test.each(['ftp://a', 'a', 'https://a/?b', 'https://a/#b', 'https://user:hunter2@a/', 'https://hunter2@a/'])(
+test.each([
+  'ftp://a',
+  'a',
+  'https://a/?b',
+  'https://a/#b',
+  'https://user:hunter2@a/',
+  'https://hunter2@a/',
+])(
   'the address of a provider is not %s, and the error quotes no password',
   (text) => {
-    const error = 'ISSUER must be an https:// or http:// address without a query and a password';
+    const error =
+      'ISSUER must be an https:// or http:// address without a query and a password';
     const issuer = { ISSUER: httpUrl(undefined, 'Provider.') };
-    expect(() => readVariables(issuer, { ISSUER: text })).toThrow(new Error(`Configuration error:\n  ${error}`));
+    expect(() => readVariables(issuer, { ISSUER: text })).toThrow(
+      new Error(`Configuration error:\n  ${error}`),
+    );
   },
 );
 
 test('one error lists every mistake, and quotes no secret', () => {
-  const env = { PORT: '0', SAMPLE: '2', VERBOSE: 'yes', KEY: 'hunter2', READ_URLS: 'mysql://u:hunter2@a/s' };
+  const env = {
+    PORT: '0',
+    SAMPLE: '2',
+    VERBOSE: 'yes',
+    KEY: 'hunter2',
+    READ_URLS: 'mysql://u:hunter2@a/s',
+  };
   expect(() => readVariables(variables, env, [['KEY', 'LOCK']])).toThrow(
     new Error(`Configuration error:
   PORT must be a whole number between 1 and 65535, not "0"
@@ -73,7 +107,16 @@ test('one error lists every mistake, and quotes no secret', () => {
 });
 
 test('a log shows no secrets', () => {
-  const values = read({ KEY: 'k'.repeat(32), READ_URLS: 'postgres://u:hunter2@a:5433/s?sslkey=/k' });
-  const expected = { PORT: 4000, SAMPLE: 1, VERBOSE: false, KEY: 'set', READ_URLS: ['postgres://a:5433/s'] };
+  const values = read({
+    KEY: 'k'.repeat(32),
+    READ_URLS: 'postgres://u:hunter2@a:5433/s?sslkey=/k',
+  });
+  const expected = {
+    PORT: 4000,
+    SAMPLE: 1,
+    VERBOSE: false,
+    KEY: 'set',
+    READ_URLS: ['postgres://a:5433/s'],
+  };
   expect(withoutSecrets(variables, values)).toEqual(expected);
 });

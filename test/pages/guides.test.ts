@@ -4,15 +4,24 @@ import { expect, test } from '../support/jest.ts';
 import { rest } from '../support/rest.ts';
 import { storeForAll } from '../support/store.ts';
 
-/** The guides: README.md and its neighbours, `docs/` and its pictures, as pages. */
+/**
+ * The guides: README.md and its neighbours, `docs/` and its pictures, as pages.
+ */
 
 const store = storeForAll();
-const get = (path: string) => send(store.origin, { path, headers: { accept: 'text/html' } });
+const get = (path: string) =>
+  send(store.origin, { path, headers: { accept: 'text/html' } });
 
 /** The links and pictures of a page. */
-const targetsOf = (html: string) => [...html.matchAll(/\b(?:href|src|srcset)="([^"]*)"/g)].map(([, to = '']) => to);
+const targetsOf = (html: string) =>
+  [...html.matchAll(/\b(?:href|src|srcset)="([^"]*)"/g)].map(
+    ([, to = '']) => to,
+  );
 
-/** @returns every address of this service that links lead to from `/guide` on, with its response */
+/**
+ * @returns every address of this service that links lead to from `/guide` on,
+ *   with its response
+ */
 async function walk() {
   const found = new Map<string, { status: number; html: string }>();
   const anchors: URL[] = [];
@@ -28,29 +37,47 @@ async function walk() {
     if (!isGuide) continue;
     open.push(...targetsOf(text).map((target) => new URL(target, url)));
     // Within the service they are relative, so that they work behind a prefix.
-    absolute.push(...targetsOf(text).filter((target) => /^(?:\/|(?!https:)\w+:)/.test(target)));
+    absolute.push(
+      ...targetsOf(text).filter((target) =>
+        /^(?:\/|(?!https:)\w+:)/.test(target),
+      ),
+    );
   }
   return { found, anchors, absolute };
 }
 
 test('from /guide on, without a key, every link leads to a page, a picture or a heading, and every guide is linked', async () => {
   const { found, anchors, absolute } = await walk();
-  const dead = [...found].filter(([, { status }]) => status !== 200).map(([path]) => path);
+  const dead = [...found]
+    .filter(([, { status }]) => status !== 200)
+    .map(([path]) => path);
   const headless = anchors.filter(
-    ({ pathname, hash }) => !found.get(pathname)?.html.includes(` id="${hash.slice(1)}"`),
+    ({ pathname, hash }) =>
+      !found.get(pathname)?.html.includes(` id="${hash.slice(1)}"`),
   );
-  expect({ dead, absolute, headless: headless.map(({ href }) => href) }).toEqual({
+  expect({
+    dead,
+    absolute,
+    headless: headless.map(({ href }) => href),
+  }).toEqual({
     dead: [],
     absolute: [],
     headless: [],
   });
   const guides = readdirSync('docs').filter((name) => name.endsWith('.md'));
   const all = guides.map((name) => `/guide/${name.replace('.md', '')}`);
-  const pictures = readdirSync('docs/images').map((name) => `/guide/images/${name}`);
-  const others = ['/guide', '/guide/security', '/guide/contributing', '/guide/changelog'];
-  expect([...found.keys()].filter((path) => path.startsWith('/guide')).sort()).toEqual(
-    [...all, ...pictures, ...others].sort(),
+  const pictures = readdirSync('docs/images').map(
+    (name) => `/guide/images/${name}`,
   );
+  const others = [
+    '/guide',
+    '/guide/security',
+    '/guide/contributing',
+    '/guide/changelog',
+  ];
+  expect(
+    [...found.keys()].filter((path) => path.startsWith('/guide')).sort(),
+  ).toEqual([...all, ...pictures, ...others].sort());
 });
 
 test('a guide may show only its styles and pictures and run its own script, and is revalidated', async () => {
@@ -61,9 +88,14 @@ test('a guide may show only its styles and pictures and run its own script, and 
     'content-security-policy':
       "default-src 'none';script-src 'self';style-src 'self';img-src 'self';base-uri 'none';form-action 'none';frame-ancestors 'none'",
   });
-  expect(text.match(/<script[^>]*>/g)).toEqual(['<script type="module" src="../docs/static/guide.js">']);
+  expect(text.match(/<script[^>]*>/g)).toEqual([
+    '<script type="module" src="../docs/static/guide.js">',
+  ]);
   expect(text).not.toMatch(/<style|style="| on\w+="/);
-  const again = await send(store.origin, { path: '/guide/errors', headers: { 'if-none-match': `${headers.etag}` } });
+  const again = await send(store.origin, {
+    path: '/guide/errors',
+    headers: { 'if-none-match': `${headers.etag}` },
+  });
   expect([again.status, again.text]).toEqual([304, '']);
 });
 
@@ -73,27 +105,48 @@ test('a guide has the headings and code of its Markdown; diagrams are text; file
   expect(errors).toContain('<h3 id="bad_user_input">BAD_USER_INPUT</h3>');
   const develop = (await get('/guide/develop')).text;
   expect(develop).toContain('pet.routes.ts → pet.service.ts\n');
-  expect(develop).toContain('batches.ts → database.ts → postgres-server.ts → PostgreSQL</code>');
-  expect(develop).toContain('commands/\n  → modules/: pets, orders\n  → api/: http');
+  expect(develop).toContain(
+    'batches.ts → database.ts → postgres-server.ts → PostgreSQL</code>',
+  );
+  expect(develop).toContain(
+    'commands/\n  → modules/: pets, orders\n  → api/: http',
+  );
   expect(develop).toContain('<span title="src/errors.ts">src/errors.ts</span>');
   expect(develop).not.toMatch(/flowchart|\]\(/);
 });
 
 test('/guide begins with the guides, by their titles; a page lists its chapters; the contracts are those that are served', async () => {
   const home = (await get('/guide')).text;
-  expect(home.indexOf('<h2 id="guides">')).toBeLessThan(home.indexOf('<h2 id="run">'));
+  expect(home.indexOf('<h2 id="guides">')).toBeLessThan(
+    home.indexOf('<h2 id="run">'),
+  );
   expect(home.match(/<h2 id="guides">/g)).toHaveLength(1);
   expect(home).toContain('<li><a href="guide/tour">Five minutes</a></li>');
   const errors = (await get('/guide/errors')).text;
-  expect(errors).toContain('<li><a href="#bad_user_input">BAD_USER_INPUT</a></li>');
+  expect(errors).toContain(
+    '<li><a href="#bad_user_input">BAD_USER_INPUT</a></li>',
+  );
   const restGuide = (await get('/guide/rest')).text;
-  expect(restGuide).toContain('<a href="../v1/openapi.json">schema/openapi.json</a>');
-  expect((await get('/guide/develop')).text).toContain('<li><a href="#where-to-look">Where to look</a></li>');
+  expect(restGuide).toContain(
+    '<a href="../v1/openapi.json">schema/openapi.json</a>',
+  );
+  expect((await get('/guide/develop')).text).toContain(
+    '<li><a href="#where-to-look">Where to look</a></li>',
+  );
 });
 
 test('a guide that does not exist is an unknown path', async () => {
-  for (const path of ['/guide/none', '/guide/images/none.png', '/guide/images/', '/guide/errors.html', '/guide/x/y']) {
-    expect([path, (await rest(store, path, { key: null })).status]).toEqual([path, 401]);
+  for (const path of [
+    '/guide/none',
+    '/guide/images/none.png',
+    '/guide/images/',
+    '/guide/errors.html',
+    '/guide/x/y',
+  ]) {
+    expect([path, (await rest(store, path, { key: null })).status]).toEqual([
+      path,
+      401,
+    ]);
     expect([path, (await rest(store, path)).status]).toEqual([path, 404]);
   }
 });

@@ -2,7 +2,10 @@
 
 import { randomUUID } from 'node:crypto';
 import Fastify from 'fastify';
-import { idempotencyKeyExpiry, removeExpiredKeys } from '../../src/access/idempotency/expiry.ts';
+import {
+  idempotencyKeyExpiry,
+  removeExpiredKeys,
+} from '../../src/access/idempotency/expiry.ts';
 import { late } from '../../src/database/postgres-errors.ts';
 import { type Created, creators } from '../support/creations.ts';
 import { createTestDatabase } from '../support/database.ts';
@@ -13,12 +16,17 @@ import { rest } from '../support/rest.ts';
 import { openSession } from '../support/session.ts';
 import { type Store, startStore } from '../support/store.ts';
 
-/** Creations that are repeated after the first one failed or was slow, and the removal of expired keys. */
+/**
+ * Creations that are repeated after the first one failed or was slow, and the
+ * removal of expired keys.
+ */
 
 const rex = { name: 'Rex', categoryId: 5 };
 
 async function names(store: Store): Promise<string[]> {
-  return (await rest(store, '/v1/pets')).json.map(({ name }: { name: string }) => name);
+  return (await rest(store, '/v1/pets')).json.map(
+    ({ name }: { name: string }) => name,
+  );
 }
 
 describe.each(creators)('through $name', ({ create }) => {
@@ -26,15 +34,31 @@ describe.each(creators)('through $name', ({ create }) => {
     const store = await startStore({ DATABASE_STATEMENT_TIMEOUT_MS: '1000' });
     const once = randomUUID();
     const send = (name: string) => create(store, { ...rex, name }, { once });
-    const responses = await whileWritesWait(store.database, () => Promise.all([send('Rex'), send('Rex'), send('Ada')]));
+    const responses = await whileWritesWait(store.database, () =>
+      Promise.all([send('Rex'), send('Rex'), send('Ada')]),
+    );
     const message =
       'The database did not say whether this was stored: it may have been. Send it again with the same Idempotency-Key.';
     const unknown = { code: 'SERVICE_UNAVAILABLE', status: 503, message };
-    const underWay = 'A request with this Idempotency-Key is still under way; send it again shortly.';
-    const inUse = { code: 'IDEMPOTENCY_KEY_IN_USE', status: 409, message: underWay };
+    const underWay =
+      'A request with this Idempotency-Key is still under way; send it again shortly.';
+    const inUse = {
+      code: 'IDEMPOTENCY_KEY_IN_USE',
+      status: 409,
+      message: underWay,
+    };
     const outcomes = [unknown, inUse, inUse];
-    expect(responses).toEqual(outcomes.map((outcome) => ({ outcome, retryAfter: 1, replayed: undefined })));
-    expect(await send('Rex')).toMatchObject({ outcome: { name: 'Rex' }, replayed: 'true' });
+    expect(responses).toEqual(
+      outcomes.map((outcome) => ({
+        outcome,
+        retryAfter: 1,
+        replayed: undefined,
+      })),
+    );
+    expect(await send('Rex')).toMatchObject({
+      outcome: { name: 'Rex' },
+      replayed: 'true',
+    });
     expect(await names(store)).toEqual(['Rex']);
     await store.close();
   });
@@ -43,14 +67,24 @@ describe.each(creators)('through $name', ({ create }) => {
     const store = await startStore();
     const once = randomUUID();
     const { outcome } = await create(store, rex, { once });
-    await sql(store.database, `update idempotency_key set generated = generated || 'more'::text`);
-    expect(await create(store, rex, { once })).toEqual({ outcome, retryAfter: undefined, replayed: 'true' });
+    await sql(
+      store.database,
+      `update idempotency_key set generated = generated || 'more'::text`,
+    );
+    expect(await create(store, rex, { once })).toEqual({
+      outcome,
+      retryAfter: undefined,
+      replayed: 'true',
+    });
 
-    // When the row of the replay cannot be read, the other creation of its batch is stored and acknowledged.
+    // When the row of the replay cannot be read, the other creation of its
+    // batch is stored and acknowledged.
     const { database } = store;
     const { rows } = database;
     const isBehind = async () =>
-      database.queues.some(({ operation, waiting }) => operation === 'insert' && waiting === 2);
+      database.queues.some(
+        ({ operation, waiting }) => operation === 'insert' && waiting === 2,
+      );
     let isAhead = false;
     database.rows = async (statement, values) => {
       if (statement.name === 'find_one_pet') throw late();
@@ -62,8 +96,14 @@ describe.each(creators)('through $name', ({ create }) => {
     };
     const ahead = create(store, { ...rex, name: 'ahead' });
     await eventually(async () => isAhead);
-    const both = await Promise.all([create(store, rex, { once }), create(store, { ...rex, name: 'beside' })]);
-    expect(both).toMatchObject([{ outcome: { status: 503 } }, { outcome: { name: 'beside' } }]);
+    const both = await Promise.all([
+      create(store, rex, { once }),
+      create(store, { ...rex, name: 'beside' }),
+    ]);
+    expect(both).toMatchObject([
+      { outcome: { status: 503 } },
+      { outcome: { name: 'beside' } },
+    ]);
     await ahead;
     database.rows = rows;
     expect(await names(store)).toEqual(['Rex', 'ahead', 'beside']);
@@ -74,14 +114,20 @@ describe.each(creators)('through $name', ({ create }) => {
     const store = await startStore();
     const once = randomUUID();
     let statements = 0;
-    const otherIsFirst: Parameters<typeof withRows>[1] = (rows) => async (statement, values) => {
-      const found = await rows(statement, values);
-      if (statement.name !== 'insert_once_pet') return found as never;
-      statements += 1;
-      return (statements === 1 ? [] : found) as never;
-    };
-    const created = await withRows(store.database, otherIsFirst, () => create(store, rex, { once }));
-    expect([created, statements]).toMatchObject([{ outcome: { name: 'Rex' }, replayed: 'true' }, 2]);
+    const otherIsFirst: Parameters<typeof withRows>[1] =
+      (rows) => async (statement, values) => {
+        const found = await rows(statement, values);
+        if (statement.name !== 'insert_once_pet') return found as never;
+        statements += 1;
+        return (statements === 1 ? [] : found) as never;
+      };
+    const created = await withRows(store.database, otherIsFirst, () =>
+      create(store, rex, { once }),
+    );
+    expect([created, statements]).toMatchObject([
+      { outcome: { name: 'Rex' }, replayed: 'true' },
+      2,
+    ]);
     expect(await names(store)).toEqual(['Rex']);
     await store.close();
   });
@@ -90,15 +136,26 @@ describe.each(creators)('through $name', ({ create }) => {
     const store = await startStore({ DATABASE_POOL_MAX: '2' });
     const once = randomUUID();
     const { outcome } = await create(store, rex, { once });
-    for (const _ of [1, 2]) await sql(store.database, 'set bytea_output = escape');
-    expect(await create(store, rex, { once })).toEqual({ outcome, retryAfter: undefined, replayed: 'true' });
+    for (const _ of [1, 2])
+      await sql(store.database, 'set bytea_output = escape');
+    expect(await create(store, rex, { once })).toEqual({
+      outcome,
+      retryAfter: undefined,
+      replayed: 'true',
+    });
     await store.close();
   });
 });
 
 test('expired keys are removed a thousand at a time, and no others', async () => {
   const store = await startStore();
-  const left = async () => (await sql<[string]>(store.database, 'select count(*) from idempotency_key'))[0]?.[0];
+  const left = async () =>
+    (
+      await sql<[string]>(
+        store.database,
+        'select count(*) from idempotency_key',
+      )
+    )[0]?.[0];
   await sql(
     store.database,
     `insert into idempotency_key (key_id, operation, hash, fingerprint, generated, created_at)
@@ -106,7 +163,8 @@ test('expired keys are removed a thousand at a time, and no others', async () =>
      from generate_series(1, 5000) n`,
   );
   const seen: unknown[] = [];
-  for (let time = 1; time <= 4; time += 1) seen.push([await removeExpiredKeys(store.database, 24), await left()]);
+  for (let time = 1; time <= 4; time += 1)
+    seen.push([await removeExpiredKeys(store.database, 24), await left()]);
   expect(seen).toEqual([
     [true, '4000'],
     [true, '3000'],
@@ -115,9 +173,16 @@ test('expired keys are removed a thousand at a time, and no others', async () =>
   ]);
 
   // The service removes them by itself, and stops when it is closed.
-  await sql(store.database, `update idempotency_key set created_at = now() - interval '2 days'`);
+  await sql(
+    store.database,
+    `update idempotency_key set created_at = now() - interval '2 days'`,
+  );
   const app = Fastify();
-  await app.register(idempotencyKeyExpiry, { database: store.database, hours: 24, pause: 1 });
+  await app.register(idempotencyKeyExpiry, {
+    database: store.database,
+    hours: 24,
+    pause: 1,
+  });
   await app.ready();
   await eventually(async () => (await left()) === '0');
   await app.close();
@@ -132,23 +197,35 @@ test('a key that is used again while expired ones are removed is kept', async ()
   const rows: typeof store.database.rows = async (statement, values) => {
     const found = await store.database.rows(statement, values);
     // Another process removes the key, and its client creates with it again.
-    if (!statement.isWrite) await sql(store.database, 'update idempotency_key set created_at = now()');
+    if (!statement.isWrite)
+      await sql(
+        store.database,
+        'update idempotency_key set created_at = now()',
+      );
     return found as never;
   };
   await removeExpiredKeys({ rows }, 24);
-  expect(await sql(store.database, 'select count(*) from idempotency_key')).toEqual([['1']]);
+  expect(
+    await sql(store.database, 'select count(*) from idempotency_key'),
+  ).toEqual([['1']]);
   await store.close();
 });
 
 test('the removal logs no line while the database is unreachable, but logs every other error', async () => {
   const lines: string[] = [];
-  const app = Fastify({ logger: { level: 'info', stream: { write: (line) => lines.push(line) } } });
+  const app = Fastify({
+    logger: { level: 'info', stream: { write: (line) => lines.push(line) } },
+  });
   let attempts = 0;
   const rows = async () => {
     attempts += 1;
     throw attempts < 2 ? late() : new Error('this is a bug');
   };
-  await app.register(idempotencyKeyExpiry, { database: { rows } as never, hours: 24, pause: 1 });
+  await app.register(idempotencyKeyExpiry, {
+    database: { rows } as never,
+    hours: 24,
+    pause: 1,
+  });
   await eventually(async () => attempts > 1 && lines.length > 0);
   await app.close();
   expect(lines[0]).toContain('this is a bug');
@@ -159,14 +236,21 @@ test('the removal logs no line while the database is unreachable, but logs every
   async () => {
     const database = await createTestDatabase();
     const other = { ...database, drop: async () => undefined };
-    const stores = [await startStore({}, { database: other }), await startStore({}, { database })];
+    const stores = [
+      await startStore({}, { database: other }),
+      await startStore({}, { database }),
+    ];
     const session = await openSession(database);
     const once = randomUUID();
-    // Both statements have begun, and have found no key, before either gets the lock.
+    // Both statements have begun, and have found no key, before either gets the
+    // lock.
     await session.query("begin; select pg_advisory_xact_lock(hashtext('pet'))");
     const { key } = stores[0] as Store;
     const creations = stores.map((store, at) =>
-      (creators[at] as (typeof creators)[number]).create(store, rex, { once, key }),
+      (creators[at] as (typeof creators)[number]).create(store, rex, {
+        once,
+        key,
+      }),
     );
     const waiting = `select 1 from pg_locks where locktype = 'advisory' and not granted
       and database = (select oid from pg_database where datname = current_database())`;
@@ -174,7 +258,10 @@ test('the removal logs no line while the database is unreachable, but logs every
     await session.query('commit');
     const [one, another] = (await Promise.all(creations)) as [Created, Created];
     expect(one.outcome).toEqual(another.outcome);
-    expect([one.replayed, another.replayed].sort()).toEqual(['true', undefined]);
+    expect([one.replayed, another.replayed].sort()).toEqual([
+      'true',
+      undefined,
+    ]);
     expect(await names(stores[0] as Store)).toEqual(['Rex']);
     await session.end();
     for (const store of stores) await store.close();

@@ -2,7 +2,10 @@ import { globSync, readFileSync } from 'node:fs';
 import { filesOf, runsOf } from '../runs.ts';
 import { expect, test } from '../support/jest.ts';
 
-/** Where a test goes: the rule is at the head of the chapter on tests of docs/develop.md. */
+/**
+ * Where a test goes: the rule is at the head of the chapter on tests of
+ * docs/develop.md.
+ */
 
 const exclude = ['**/node_modules', 'dist', 'release', '.build', '.data'];
 const files = globSync('**/*.test.{ts,tsx,js}', { exclude });
@@ -19,7 +22,7 @@ const ofProcesses = [
 
 /** Modules, and functions of test/support/process.ts, that start processes. */
 const starters =
-  /from '(?:node:child_process|[./]+support\/(?:container|embedded|metrics|pipe|redis|workers|servers\/\w+)\.ts)'|[{,] (?:run|runFile|runCommand|cli|startAndFail|startServer)\b[^}]*\} from '[./]+support\/process\.ts'/;
+  /from '(?:node:child_process|[./]+support\/(?:container|embedded|metrics|pipe|redis|workers|servers\/\w+)\.ts)'|[{,]\s+(?:run|runFile|runCommand|cli|startAndFail|startServer)\b[^}]*\} from '[./]+support\/process\.ts'/;
 
 test('every test is in a folder of test/runs.ts, and names only runs that exist', () => {
   expect(files.length).toBeGreaterThan(100);
@@ -32,26 +35,53 @@ test('no quick test starts a process, but those whose subject is a process', () 
     .filter((file) => starters.test(readFileSync(file, 'utf8')));
   expect(misplaced).toEqual([]);
   for (const start of ofProcesses) {
-    const found = quick.filter((file) => file.startsWith(start) && starters.test(readFileSync(file, 'utf8')));
+    const found = quick.filter(
+      (file) =>
+        file.startsWith(start) && starters.test(readFileSync(file, 'utf8')),
+    );
     expect([start, found.length > 0]).toEqual([start, true]);
   }
 });
 
 test.each([
-  ['test/toys/toy.test.ts', '', 'tests are in a folder that test/runs.ts lists'],
+  [
+    'test/toys/toy.test.ts',
+    '',
+    'tests are in a folder that test/runs.ts lists',
+  ],
   ['src/toys/toy.test.ts', '', 'tests are in a folder that test/runs.ts lists'],
-  ['test/rest/toy.test.ts', '// runs: embedded, oracle\n', 'unknown in "// runs:": oracle; the runs are embedded, '],
-  ['test/rest/toy.test.ts', '// runs: postgres\n', '"// runs:" begins with embedded, which runs every test'],
+  [
+    'test/rest/toy.test.ts',
+    '// runs: embedded, oracle\n',
+    'unknown in "// runs:": oracle; the runs are embedded, ',
+  ],
+  [
+    'test/rest/toy.test.ts',
+    '// runs: postgres\n',
+    '"// runs:" begins with embedded, which runs every test',
+  ],
 ])('%s with %j is refused', (file, text, reason) => {
   expect(() => runsOf(file, text)).toThrow(`${file}: ${reason}`);
 });
 
 test('a file runs where its line says, or else where its folder says; a run that does not exist is refused', () => {
-  expect(runsOf('test/parity/toy.test.ts', '')).toEqual(['embedded', 'postgres', 'pgbouncer', 'citus-shards']);
-  expect(runsOf('test/parity/toy.test.ts', '// runs: embedded, plugins\n')).toEqual(['embedded', 'plugins']);
-  expect(runsOf('packages/toys/test/toy.test.ts', '')).toEqual(['embedded']);
-  expect(filesOf('plugins', ['test/parity/order.test.ts', 'test/parity/pages.test.ts'])).toEqual([
-    'test/parity/pages.test.ts',
+  expect(runsOf('test/parity/toy.test.ts', '')).toEqual([
+    'embedded',
+    'postgres',
+    'pgbouncer',
+    'citus-shards',
   ]);
-  expect(() => filesOf('oracle', [])).toThrow('TEST_RUN=oracle is none of embedded, postgres, ');
+  expect(
+    runsOf('test/parity/toy.test.ts', '// runs: embedded, plugins\n'),
+  ).toEqual(['embedded', 'plugins']);
+  expect(runsOf('packages/toys/test/toy.test.ts', '')).toEqual(['embedded']);
+  expect(
+    filesOf('plugins', [
+      'test/parity/order.test.ts',
+      'test/parity/pages.test.ts',
+    ]),
+  ).toEqual(['test/parity/pages.test.ts']);
+  expect(() => filesOf('oracle', [])).toThrow(
+    'TEST_RUN=oracle is none of embedded, postgres, ',
+  );
 });

@@ -8,26 +8,39 @@ import { afterEach, expect, test } from '../support/jest.ts';
 /** Whether requests wait while clients connect. */
 
 afterEach(() => mock.restoreAll());
-/** How busy the event loop is said to be, because the machine decides how busy it is. */
+/**
+ * How busy the event loop is said to be, because the machine decides how busy
+ * it is.
+ */
 const beBusy = (utilization: number) =>
-  mock.method(performance, 'eventLoopUtilization', () => ({ utilization, active: 0, idle: 0 }));
+  mock.method(performance, 'eventLoopUtilization', () => ({
+    utilization,
+    active: 0,
+    idle: 0,
+  }));
 
 async function newApp() {
   const app = fastify();
   // Node's own listener needs a socket.
   app.server.removeAllListeners('connection');
-  await app.register(fastifyPlugin(async () => undefined, { name: 'lifecycle' }));
+  await app.register(
+    fastifyPlugin(async () => undefined, { name: 'lifecycle' }),
+  );
   await app.register(acceptance);
   app.get('/', async () => 'answered');
   const connect = () => app.server.emit('connection');
-  /** True for a request that has no answer after many turns of the event loop without a timer. */
+  /**
+   * True for a request that has no answer after many turns of the event loop
+   * without a timer.
+   */
   const waits = async () => {
     let isAnswered = false;
     const answer = app.inject('/').then(({ body }) => {
       isAnswered = true;
       return body;
     });
-    for (let turn = 0; turn < 200 && !isAnswered; turn += 1) await setImmediate();
+    for (let turn = 0; turn < 200 && !isAnswered; turn += 1)
+      await setImmediate();
     return { isWaiting: !isAnswered, answer };
   };
   await app.ready();

@@ -12,21 +12,38 @@ import { fieldsForAll } from '../support/resolvers.ts';
 import { rest } from '../support/rest.ts';
 import { onNode, type Store, storeForAll } from '../support/store.ts';
 
-/** The Model Context Protocol at `/mcp`, message by message; test/deep/clients/mcp.test.ts has the official client. */
+/**
+ * The Model Context Protocol at `/mcp`, message by message;
+ * test/deep/clients/mcp.test.ts has the official client.
+ */
 
-const store = storeForAll({ MCP: 'true', CORS_ORIGINS: 'https://shop.example' });
+const store = storeForAll({
+  MCP: 'true',
+  CORS_ORIGINS: 'https://shop.example',
+});
 beforeEach(() => store.empty());
 
 type Target = Pick<Store, 'origin' | 'key'>;
 
-async function post(target: Target, body: unknown, headers: Record<string, string> = {}) {
+async function post(
+  target: Target,
+  body: unknown,
+  headers: Record<string, string> = {},
+) {
   const response = await send(target.origin, {
     method: 'POST',
     path: '/mcp',
     body: typeof body === 'string' ? body : JSON.stringify(body),
-    headers: { authorization: `Bearer ${target.key}`, 'content-type': 'application/json', ...headers },
+    headers: {
+      authorization: `Bearer ${target.key}`,
+      'content-type': 'application/json',
+      ...headers,
+    },
   });
-  return { ...response, json: response.text === '' ? undefined : JSON.parse(response.text) };
+  return {
+    ...response,
+    json: response.text === '' ? undefined : JSON.parse(response.text),
+  };
 }
 
 const version = '2026-07-28';
@@ -40,7 +57,11 @@ const rpc = (method: string, params?: object, target: Target = store) =>
   post(target, { jsonrpc: '2.0', id: 7, method, ...(params && { params }) });
 
 /** A request of the revision without a handshake. */
-const rpcNow = (method: string, params: { name?: string } & object = {}, headers: Record<string, string> = {}) =>
+const rpcNow = (
+  method: string,
+  params: { name?: string } & object = {},
+  headers: Record<string, string> = {},
+) =>
   post(
     store,
     { jsonrpc: '2.0', id: 'a', method, params: { _meta, ...params } },
@@ -57,26 +78,54 @@ const call = async (name: string, args: object, target: Target = store) =>
 /** With arguments as JSON text. */
 const callRaw = async (tool: string, args: string) => {
   const params = `{"name":"${tool}","arguments":${args}}`;
-  return (await post(store, `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":${params}}`)).json.result;
+  return (
+    await post(
+      store,
+      `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":${params}}`,
+    )
+  ).json.result;
 };
-const failure = (text: string) => ({ content: [{ type: 'text', text }], isError: true });
+const failure = (text: string) => ({
+  content: [{ type: 'text', text }],
+  isError: true,
+});
 
 const big = '9007199254740993';
 const rex = { name: 'Rex', categoryId: big, status: 'sold' };
 
 describe('a session', () => {
   test('of an earlier revision begins with initialize, and has no session id', async () => {
-    const begin = (protocolVersion: string) => rpc('initialize', { protocolVersion, capabilities: {}, clientInfo: {} });
+    const begin = (protocolVersion: string) =>
+      rpc('initialize', { protocolVersion, capabilities: {}, clientInfo: {} });
     const { json, headers } = await begin('2025-06-18');
-    const serverInfo = { name: 'animal-store', title: 'Animal Store', version: '1.0.0' };
-    const instructions = 'The catalogue of animals offered by a store. Every operation needs an API key.';
-    const result = { protocolVersion: '2025-06-18', capabilities: { tools: {} }, serverInfo, instructions };
+    const serverInfo = {
+      name: 'animal-store',
+      title: 'Animal Store',
+      version: '1.0.0',
+    };
+    const instructions =
+      'The catalogue of animals offered by a store. Every operation needs an API key.';
+    const result = {
+      protocolVersion: '2025-06-18',
+      capabilities: { tools: {} },
+      serverInfo,
+      instructions,
+    };
     expect(json).toEqual({ jsonrpc: '2.0', id: 7, result });
     expect(headers).not.toHaveProperty('mcp-session-id');
-    expect((await begin('1999-01-01')).json.result.protocolVersion).toBe('2025-11-25');
-    const initialized = await post(store, { jsonrpc: '2.0', method: 'notifications/initialized' });
+    expect((await begin('1999-01-01')).json.result.protocolVersion).toBe(
+      '2025-11-25',
+    );
+    const initialized = await post(store, {
+      jsonrpc: '2.0',
+      method: 'notifications/initialized',
+    });
     expect([initialized.status, initialized.text]).toEqual([202, '']);
-    expect((await rpc('ping')).json).toEqual({ jsonrpc: '2.0', id: 7, result: {} });
+    expect((await rpc('ping')).json).toEqual({
+      jsonrpc: '2.0',
+      id: 7,
+      result: {},
+    });
   });
 
   test('of the revision without sessions needs no initialize: each request stands alone', async () => {
@@ -89,9 +138,18 @@ describe('a session', () => {
       cacheScope: 'private',
       _meta: { 'io.modelcontextprotocol/serverInfo': { name: 'animal-store' } },
     });
-    expect((await rpcNow('tools/list')).json.result).toMatchObject({ resultType: 'complete', cacheScope: 'private' });
-    const created = await rpcNow('tools/call', { name: 'create_pet', arguments: rex } as object);
-    expect(created.json.result).toMatchObject({ resultType: 'complete', structuredContent: rex });
+    expect((await rpcNow('tools/list')).json.result).toMatchObject({
+      resultType: 'complete',
+      cacheScope: 'private',
+    });
+    const created = await rpcNow('tools/call', {
+      name: 'create_pet',
+      arguments: rex,
+    } as object);
+    expect(created.json.result).toMatchObject({
+      resultType: 'complete',
+      structuredContent: rex,
+    });
   });
 
   test('refuses headers that contradict the body, and unknown versions', async () => {
@@ -101,16 +159,39 @@ describe('a session', () => {
       { 'mcp-method': 'ping' },
       { 'mcp-name': 'create_pet' },
     ] as Array<Record<string, string>>) {
-      const { status, json } = await rpcNow('tools/call', { name: 'list_pets' }, headers);
+      const { status, json } = await rpcNow(
+        'tools/call',
+        { name: 'list_pets' },
+        headers,
+      );
       expect([status, json.id, json.error.code]).toEqual([400, 'a', -32020]);
     }
     for (const [requested, supported, params] of [
-      ['2030-01-01', [version], { _meta: { 'io.modelcontextprotocol/protocolVersion': '2030-01-01' } }],
-      ['2024-11-05', [version, '2025-11-25', '2025-06-18', '2025-03-26'], undefined],
+      [
+        '2030-01-01',
+        [version],
+        { _meta: { 'io.modelcontextprotocol/protocolVersion': '2030-01-01' } },
+      ],
+      [
+        '2024-11-05',
+        [version, '2025-11-25', '2025-06-18', '2025-03-26'],
+        undefined,
+      ],
     ] as const) {
-      const headers = { 'mcp-protocol-version': requested, 'mcp-method': 'tools/list' };
-      const { status, json } = await post(store, { jsonrpc: '2.0', id: 1, method: 'tools/list', params }, headers);
-      const error = { code: -32022, message: 'Unsupported protocol version', data: { supported, requested } };
+      const headers = {
+        'mcp-protocol-version': requested,
+        'mcp-method': 'tools/list',
+      };
+      const { status, json } = await post(
+        store,
+        { jsonrpc: '2.0', id: 1, method: 'tools/list', params },
+        headers,
+      );
+      const error = {
+        code: -32022,
+        message: 'Unsupported protocol version',
+        data: { supported, requested },
+      };
       expect([status, json]).toEqual([400, { jsonrpc: '2.0', id: 1, error }]);
     }
   });
@@ -119,17 +200,29 @@ describe('a session', () => {
     const keys = Object.keys(_meta);
     for (const [lacking = '', other = ''] of [keys, keys.toReversed()]) {
       for (const wrong of [undefined, 5, [], null]) {
-        const params = { _meta: { [other]: _meta[other as keyof typeof _meta], [lacking]: wrong } };
+        const params = {
+          _meta: {
+            [other]: _meta[other as keyof typeof _meta],
+            [lacking]: wrong,
+          },
+        };
         const { status, json } = await rpcNow('tools/list', params);
-        expect([status, json.error]).toEqual([400, { code: -32602, message: `_meta must have ${lacking}.` }]);
+        expect([status, json.error]).toEqual([
+          400,
+          { code: -32602, message: `_meta must have ${lacking}.` },
+        ]);
       }
     }
   });
 
   test('accepts a name in Base64, and refuses a notification of an unknown version', async () => {
-    const encoded = (text: string) => `=?base64?${Buffer.from(text).toString('base64')}?=`;
-    const named = (more: Record<string, string>) => rpcNow('tools/call', { name: 'list_pets' }, more);
-    expect((await named({ 'mcp-name': encoded('list_pets') })).json.result).toBeDefined();
+    const encoded = (text: string) =>
+      `=?base64?${Buffer.from(text).toString('base64')}?=`;
+    const named = (more: Record<string, string>) =>
+      rpcNow('tools/call', { name: 'list_pets' }, more);
+    expect(
+      (await named({ 'mcp-name': encoded('list_pets') })).json.result,
+    ).toBeDefined();
     for (const more of [
       { 'mcp-name': encoded('create_pet') },
       // Node.js would skip what is not Base64. A proxy may read it differently.
@@ -139,33 +232,55 @@ describe('a session', () => {
     ] as Array<Record<string, string>>) {
       expect((await named(more)).json.error?.code).toBe(-32020);
     }
-    for (const [requested, expected] of Object.entries({ [version]: 202, '2025-11-25': 202, '1900-01-01': 400 })) {
-      const notification = { jsonrpc: '2.0', method: 'notifications/initialized' };
-      const { status } = await post(store, notification, { 'mcp-protocol-version': requested });
+    for (const [requested, expected] of Object.entries({
+      [version]: 202,
+      '2025-11-25': 202,
+      '1900-01-01': 400,
+    })) {
+      const notification = {
+        jsonrpc: '2.0',
+        method: 'notifications/initialized',
+      };
+      const { status } = await post(store, notification, {
+        'mcp-protocol-version': requested,
+      });
       expect([requested, status]).toEqual([requested, expected]);
     }
   });
 
-  test.each(['nothing', '__proto__', 'subscriptions/listen'])('has no method %s', async (method) => {
-    const error = { code: -32601, message: 'There is no such method.' };
-    expect(await rpc(method)).toMatchObject({ status: 200, json: { error } });
-    expect(await rpcNow(method)).toMatchObject({ status: 404, json: { error } });
-  });
+  test.each(['nothing', '__proto__', 'subscriptions/listen'])(
+    'has no method %s',
+    async (method) => {
+      const error = { code: -32601, message: 'There is no such method.' };
+      expect(await rpc(method)).toMatchObject({ status: 200, json: { error } });
+      expect(await rpcNow(method)).toMatchObject({
+        status: 404,
+        json: { error },
+      });
+    },
+  );
 });
 
 describe('the tools', () => {
   test('are the operations of REST that are not deprecated, with int64 as text', async () => {
     const { tools } = (await rpc('tools/list')).json.result;
     const documented = operations.filter(
-      ({ deprecated, responses }) => !deprecated && /"2/.test(JSON.stringify(responses)),
+      ({ deprecated, responses }) =>
+        !deprecated && /"2/.test(JSON.stringify(responses)),
     );
     const named = ({ operationId }: { operationId: string }) =>
       operationId.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-    expect(tools.map(({ name }: { name: string }) => name)).toEqual(documented.map(named));
+    expect(tools.map(({ name }: { name: string }) => name)).toEqual(
+      documented.map(named),
+    );
     const [list, create] = ['list_pets', 'create_pet'].map((name) =>
       tools.find((tool: { name: string }) => tool.name === name),
     );
-    const id = { type: 'string', pattern: '^-?\\d+$', description: expect.any(String) };
+    const id = {
+      type: 'string',
+      pattern: '^-?\\d+$',
+      description: expect.any(String),
+    };
     expect(list).toMatchObject({
       title: 'List animals',
       inputSchema: {
@@ -173,122 +288,273 @@ describe('the tools', () => {
         properties: { limit: { type: 'integer', maximum: 100 }, after: id },
         required: [],
       },
-      outputSchema: { properties: { items: { type: 'array' }, next: { type: 'string' } }, required: ['items'] },
-      annotations: { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false },
+      outputSchema: {
+        properties: { items: { type: 'array' }, next: { type: 'string' } },
+        required: ['items'],
+      },
+      annotations: {
+        readOnlyHint: true,
+        destructiveHint: false,
+        idempotentHint: true,
+        openWorldHint: false,
+      },
     });
     expect(create).toMatchObject({
-      inputSchema: { properties: { categoryId: id, idempotencyKey: {} }, required: ['name', 'categoryId'] },
-      outputSchema: { properties: { id, categoryId: id, status: { enum: ['available', 'pending', 'sold'] } } },
-      annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: false },
+      inputSchema: {
+        properties: { categoryId: id, idempotencyKey: {} },
+        required: ['name', 'categoryId'],
+      },
+      outputSchema: {
+        properties: {
+          id,
+          categoryId: id,
+          status: { enum: ['available', 'pending', 'sold'] },
+        },
+      },
+      annotations: {
+        readOnlyHint: false,
+        destructiveHint: false,
+        idempotentHint: false,
+        openWorldHint: false,
+      },
     });
     expect(list.description).toBe('List animals');
     const { id: own } = create.outputSchema.properties;
-    expect(own.description).toBe('Unique identifier, assigned by the service on creation. An integer as text.');
-    expect(JSON.stringify(tools)).not.toMatch(/\$ref|\$id|"int64"|examples|JSON\.parse|GraphQL|Link:|201/);
+    expect(own.description).toBe(
+      'Unique identifier, assigned by the service on creation. An integer as text.',
+    );
+    expect(JSON.stringify(tools)).not.toMatch(
+      /\$ref|\$id|"int64"|examples|JSON\.parse|GraphQL|Link:|201/,
+    );
   });
 
   test('create and list, exact to the last digit; a JSON number that may be rounded is refused, and an argument that is null is absent', async () => {
-    const refused = await callRaw('create_pet', `{"name":"x","categoryId":${big}}`);
-    expect(refused).toEqual(
-      failure('BAD_USER_INPUT: categoryId must be text, because most clients round a number beyond 2^53.'),
+    const refused = await callRaw(
+      'create_pet',
+      `{"name":"x","categoryId":${big}}`,
     );
-    expect((await callRaw('list_pets', `{"limit":${big}}`)).content[0].text).toMatch(/limit must be an integer/);
-    const created = await callRaw('create_pet', `{"name":"x","categoryId":"${big}"}`);
-    const pet = { id: expect.stringMatching(/^\d+$/), name: 'x', categoryId: big, status: 'available' };
-    expect(created).toEqual({ content: [{ type: 'text', text: expect.any(String) }], structuredContent: pet });
-    expect(JSON.parse(created.content[0].text)).toEqual(created.structuredContent);
-    const list = await call('list_pets', { limit: 1, after: '0', status: null });
-    expect(list.structuredContent).toEqual({ items: [created.structuredContent] });
+    expect(refused).toEqual(
+      failure(
+        'BAD_USER_INPUT: categoryId must be text, because most clients round a number beyond 2^53.',
+      ),
+    );
+    expect(
+      (await callRaw('list_pets', `{"limit":${big}}`)).content[0].text,
+    ).toMatch(/limit must be an integer/);
+    const created = await callRaw(
+      'create_pet',
+      `{"name":"x","categoryId":"${big}"}`,
+    );
+    const pet = {
+      id: expect.stringMatching(/^\d+$/),
+      name: 'x',
+      categoryId: big,
+      status: 'available',
+    };
+    expect(created).toEqual({
+      content: [{ type: 'text', text: expect.any(String) }],
+      structuredContent: pet,
+    });
+    expect(JSON.parse(created.content[0].text)).toEqual(
+      created.structuredContent,
+    );
+    const list = await call('list_pets', {
+      limit: 1,
+      after: '0',
+      status: null,
+    });
+    expect(list.structuredContent).toEqual({
+      items: [created.structuredContent],
+    });
   });
 
   test('create once per idempotencyKey, which REST shares', async () => {
-    const create = (name: string) => call('create_pet', { ...rex, name, idempotencyKey: 'one' });
+    const create = (name: string) =>
+      call('create_pet', { ...rex, name, idempotencyKey: 'one' });
     await create('Rex');
     expect((await create('Tom')).content[0].text).toBe(
       'IDEMPOTENCY_KEY_REUSED: This Idempotency-Key was used for another input; a new creation needs a new key.',
     );
     const json = { name: 'Rex', categoryId: BigInt(big), status: 'sold' };
-    const again = await rest(store, '/v1/pets', { method: 'POST', json, headers: { 'idempotency-key': 'one' } });
-    expect([again.status, again.headers['idempotent-replayed']]).toEqual([201, 'true']);
+    const again = await rest(store, '/v1/pets', {
+      method: 'POST',
+      json,
+      headers: { 'idempotency-key': 'one' },
+    });
+    expect([again.status, again.headers['idempotent-replayed']]).toEqual([
+      201,
+      'true',
+    ]);
   });
 
   test.each<[string, string, object, string]>([
-    ['a missing member', 'create_pet', { name: 'Rex' }, 'categoryId is required.'],
-    ['an object for text', 'list_pets', { status: { toString: 1 } }, 'status must be one of available, pending, sold.'],
+    [
+      'a missing member',
+      'create_pet',
+      { name: 'Rex' },
+      'categoryId is required.',
+    ],
+    [
+      'an object for text',
+      'list_pets',
+      { status: { toString: 1 } },
+      'status must be one of available, pending, sold.',
+    ],
     [
       'a text that is not an int64',
       'create_pet',
       { name: 'Rex', categoryId: '1e3' },
       'categoryId must be an integer between -9223372036854775808 and 9223372036854775807, not a string.',
     ],
-    ['a prototype', 'list_pets', { constructor: 1 }, 'An argument is unknown; known are status, limit, after.'],
+    [
+      'a prototype',
+      'list_pets',
+      { constructor: 1 },
+      'An argument is unknown; known are status, limit, after.',
+    ],
     [
       'a header in the key',
       'create_pet',
       { ...rex, idempotencyKey: 'a\r\nX: y' },
       'Idempotency-Key must be 1 to 255 visible ASCII characters, bare or as a quoted string.',
     ],
-  ])('return the error of %s to the assistant', async (_name, tool, args, message) => {
-    expect(await call(tool, args)).toEqual(failure(`BAD_USER_INPUT: ${message}`));
-    expect((await call('list_pets', {})).structuredContent.items).toEqual([]);
-  });
+  ])(
+    'return the error of %s to the assistant',
+    async (_name, tool, args, message) => {
+      expect(await call(tool, args)).toEqual(
+        failure(`BAD_USER_INPUT: ${message}`),
+      );
+      expect((await call('list_pets', {})).structuredContent.items).toEqual([]);
+    },
+  );
 
   test('exclude deprecated and unknown operations, and take arguments as an object only', async () => {
     for (const name of ['get_pet', 'list_orders', '__proto__', '', 5, null]) {
       const { status, json } = await rpc('tools/call', { name });
-      expect([status, json.error]).toEqual([200, { code: -32602, message: 'There is no tool with this name.' }]);
+      expect([status, json.error]).toEqual([
+        200,
+        { code: -32602, message: 'There is no tool with this name.' },
+      ]);
     }
     for (const args of [[], 'x', null]) {
-      const { json } = await rpc('tools/call', { name: 'list_pets', arguments: args });
-      expect(json.error).toEqual({ code: -32602, message: 'The arguments must be an object.' });
+      const { json } = await rpc('tools/call', {
+        name: 'list_pets',
+        arguments: args,
+      });
+      expect(json.error).toEqual({
+        code: -32602,
+        message: 'The arguments must be an object.',
+      });
     }
   });
 
   test('refuse a creation with a key that may only read', async () => {
     const { key } = await store.keys.issue({ name: 'reader', scope: 'read' });
     const message = 'FORBIDDEN: This needs an API key with the scope "write".';
-    expect(await call('create_pet', rex, { ...store, key })).toEqual(failure(message));
+    expect(await call('create_pet', rex, { ...store, key })).toEqual(
+      failure(message),
+    );
   });
 
   test('cost what REST costs; lists of tools are free', async () => {
-    await onNode(store, { MCP: 'true', QUOTA_PER_MINUTE: '30' }, async (node) => {
-      for (let count = 0; count < 40; count += 1) expect((await rpc('tools/list', undefined, node)).status).toBe(200);
-      await call('create_pet', rex, node);
-      const { headers } = await rest(node, '/v1/pets?limit=1');
-      expect(headers.ratelimit).toMatch(/r=26;/);
-      for (let count = 0; count < 13; count += 1) await call('list_pets', {}, node);
-      expect((await call('list_pets', {}, node)).content[0].text).toMatch(
-        /^TOO_MANY_REQUESTS: This key has used its 30 units of this minute. Try again in \d+ s.$/,
-      );
-    });
+    await onNode(
+      store,
+      { MCP: 'true', QUOTA_PER_MINUTE: '30' },
+      async (node) => {
+        for (let count = 0; count < 40; count += 1)
+          expect((await rpc('tools/list', undefined, node)).status).toBe(200);
+        await call('create_pet', rex, node);
+        const { headers } = await rest(node, '/v1/pets?limit=1');
+        expect(headers.ratelimit).toMatch(/r=26;/);
+        for (let count = 0; count < 13; count += 1)
+          await call('list_pets', {}, node);
+        expect((await call('list_pets', {}, node)).content[0].text).toMatch(
+          /^TOO_MANY_REQUESTS: This key has used its 30 units of this minute. Try again in \d+ s.$/,
+        );
+      },
+    );
   });
 
   test('refuse numbers where text belongs, and deep nesting, before they are read', async () => {
-    const number = await callRaw('create_pet', '{"name":1e400,"categoryId":"5"}');
-    expect(number).toEqual(failure('BAD_USER_INPUT: name must be a string, not a number.'));
-    const deep = await callRaw('list_pets', `{"status":${'['.repeat(200_000)}${']'.repeat(200_000)}}`);
-    expect(deep).toEqual(failure('BAD_USER_INPUT: The arguments are nested too deeply.'));
+    const number = await callRaw(
+      'create_pet',
+      '{"name":1e400,"categoryId":"5"}',
+    );
+    expect(number).toEqual(
+      failure('BAD_USER_INPUT: name must be a string, not a number.'),
+    );
+    const deep = await callRaw(
+      'list_pets',
+      `{"status":${'['.repeat(200_000)}${']'.repeat(200_000)}}`,
+    );
+    expect(deep).toEqual(
+      failure('BAD_USER_INPUT: The arguments are nested too deeply.'),
+    );
   });
 });
 
 describe('a request', () => {
-  test.each<[what: string, status: number, code: string, body: string, headers?: Record<string, string>]>([
+  test.each<
+    [
+      what: string,
+      status: number,
+      code: string,
+      body: string,
+      headers?: Record<string, string>,
+    ]
+  >([
     ['bad JSON', 400, 'BAD_USER_INPUT', '{"jsonrpc":'],
-    ['a batch', 400, 'BAD_USER_INPUT', '[{"jsonrpc":"2.0","id":1,"method":"ping"}]'],
-    ['a response', 400, 'BAD_USER_INPUT', '{"jsonrpc":"2.0","id":1,"result":{}}'],
-    ['an id that JSON.parse would round', 400, 'BAD_USER_INPUT', `{"jsonrpc":"2.0","id":${big},"method":"ping"}`],
-    ['parameters in an array', 400, 'BAD_USER_INPUT', '{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}'],
+    [
+      'a batch',
+      400,
+      'BAD_USER_INPUT',
+      '[{"jsonrpc":"2.0","id":1,"method":"ping"}]',
+    ],
+    [
+      'a response',
+      400,
+      'BAD_USER_INPUT',
+      '{"jsonrpc":"2.0","id":1,"result":{}}',
+    ],
+    [
+      'an id that JSON.parse would round',
+      400,
+      'BAD_USER_INPUT',
+      `{"jsonrpc":"2.0","id":${big},"method":"ping"}`,
+    ],
+    [
+      'parameters in an array',
+      400,
+      'BAD_USER_INPUT',
+      '{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}',
+    ],
     ['2 MB', 413, 'PAYLOAD_TOO_LARGE', `{"x":"${'x'.repeat(2e6)}"}`],
-    ['another media type', 415, 'UNSUPPORTED_MEDIA_TYPE', '{}', { 'content-type': 'text/plain' }],
-    ['a wrong key and a bad body', 401, 'UNAUTHENTICATED', '{', { authorization: 'Bearer wrong' }],
+    [
+      'another media type',
+      415,
+      'UNSUPPORTED_MEDIA_TYPE',
+      '{}',
+      { 'content-type': 'text/plain' },
+    ],
+    [
+      'a wrong key and a bad body',
+      401,
+      'UNAUTHENTICATED',
+      '{',
+      { authorization: 'Bearer wrong' },
+    ],
   ])('with %s is refused', async (_what, status, code, body, headers) => {
-    expect(await post(store, body, headers)).toMatchObject({ status, json: { code, status } });
+    expect(await post(store, body, headers)).toMatchObject({
+      status,
+      json: { code, status },
+    });
   });
 
   test('of a page is refused, unless CORS_ORIGINS names its origin, or page and service are of this machine', async () => {
     const from = (origin: string, host = 'store.example') =>
       post(store, { jsonrpc: '2.0', id: 1, method: 'ping' }, { origin, host });
-    const message = 'This Origin is not allowed. CORS_ORIGINS lists those that are.';
+    const message =
+      'This Origin is not allowed. CORS_ORIGINS lists those that are.';
     const { host } = new URL(store.origin);
     for (const [origin, at] of [
       ['null', host],
@@ -303,17 +569,30 @@ describe('a request', () => {
       const json = { code: 'FORBIDDEN', message, status: 403 };
       expect(await from(`${origin}`, at)).toMatchObject({ status: 403, json });
     }
-    for (const origin of [store.origin, 'http://localhost:3000', 'https://[::1]']) {
-      for (const at of [host, 'localhost', '[::1]:4000']) expect((await from(origin, at)).status).toBe(200);
+    for (const origin of [
+      store.origin,
+      'http://localhost:3000',
+      'https://[::1]',
+    ]) {
+      for (const at of [host, 'localhost', '[::1]:4000'])
+        expect((await from(origin, at)).status).toBe(200);
     }
     const allowed = await from('https://shop.example');
-    expect([allowed.status, allowed.headers['access-control-allow-origin']]).toEqual([200, 'https://shop.example']);
+    expect([
+      allowed.status,
+      allowed.headers['access-control-allow-origin'],
+    ]).toEqual([200, 'https://shop.example']);
   });
 
   test('by GET is 405, because there are no streams; without MCP=true it is 404', async () => {
     const response = await rest(store, '/mcp');
-    expect([response.status, response.headers.allow]).toEqual([405, 'OPTIONS, POST']);
-    await onNode(store, {}, async (node) => expect((await rpc('ping', undefined, node)).status).toBe(404));
+    expect([response.status, response.headers.allow]).toEqual([
+      405,
+      'OPTIONS, POST',
+    ]);
+    await onNode(store, {}, async (node) =>
+      expect((await rpc('ping', undefined, node)).status).toBe(404),
+    );
   });
 });
 
@@ -321,14 +600,22 @@ describe('with an identity provider', () => {
   const provider = providerForAll();
   const metadata = '/.well-known/oauth-protected-resource';
   const ping = { jsonrpc: '2.0', id: 1, method: 'ping' };
-  const challenged = async (node: Target, headers: Record<string, string> = {}) => {
+  const challenged = async (
+    node: Target,
+    headers: Record<string, string> = {},
+  ) => {
     const { status, headers: answered } = await post(node, ping, headers);
     return [status, answered['www-authenticate']];
   };
 
   test('a client of /mcp is led to it (RFC 9728), by the address that the client uses', async () => {
     const scopes = 'pets:read=read,pets:write=write,pets:write=read';
-    const env = { ...provider.env, MCP: 'true', TRUST_PROXY: '1', JWT_SCOPES: scopes };
+    const env = {
+      ...provider.env,
+      MCP: 'true',
+      TRUST_PROXY: '1',
+      JWT_SCOPES: scopes,
+    };
     await onNode(store, env, async (node) => {
       const about = {
         resource: audience,
@@ -345,9 +632,14 @@ describe('with an identity provider', () => {
         ]);
       }
       const address = `resource_metadata="${node.origin}${metadata}"`;
-      expect(await challenged(node, { authorization: '' })).toEqual([401, `Bearer ${address}`]);
+      expect(await challenged(node, { authorization: '' })).toEqual([
+        401,
+        `Bearer ${address}`,
+      ]);
       const invalid = [401, `Bearer error="invalid_token", ${address}`];
-      expect(await challenged(node, { authorization: 'Bearer wrong' })).toEqual(invalid);
+      expect(await challenged(node, { authorization: 'Bearer wrong' })).toEqual(
+        invalid,
+      );
       const other = `Bearer ${provider.token({ aud: 'https://other.example' })}`;
       expect(await challenged(node, { authorization: other })).toEqual(invalid);
       const proxied = {
@@ -356,16 +648,17 @@ describe('with an identity provider', () => {
         'x-forwarded-host': 'a.example',
         'x-forwarded-prefix': '/store',
       };
-      expect(await challenged(node, { authorization: '', ...proxied })).toEqual([
-        401,
-        `Bearer resource_metadata="https://a.example/store${metadata}"`,
-      ]);
+      expect(await challenged(node, { authorization: '', ...proxied })).toEqual(
+        [401, `Bearer resource_metadata="https://a.example/store${metadata}"`],
+      );
       const noScope = `Bearer ${provider.token({ scope: 'openid' })}`;
       expect(await challenged(node, { authorization: noScope })).toEqual([
         403,
         `Bearer error="insufficient_scope", scope="pets:read", ${address}`,
       ]);
-      expect(await challenged(node, { authorization: `Bearer ${provider.token()}` })).toEqual([200, undefined]);
+      expect(
+        await challenged(node, { authorization: `Bearer ${provider.token()}` }),
+      ).toEqual([200, undefined]);
       // REST has no such clients.
       const { headers } = await send(node.origin, { path: '/v1/pets' });
       expect(headers['www-authenticate']).toBe('Bearer');
@@ -385,21 +678,40 @@ describe('with an identity provider', () => {
       expect((await send(node.origin, { path: metadata })).status).toBe(401);
     });
     expect((await send(store.origin, { path: metadata })).status).toBe(401);
-    expect(await challenged(store, { authorization: '' })).toEqual([401, 'Bearer']);
+    expect(await challenged(store, { authorization: '' })).toEqual([
+      401,
+      'Bearer',
+    ]);
   });
 });
 
-// Citus allows a foreign key between distributed tables only when both are distributed by it.
+// Citus allows a foreign key between distributed tables only when both are
+// distributed by it.
 (citusLayout ? describe.skip : describe)('other modules', () => {
   const lines: unknown[] = [];
-  const ended: RequestObserver['ended'] = ({ id, originalUrl, caller }, { statusCode }, end) =>
-    lines.push([id, originalUrl, caller?.id, statusCode, end.isAnswered, { api: end.api, id: end.id }]);
+  const ended: RequestObserver['ended'] = (
+    { id, originalUrl, caller },
+    { statusCode },
+    end,
+  ) =>
+    lines.push([
+      id,
+      originalUrl,
+      caller?.id,
+      statusCode,
+      end.isAnswered,
+      { api: end.api, id: end.id },
+    ]);
   const observers = { requests: [{ ended }], operations: [], databases: [] };
   fieldsForAll({ Pet: ['checkups'], Checkup: ['pet'] });
-  const more = storeForAll({ MCP: 'true' }, undefined, { more: [toysModule, checkupsModule], observers });
+  const more = storeForAll({ MCP: 'true' }, undefined, {
+    more: [toysModule, checkupsModule],
+    observers,
+  });
 
   test('log a call twice: as the operation, and as the request to /mcp', async () => {
-    const areLogged = () => eventually(async () => more.app.activeRequests.count === 0);
+    const areLogged = () =>
+      eventually(async () => more.app.activeRequests.count === 0);
     await areLogged();
     lines.length = 0;
     await call('list_toys', { limit: 5 }, more);
@@ -415,33 +727,72 @@ describe('with an identity provider', () => {
 
   test('get tools of their own operations: a list, a creation, a change and a removal', async () => {
     const { tools } = (await rpc('tools/list', undefined, more)).json.result;
-    const byName = Object.fromEntries(tools.map((tool: { name: string }) => [tool.name, tool]));
+    const byName = Object.fromEntries(
+      tools.map((tool: { name: string }) => [tool.name, tool]),
+    );
     expect(byName).not.toHaveProperty('get_toy');
-    expect(byName.create_toy.inputSchema.properties.note).toMatchObject({ type: ['string', 'null'], maxLength: 1000 });
-    expect(byName.remove_checkup.annotations).toMatchObject({ destructiveHint: true, idempotentHint: true });
-    expect(byName.change_checkup.inputSchema.required).toEqual(['checkupId', 'version']);
+    expect(byName.create_toy.inputSchema.properties.note).toMatchObject({
+      type: ['string', 'null'],
+      maxLength: 1000,
+    });
+    expect(byName.remove_checkup.annotations).toMatchObject({
+      destructiveHint: true,
+      idempotentHint: true,
+    });
+    expect(byName.change_checkup.inputSchema.required).toEqual([
+      'checkupId',
+      'version',
+    ]);
 
-    await sql(more.database, `insert into toy (id, name, kind, made_at) values (${big}, 'x', 'ball', now())`);
+    await sql(
+      more.database,
+      `insert into toy (id, name, kind, made_at) values (${big}, 'x', 'ball', now())`,
+    );
     const madeAt = '2026-11-21T12:34:56.789Z';
     const toy = { name: 'Bone', kind: 'bone', note: null, madeAt };
-    expect((await call('create_toy', toy, more)).structuredContent).toEqual({ id: '1', ...toy });
-    const { items } = (await call('list_toys', { kind: 'ball' }, more)).structuredContent;
+    expect((await call('create_toy', toy, more)).structuredContent).toEqual({
+      id: '1',
+      ...toy,
+    });
+    const { items } = (await call('list_toys', { kind: 'ball' }, more))
+      .structuredContent;
     expect(items).toMatchObject([{ id: big, note: null }]);
 
-    const { id: petId } = (await call('create_pet', { name: 'Rex', categoryId: '1' }, more)).structuredContent;
-    const checkup = (await call('create_checkup', { petId, reason: 'vaccination' }, more)).structuredContent;
+    const { id: petId } = (
+      await call('create_pet', { name: 'Rex', categoryId: '1' }, more)
+    ).structuredContent;
+    const checkup = (
+      await call('create_checkup', { petId, reason: 'vaccination' }, more)
+    ).structuredContent;
     expect(checkup).toMatchObject({ petId, state: 'planned', note: null });
-    const change = { checkupId: checkup.id, version: 1, state: 'done', note: 'fine' };
+    const change = {
+      checkupId: checkup.id,
+      version: 1,
+      state: 'done',
+      note: 'fine',
+    };
     const changed = { ...checkup, state: 'done', note: 'fine', version: 2 };
-    expect((await call('change_checkup', change, more)).structuredContent).toEqual(changed);
-    const conflict = failure('CONFLICT: It has version 2, not 1: read it again.');
+    expect(
+      (await call('change_checkup', change, more)).structuredContent,
+    ).toEqual(changed);
+    const conflict = failure(
+      'CONFLICT: It has version 2, not 1: read it again.',
+    );
     expect(await call('change_checkup', change, more)).toEqual(conflict);
-    expect(await call('remove_checkup', { checkupId: checkup.id }, more)).toEqual({
+    expect(
+      await call('remove_checkup', { checkupId: checkup.id }, more),
+    ).toEqual({
       content: [{ type: 'text', text: expect.any(String) }],
     });
-    const gone = failure(`NOT_FOUND: There is no checkup with the id ${checkup.id}.`);
-    expect(await call('remove_checkup', { checkupId: checkup.id }, more)).toEqual(gone);
+    const gone = failure(
+      `NOT_FOUND: There is no checkup with the id ${checkup.id}.`,
+    );
+    expect(
+      await call('remove_checkup', { checkupId: checkup.id }, more),
+    ).toEqual(gone);
     // `..` would be the path of another operation.
-    expect(await call('remove_checkup', { checkupId: '..' }, more)).toMatchObject({ isError: true });
+    expect(
+      await call('remove_checkup', { checkupId: '..' }, more),
+    ).toMatchObject({ isError: true });
   });
 });

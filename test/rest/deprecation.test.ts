@@ -8,34 +8,54 @@ import { providerForAll } from '../support/provider.ts';
 import { rest } from '../support/rest.ts';
 import { onNode, type Store, storeForAll } from '../support/store.ts';
 
-/** The responses of getPet announce its removal. Calls of getPet, and no others, are counted. */
+/**
+ * The responses of getPet announce its removal. Calls of getPet, and no others,
+ * are counted.
+ */
 
 const provider = providerForAll();
 let rex: { id: number };
 const store = storeForAll({}, async () => {
-  rex = (await rest(store, '/v1/pets', { method: 'POST', json: { name: 'Rex', categoryId: 1 } })).json;
+  rex = (
+    await rest(store, '/v1/pets', {
+      method: 'POST',
+      json: { name: 'Rex', categoryId: 1 },
+    })
+  ).json;
 });
 
-const { responses } = JSON.parse(readFileSync('schema/openapi.json', 'utf8')).paths['/pets/{petId}'].get;
+const { responses } = JSON.parse(readFileSync('schema/openapi.json', 'utf8'))
+  .paths['/pets/{petId}'].get;
 
 type Target = Pick<Store, 'origin' | 'key'>;
 
 /** Requests for every response of getPet in the contract, by status. */
-const responsesByStatus: Record<string, (path: string) => Promise<{ origin: string; response: HttpResponse }>> = {
+const responsesByStatus: Record<
+  string,
+  (path: string) => Promise<{ origin: string; response: HttpResponse }>
+> = {
   200: (path) => fetchPet(store, path),
   304: (path) => fetchPet(store, path, { 'if-none-match': '*' }),
   // Without a valid Host, no header can name the service's address.
-  400: async (path) => ({ ...(await fetchPet(store, path, { host: 'a b' })), origin: 'http://localhost' }),
+  400: async (path) => ({
+    ...(await fetchPet(store, path, { host: 'a b' })),
+    origin: 'http://localhost',
+  }),
   401: (path) => fetchPet({ ...store, key: 'x' }, path),
-  403: (path) => onNode(store, provider.env, (node) => fetchPet({ ...node, key: provider.token({ scope: '' }) }, path)),
+  403: (path) =>
+    onNode(store, provider.env, (node) =>
+      fetchPet({ ...node, key: provider.token({ scope: '' }) }, path),
+    ),
   404: () => fetchPet(store, '/v1/pets/0'),
   429: (path) =>
     onNode(store, { QUOTA_PER_MINUTE: '1' }, async (node) => {
       await rest(node, path);
       return fetchPet(node, path);
     }),
-  500: (path) => whileReadsFail(store.database, 'XX000', () => fetchPet(store, path)),
-  503: (path) => whileReadsFail(store.database, '57P03', () => fetchPet(store, path)),
+  500: (path) =>
+    whileReadsFail(store.database, 'XX000', () => fetchPet(store, path)),
+  503: (path) =>
+    whileReadsFail(store.database, '57P03', () => fetchPet(store, path)),
 };
 
 async function fetchPet({ origin, key }: Target, path: string, headers = {}) {
@@ -57,7 +77,9 @@ test.each(Object.entries(responsesByStatus))(
       sunset: 'Thu, 05 Dec 2030 00:00:00 GMT',
       link: `<${origin}/v1/pets>; rel="successor-version"`,
     });
-    expect(Object.keys(responses[status].headers)).toEqual(expect.arrayContaining(['Deprecation', 'Sunset', 'Link']));
+    expect(Object.keys(responses[status].headers)).toEqual(
+      expect.arrayContaining(['Deprecation', 'Sunset', 'Link']),
+    );
   },
 );
 
@@ -65,11 +87,21 @@ test('only calls of getPet are counted as such', async () => {
   const { id, key } = await store.keys.issue({ name: 'shop' });
   // A node writes its counts when it is closed.
   await onNode({ ...store, key }, {}, async (node) => {
-    for (const path of [`/v1/pets/${rex.id}`, '/v1/pets/0', '/v1/pets/', '/v1/pets/?x', '/v1/pets'])
+    for (const path of [
+      `/v1/pets/${rex.id}`,
+      '/v1/pets/0',
+      '/v1/pets/',
+      '/v1/pets/?x',
+      '/v1/pets',
+    ])
       await rest(node, path);
     await rest(node, '/v1/pets/', { method: 'OPTIONS' });
   });
-  const counted = await sql(store.database, 'select operation, calls from deprecated_call where key_id = $1', [id]);
+  const counted = await sql(
+    store.database,
+    'select operation, calls from deprecated_call where key_id = $1',
+    [id],
+  );
   expect(counted).toEqual([['getPet', '2']]);
 });
 
@@ -77,8 +109,14 @@ test('a call is never counted twice, and is counted later when the database has 
   const { database } = store;
   const { rows } = database;
   const usage = new DeprecationUsage(database);
-  const call = () => usage.called({ id: 77, name: 'shop', scope: 'read' }, 'getPet', new Date('2030-12-05'));
-  const counted = async () => (await usage.list()).find(({ keyId }) => keyId === 77)?.calls;
+  const call = () =>
+    usage.called(
+      { id: 77, name: 'shop', scope: 'read' },
+      'getPet',
+      new Date('2030-12-05'),
+    );
+  const counted = async () =>
+    (await usage.list()).find(({ keyId }) => keyId === 77)?.calls;
   const flushWith = async (failing: typeof rows) => {
     database.rows = failing;
     await usage.calls.flush().catch(() => undefined);

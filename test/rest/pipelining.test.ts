@@ -2,7 +2,10 @@ import { afterEach, expect, test } from '../support/jest.ts';
 import { exchange } from '../support/raw.ts';
 import { storeForAll } from '../support/store.ts';
 
-/** Requests on one connection that do not wait for each other's responses (RFC 9112 section 9.3.2). */
+/**
+ * Requests on one connection that do not wait for each other's responses (RFC
+ * 9112 section 9.3.2).
+ */
 
 const store = storeForAll();
 
@@ -17,8 +20,12 @@ afterEach(() => {
 
 const pipelined = (length: number, more = '') => {
   store.app.server.on('request', count);
-  const request = (headers = '') => `GET /v1/pets HTTP/1.1\r\nHost: a\r\n${headers}\r\n`;
-  return exchange(store, request(more).repeat(length - 1) + request(`${more}Connection: close\r\n`));
+  const request = (headers = '') =>
+    `GET /v1/pets HTTP/1.1\r\nHost: a\r\n${headers}\r\n`;
+  return exchange(
+    store,
+    request(more).repeat(length - 1) + request(`${more}Connection: close\r\n`),
+  );
 };
 
 test('fifty are answered in their order', async () => {

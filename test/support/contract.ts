@@ -16,9 +16,10 @@ export class Contract {
   }
 
   /**
-   * Throws when a response violates the document: an undocumented status of a documented operation, a body that does
-   * not fit its schema, or a failure on any path without an Error body. The REST test client calls it on each response.
-   * Outside of the APIs, a browser gets 401 and 404 as a page.
+   * Throws when a response violates the document: an undocumented status of a
+   * documented operation, a body that does not fit its schema, or a failure on
+   * any path without an Error body. The REST test client calls it on each
+   * response. Outside of the APIs, a browser gets 401 and 404 as a page.
    */
   assert(
     { method = 'GET', path, headers: requested = {} }: HttpRequest,
@@ -26,22 +27,47 @@ export class Contract {
   ): true {
     const check = (condition: unknown, message: string): true => {
       if (!condition)
-        throw new Error(`Contract violated: ${method} ${path} -> ${status} ${text.slice(0, 300)}: ${message}`);
+        throw new Error(
+          `Contract violated: ${method} ${path} -> ${status} ${text.slice(0, 300)}: ${message}`,
+        );
       return true;
     };
     const operation = this.#operationOf(method, path);
-    const isDocumented = !operation || operation.responses[status]?.headers?.RateLimit;
-    check(headers.ratelimit === undefined || isDocumented, 'RateLimit is not documented');
-    if (method === 'HEAD' || status === 204) return check(text === '', 'has a body');
-    if (status === 304) return check(text === '' && operation?.responses[304], 'has a body, or is not documented');
-    const isForBrowser = /text\/html/.test(`${requested.accept ?? ''}`) && !/^\/(?:v1|graphql)\b/.test(path);
-    if (isForBrowser && (status === 401 || status === 404) && headers['content-type'] === 'text/html; charset=utf-8') {
-      return check(text.startsWith('<!doctype html>') && /Accept/.test(headers.vary ?? ''), 'is not the page');
+    const isDocumented =
+      !operation || operation.responses[status]?.headers?.RateLimit;
+    check(
+      headers.ratelimit === undefined || isDocumented,
+      'RateLimit is not documented',
+    );
+    if (method === 'HEAD' || status === 204)
+      return check(text === '', 'has a body');
+    if (status === 304)
+      return check(
+        text === '' && operation?.responses[304],
+        'has a body, or is not documented',
+      );
+    const isForBrowser =
+      /text\/html/.test(`${requested.accept ?? ''}`) &&
+      !/^\/(?:v1|graphql)\b/.test(path);
+    if (
+      isForBrowser &&
+      (status === 401 || status === 404) &&
+      headers['content-type'] === 'text/html; charset=utf-8'
+    ) {
+      return check(
+        text.startsWith('<!doctype html>') && /Accept/.test(headers.vary ?? ''),
+        'is not the page',
+      );
     }
-    check(/^application\/json\b/.test(headers['content-type'] ?? ''), 'is not JSON');
+    check(
+      /^application\/json\b/.test(headers['content-type'] ?? ''),
+      'is not JSON',
+    );
     const body = JSON.parse(text);
     const fits = (reference: string) => {
-      const validate = this.#validators.get(reference) ?? this.#ajv.compile({ $ref: `openapi${reference}` });
+      const validate =
+        this.#validators.get(reference) ??
+        this.#ajv.compile({ $ref: `openapi${reference}` });
       this.#validators.set(reference, validate);
       return check(validate(body), this.#ajv.errorsText(validate.errors));
     };
@@ -49,16 +75,28 @@ export class Contract {
       fits('#/components/schemas/Error');
       check(body.status === status, "status differs from the body's");
       const isUnlisted = !operation || [405, 408, 431].includes(status);
-      return check(isUnlisted || operation.responses[status], 'this status is not documented');
+      return check(
+        isUnlisted || operation.responses[status],
+        'this status is not documented',
+      );
     }
     check(operation?.responses[status], 'is not documented');
-    return fits(operation?.responses[status].content['application/json'].schema.$ref);
+    return fits(
+      operation?.responses[status].content['application/json'].schema.$ref,
+    );
   }
 
-  #operationOf(method: string, path: string): { responses: Record<number, any> } | undefined {
+  #operationOf(
+    method: string,
+    path: string,
+  ): { responses: Record<number, any> } | undefined {
     const pathname = path.split('?', 1)[0] ?? '';
-    for (const [template, operations] of Object.entries<any>(this.#document.paths)) {
-      const pattern = new RegExp(`^/v1${template.replace(/\{\w+\}/g, '[^/]+')}$`);
+    for (const [template, operations] of Object.entries<any>(
+      this.#document.paths,
+    )) {
+      const pattern = new RegExp(
+        `^/v1${template.replace(/\{\w+\}/g, '[^/]+')}$`,
+      );
       if (pattern.test(pathname)) return operations[method.toLowerCase()];
     }
     return undefined;
@@ -71,12 +109,25 @@ const document = JSON.parse(readFileSync('schema/openapi.json', 'utf8'));
 export const committed = new Contract(document);
 
 /** The operations of the document in schema/, with their methods. */
-export const operations = Object.values<object>(document.paths).flatMap((path) =>
-  Object.entries(path).map(([method, operation]) => ({ ...operation, method: method.toUpperCase() })),
+export const operations = Object.values<object>(document.paths).flatMap(
+  (path) =>
+    Object.entries(path).map(([method, operation]) => ({
+      ...operation,
+      method: method.toUpperCase(),
+    })),
 );
 
-/** The methods that browsers may use, with those of further operations. GraphQL has POST. */
+/**
+ * The methods that browsers may use, with those of further operations. GraphQL
+ * has POST.
+ */
 export function browserMethods(...more: string[]): string {
-  const methods = ['GET', 'HEAD', 'POST', ...operations.map(({ method }) => method), ...more];
+  const methods = [
+    'GET',
+    'HEAD',
+    'POST',
+    ...operations.map(({ method }) => method),
+    ...more,
+  ];
   return [...new Set(methods)].sort().join(', ');
 }

@@ -27,14 +27,25 @@ export interface Creator {
   create(store: Client, newPet: object, creation?: Creation): Promise<Created>;
 }
 
-export const mutation = 'mutation ($input: NewPet!) { createPet(input: $input) { id name categoryId status } }';
+export const mutation =
+  'mutation ($input: NewPet!) { createPet(input: $input) { id name categoryId status } }';
 
 const byRest: Creator = {
   name: 'REST',
   async create(store, newPet, { once, key } = {}) {
-    const request = { method: 'POST', json: newPet, headers: headerOf(once), key };
+    const request = {
+      method: 'POST',
+      json: newPet,
+      headers: headerOf(once),
+      key,
+    };
     const { status, headers, json } = await rest(store, '/v1/pets', request);
-    return result(headers, status === 201 ? { ...json, id: `${json.id}`, categoryId: `${json.categoryId}` } : json);
+    return result(
+      headers,
+      status === 201
+        ? { ...json, id: `${json.id}`, categoryId: `${json.categoryId}` }
+        : json,
+    );
   },
 };
 
@@ -42,9 +53,16 @@ const byGraphQL: Creator = {
   name: 'GraphQL',
   async create(store, newPet, { once, key } = {}) {
     const body = { query: mutation, variables: { input: newPet } };
-    const { headers, data, errors: [error] = [] } = await graphqlText(store, body, key, headerOf(once));
+    const {
+      headers,
+      data,
+      errors: [error] = [],
+    } = await graphqlText(store, body, key, headerOf(once));
     const { code, status } = error?.extensions ?? {};
-    return result(headers, error ? { code, message: error.message, status } : data.createPet);
+    return result(
+      headers,
+      error ? { code, message: error.message, status } : data.createPet,
+    );
   },
 };
 
@@ -54,7 +72,17 @@ export function headerOf(once: string | undefined): Record<string, string> {
   return once === undefined ? {} : { 'idempotency-key': once };
 }
 
-function result(headers: IncomingHttpHeaders, outcome: Record<string, unknown>): Created {
-  const [replayed, retryAfter] = [headers['idempotent-replayed']?.toString(), headers['retry-after']];
-  return { outcome, replayed, retryAfter: retryAfter === undefined ? undefined : Number(retryAfter) };
+function result(
+  headers: IncomingHttpHeaders,
+  outcome: Record<string, unknown>,
+): Created {
+  const [replayed, retryAfter] = [
+    headers['idempotent-replayed']?.toString(),
+    headers['retry-after'],
+  ];
+  return {
+    outcome,
+    replayed,
+    retryAfter: retryAfter === undefined ? undefined : Number(retryAfter),
+  };
 }

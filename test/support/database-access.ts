@@ -4,13 +4,19 @@ import type { ServiceNode } from './store.ts';
 
 type Statement = Parameters<Database['rows']>[0];
 
-/** Runs SQL for what no operation of the service can do, such as moving a time stamp. */
+/**
+ * Runs SQL for what no operation of the service can do, such as moving a time
+ * stamp.
+ */
 export async function sql<Row extends unknown[] = unknown[]>(
   database: Database,
   text: string,
   values: unknown[] = [],
 ): Promise<Row[]> {
-  return database.rows<Row>({ name: `test ${hash('md5', text)}`, text }, values);
+  return database.rows<Row>(
+    { name: `test ${hash('md5', text)}`, text },
+    values,
+  );
 }
 
 /** Inserts this many animals with one statement. */
@@ -19,8 +25,14 @@ export async function stock(database: Database, count: number): Promise<void> {
   await sql(database, text, [count]);
 }
 
-/** Inserts animals with these names, of any length. @returns their ids, ascending. */
-export async function stockNames(database: Database, names: string[]): Promise<string[]> {
+/**
+ * Inserts animals with these names, of any length. @returns their ids,
+ * ascending.
+ */
+export async function stockNames(
+  database: Database,
+  names: string[],
+): Promise<string[]> {
   const ids: string[] = [];
   for (const name of names) {
     const text = `insert into pet (name, category_id, status) values ($1, 1, 'available') returning id`;
@@ -46,22 +58,32 @@ export async function withRows<Result>(
 }
 
 /** The names of the statements that `work` sends to the database. */
-export async function statementsOf(database: Database, work: () => Promise<unknown>): Promise<string[]> {
+export async function statementsOf(
+  database: Database,
+  work: () => Promise<unknown>,
+): Promise<string[]> {
   return (await sentDuring(database, work)).map(({ name }) => name);
 }
 
 /** The statements that `work` sends to the database, with their values. */
-export async function sentDuring(database: Database, work: () => Promise<unknown>) {
+export async function sentDuring(
+  database: Database,
+  work: () => Promise<unknown>,
+) {
   const sent: Array<{ name: string; values: unknown[] }> = [];
-  const note = (rows: Database['rows']) => (statement: Statement, values: unknown[]) => {
-    sent.push({ name: statement.name, values });
-    return rows(statement, values) as never;
-  };
+  const note =
+    (rows: Database['rows']) => (statement: Statement, values: unknown[]) => {
+      sent.push({ name: statement.name, values });
+      return rows(statement, values) as never;
+    };
   await withRows(database, note, work);
   return sent;
 }
 
-/** Runs `work` while every read of animals fails with this SQLSTATE: a view replaces the table. */
+/**
+ * Runs `work` while every read of animals fails with this SQLSTATE: a view
+ * replaces the table.
+ */
 export async function whileReadsFail<Result>(
   database: Database,
   sqlState: string,
@@ -84,16 +106,23 @@ export async function whileReadsFail<Result>(
 }
 
 /** Runs `work` and delays its writes until it has ended. */
-export async function whileWritesWait<Result>(database: Database, work: () => Promise<Result>): Promise<Result> {
+export async function whileWritesWait<Result>(
+  database: Database,
+  work: () => Promise<Result>,
+): Promise<Result> {
   const { promise, resolve } = Promise.withResolvers<void>();
-  const wait = (rows: Database['rows']) => async (statement: Statement, values: unknown[]) => {
-    if (statement.isWrite) await promise;
-    return rows(statement, values) as never;
-  };
+  const wait =
+    (rows: Database['rows']) =>
+    async (statement: Statement, values: unknown[]) => {
+      if (statement.isWrite) await promise;
+      return rows(statement, values) as never;
+    };
   return withRows(database, wait, work).finally(resolve);
 }
 
-/** Calls a node concurrently: no statement begins before all calls have arrived. */
+/**
+ * Calls a node concurrently: no statement begins before all calls have arrived.
+ */
 export async function together<Result>(
   node: Pick<ServiceNode, 'app'>,
   database: Database,
@@ -107,9 +136,13 @@ export async function together<Result>(
       if (missing === 0) resolve();
     });
   });
-  const wait = (rows: Database['rows']) => async (statement: Statement, values: unknown[]) => {
-    await arrived;
-    return rows(statement, values) as never;
-  };
-  return withRows(database, wait, () => Promise.all(Array.from({ length: count }, call)));
+  const wait =
+    (rows: Database['rows']) =>
+    async (statement: Statement, values: unknown[]) => {
+      await arrived;
+      return rows(statement, values) as never;
+    };
+  return withRows(database, wait, () =>
+    Promise.all(Array.from({ length: count }, call)),
+  );
 }

@@ -1,6 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { rm } from 'node:fs/promises';
-import { type EmbeddedPostgres, openEmbeddedPostgres } from '@animal-store/pglite-server';
+import {
+  type EmbeddedPostgres,
+  openEmbeddedPostgres,
+} from '@animal-store/pglite-server';
 import { preparedStore } from '../../src/process/prepared-store.ts';
 import { citusLayout, createOnCluster } from './citus.ts';
 import { newFolder } from './folder.ts';
@@ -13,24 +16,43 @@ export interface TestDatabase {
 }
 
 /**
- * Creates a database on the server of TEST_DATABASE_URL; the service reaches it through the pooler of TEST_POOLER_URL,
- * if that is set. Without a server, or with '', gives an embedded store that this process keeps open, because opening
- * one takes longer than most tests. A service then opens it as a second process.
+ * Creates a database on the server of TEST_DATABASE_URL; the service reaches it
+ * through the pooler of TEST_POOLER_URL, if that is set. Without a server, or
+ * with '', gives an embedded store that this process keeps open, because
+ * opening one takes longer than most tests. A service then opens it as a second
+ * process.
  */
-export async function createTestDatabase(server = process.env.TEST_DATABASE_URL): Promise<TestDatabase> {
+export async function createTestDatabase(
+  server = process.env.TEST_DATABASE_URL,
+): Promise<TestDatabase> {
   return server ? createOnServer(server) : createKept();
 }
 
-/** Like `createTestDatabase`, but without tables on a cluster, where the other migrates and distributes them. */
-export async function createEmptyDatabase(server = process.env.TEST_DATABASE_URL): Promise<TestDatabase> {
-  return server && citusLayout ? createOnCluster(server, true) : createTestDatabase(server);
+/**
+ * Like `createTestDatabase`, but without tables on a cluster, where the other
+ * migrates and distributes them.
+ */
+export async function createEmptyDatabase(
+  server = process.env.TEST_DATABASE_URL,
+): Promise<TestDatabase> {
+  return server && citusLayout
+    ? createOnCluster(server, true)
+    : createTestDatabase(server);
 }
 
-/** Like `createTestDatabase`, but the embedded store is an empty folder: the service creates and owns the store. */
-export async function createOwnDatabase(server = process.env.TEST_DATABASE_URL): Promise<TestDatabase> {
+/**
+ * Like `createTestDatabase`, but the embedded store is an empty folder: the
+ * service creates and owns the store.
+ */
+export async function createOwnDatabase(
+  server = process.env.TEST_DATABASE_URL,
+): Promise<TestDatabase> {
   if (server) return createOnServer(server);
   const folder = await newFolder();
-  return { env: { DATA_DIR: folder }, drop: () => rm(folder, { recursive: true, force: true }) };
+  return {
+    env: { DATA_DIR: folder },
+    drop: () => rm(folder, { recursive: true, force: true }),
+  };
 }
 
 interface Kept {
@@ -44,8 +66,15 @@ const kept: Kept[] = [];
 async function createKept(): Promise<TestDatabase> {
   const one = kept.pop() ?? (await keep());
   const { host, user, database } = one.store;
-  await query({ host, user, database }, 'drop schema public cascade', 'create schema public');
-  return { env: { DATA_DIR: one.folder }, drop: async () => void kept.push(one) };
+  await query(
+    { host, user, database },
+    'drop schema public cascade',
+    'create schema public',
+  );
+  return {
+    env: { DATA_DIR: one.folder },
+    drop: async () => void kept.push(one),
+  };
 }
 
 async function keep(): Promise<Kept> {
@@ -53,7 +82,10 @@ async function keep(): Promise<Kept> {
   const lost = (error: Error) => {
     throw error;
   };
-  const store = await openEmbeddedPostgres(folder, { onLost: lost, prepared: preparedStore() });
+  const store = await openEmbeddedPostgres(folder, {
+    onLost: lost,
+    prepared: preparedStore(),
+  });
   store.closeAtEnd();
   return { folder, store };
 }
@@ -64,7 +96,8 @@ async function createOnServer(server: string): Promise<TestDatabase> {
   const url = new URL(server);
   url.pathname = `/${name}`;
   await query(server, `create database ${name}`);
-  const drop = async () => void (await query(server, `drop database ${name} with (force)`));
+  const drop = async () =>
+    void (await query(server, `drop database ${name} with (force)`));
   return { env: { DATABASE_URL: pooled(url) }, drop };
 }
 

@@ -29,7 +29,8 @@ export function foldersForEach(): Folders {
   beforeEach(async () => void (await another()));
   afterEach(async () => {
     await killAll();
-    for (const folder of folders) await rm(folder, { recursive: true, force: true });
+    for (const folder of folders)
+      await rm(folder, { recursive: true, force: true });
     folders = [];
   });
   return {
@@ -41,10 +42,17 @@ export function foldersForEach(): Folders {
   };
 }
 
-/** Opens a session with an embedded store that a process has open, or with a PostgreSQL. @param place folder or URL */
+/**
+ * Opens a session with an embedded store that a process has open, or with a
+ * PostgreSQL. @param place folder or URL
+ */
 export function sessionWith(place: string): Promise<pg.Client> {
   const isAddress = place.startsWith('postgres');
-  return connected(isAddress ? place : { host: place, port: 5432, user: 'postgres', database: 'postgres' });
+  return connected(
+    isAddress
+      ? place
+      : { host: place, port: 5432, user: 'postgres', database: 'postgres' },
+  );
 }
 
 export interface UsedStore {
@@ -56,7 +64,10 @@ export interface UsedStore {
 
 let used: Promise<UsedStore & { folder: string }> | undefined;
 
-/** Copies a closed store with contents into a folder. The store is made once per process. */
+/**
+ * Copies a closed store with contents into a folder. The store is made once per
+ * process.
+ */
 export async function usedStoreIn(place: string): Promise<UsedStore> {
   used ??= makeUsedStore();
   const { folder, ...about } = await used;
@@ -67,7 +78,9 @@ export async function usedStoreIn(place: string): Promise<UsedStore> {
 async function makeUsedStore(): Promise<UsedStore & { folder: string }> {
   const folder = await newFolder();
   const env = { DATA_DIR: folder };
-  const { key } = JSON.parse((await cli(['keys', 'issue', '--name', 'shop', '--json'], env)).stdout);
+  const { key } = JSON.parse(
+    (await cli(['keys', 'issue', '--name', 'shop', '--json'], env)).stdout,
+  );
   const server = await startServer(env);
   const session = await sessionWith(folder);
   await addOddities(session);
@@ -83,24 +96,54 @@ async function makeUsedStore(): Promise<UsedStore & { folder: string }> {
   return { key, contents, folder };
 }
 
-/** The last request to the used store, which created animal 29. A repetition gets the same response. */
+/**
+ * The last request to the used store, which created animal 29. A repetition
+ * gets the same response.
+ */
 export const onceMore = {
   method: 'POST',
   json: { name: 'once', categoryId: 1 },
   headers: { 'idempotency-key': '"once"' },
 };
 
-/** Inserts the values that are hard to copy: characters that COPY and SQL escape, extremes, nulls, long texts. */
+/**
+ * Inserts the values that are hard to copy: characters that COPY and SQL
+ * escape, extremes, nulls, long texts.
+ */
 async function addOddities(session: pg.Client): Promise<void> {
   const names = [
-    ...['', ' ', '\\.', '\\N', '\\', '\t\b\f\v', 'a\nb', 'a\r\nb\r', 'a\u2028b\u2029c', 'it\'s "quoted", {and} more'],
-    ...['NULL', 'é ü 日本 🐈', 'e\u0301', '\u202Ereversed', '\u007f\u0001', '-- complete {}', 'commit;'],
+    ...[
+      '',
+      ' ',
+      '\\.',
+      '\\N',
+      '\\',
+      '\t\b\f\v',
+      'a\nb',
+      'a\r\nb\r',
+      'a\u2028b\u2029c',
+      'it\'s "quoted", {and} more',
+    ],
+    ...[
+      'NULL',
+      'é ü 日本 🐈',
+      'e\u0301',
+      '\u202Ereversed',
+      '\u007f\u0001',
+      '-- complete {}',
+      'commit;',
+    ],
     'x'.repeat(1_000_000),
     // As long as the names that are read in small pieces, and slightly shorter.
     ...Array.from({ length: 9 }, (_, at) => 'é'.repeat(8180 + at)),
   ];
-  for (const name of names) await session.query(insertPet, [name, '-9223372036854775808', 'sold']);
-  await session.query(insertPet, ['greatest', '9223372036854775807', 'pending']);
+  for (const name of names)
+    await session.query(insertPet, [name, '-9223372036854775808', 'sold']);
+  await session.query(insertPet, [
+    'greatest',
+    '9223372036854775807',
+    'pending',
+  ]);
   await session.query(
     `insert into pet (id, name, category_id, status) values (-9223372036854775808, 'least id', 0, 'available')`,
   );
@@ -116,18 +159,27 @@ async function addOddities(session: pg.Client): Promise<void> {
   );
 }
 
-const insertPet = 'insert into pet (name, category_id, status) values ($1, $2, $3)';
+const insertPet =
+  'insert into pet (name, category_id, status) values ($1, $2, $3)';
 
-/** Every row of every table and every definition, as PostgreSQL formats them. */
-export async function contentsOf(session: pg.Client): Promise<Record<string, string[]>> {
+/**
+ * Every row of every table and every definition, as PostgreSQL formats them.
+ */
+export async function contentsOf(
+  session: pg.Client,
+): Promise<Record<string, string[]>> {
   await session.query(`set timezone = 'UTC'`);
-  const rows = async (text: string) => (await session.query({ text, rowMode: 'array' })).rows.map(([value]) => value);
+  const rows = async (text: string) =>
+    (await session.query({ text, rowMode: 'array' })).rows.map(
+      ([value]) => value,
+    );
   const contents: Record<string, string[]> = {};
   const tables = await rows(
     `select relname from pg_class where relkind in ('r', 'S') and relnamespace = 'public'::regnamespace`,
   );
   for (const table of tables.toSorted()) {
-    // A sequence logs values in advance (log_cnt), and migrations are applied at another time.
+    // A sequence logs values in advance (log_cnt), and migrations are applied
+    // at another time.
     const value =
       table === 'mikro_orm_migrations'
         ? 'one.name'

@@ -1,6 +1,13 @@
-import { type ClientRequest, type IncomingHttpHeaders, request } from 'node:http';
+import {
+  type ClientRequest,
+  type IncomingHttpHeaders,
+  request,
+} from 'node:http';
 import { print } from 'graphql';
-import { PetAddedDocument, type PetAddedSubscriptionVariables } from './generated/graphql.ts';
+import {
+  PetAddedDocument,
+  type PetAddedSubscriptionVariables,
+} from './generated/graphql.ts';
 import { fromJson, toJson } from './http.ts';
 import { afterEach, beforeEach, expect } from './jest.ts';
 import { eventually } from './process.ts';
@@ -23,7 +30,9 @@ export interface Stream {
   lastEventId: string | undefined;
   comments: number;
   text: string;
-  /** `whole` when the response ended, `cut` when the connection broke before. */
+  /**
+   * `whole` when the response ended, `cut` when the connection broke before.
+   */
   ended: Promise<'whole' | 'cut'>;
   outgoing: ClientRequest;
   /** Waits until this many events have been received. */
@@ -41,8 +50,13 @@ export interface StreamRequest {
 
 type Client = Pick<Store, 'origin' | 'key'>;
 
-/** Opens a stream of events. @returns when the head of the response has arrived */
-export function openStream(store: Client, { method = 'POST', path = '/graphql', body, key, headers }: StreamRequest) {
+/**
+ * Opens a stream of events. @returns when the head of the response has arrived
+ */
+export function openStream(
+  store: Client,
+  { method = 'POST', path = '/graphql', body, key, headers }: StreamRequest,
+) {
   return new Promise<Stream>((resolve, reject) => {
     const all = {
       accept: 'text/event-stream',
@@ -50,37 +64,53 @@ export function openStream(store: Client, { method = 'POST', path = '/graphql', 
       ...(body === undefined ? {} : { 'content-type': 'application/json' }),
       ...headers,
     };
-    const outgoing = request(store.origin + path, { method, headers: all, agent: false }, (incoming) => {
-      const stream: Stream = {
-        status: incoming.statusCode ?? 0,
-        headers: incoming.headers,
-        events: [],
-        lastEventId: undefined,
-        comments: 0,
-        text: '',
-        ended: new Promise((done) => {
-          incoming.on('close', () => done(incoming.complete ? 'whole' : 'cut'));
-        }),
-        outgoing,
-        async until(count) {
-          await eventually(async () => stream.events.length >= count);
-          return stream.events;
-        },
-        close: () => outgoing.destroy(),
-      };
-      let read = 0;
-      incoming.setEncoding('utf8').on('data', (text: string) => {
-        stream.text += text;
-        for (let end = stream.text.indexOf('\n\n', read); end >= 0; end = stream.text.indexOf('\n\n', read)) {
-          take(stream, stream.text.slice(read, end));
-          read = end + 2;
-        }
-      });
-      incoming.on('error', () => undefined);
-      resolve(stream);
-    });
+    const outgoing = request(
+      store.origin + path,
+      { method, headers: all, agent: false },
+      (incoming) => {
+        const stream: Stream = {
+          status: incoming.statusCode ?? 0,
+          headers: incoming.headers,
+          events: [],
+          lastEventId: undefined,
+          comments: 0,
+          text: '',
+          ended: new Promise((done) => {
+            incoming.on('close', () =>
+              done(incoming.complete ? 'whole' : 'cut'),
+            );
+          }),
+          outgoing,
+          async until(count) {
+            await eventually(async () => stream.events.length >= count);
+            return stream.events;
+          },
+          close: () => outgoing.destroy(),
+        };
+        let read = 0;
+        incoming.setEncoding('utf8').on('data', (text: string) => {
+          stream.text += text;
+          for (
+            let end = stream.text.indexOf('\n\n', read);
+            end >= 0;
+            end = stream.text.indexOf('\n\n', read)
+          ) {
+            take(stream, stream.text.slice(read, end));
+            read = end + 2;
+          }
+        });
+        incoming.on('error', () => undefined);
+        resolve(stream);
+      },
+    );
     outgoing.on('error', reject);
-    outgoing.end(body === undefined ? undefined : typeof body === 'string' ? body : toJson(body));
+    outgoing.end(
+      body === undefined
+        ? undefined
+        : typeof body === 'string'
+          ? body
+          : toJson(body),
+    );
   });
 }
 
@@ -95,7 +125,11 @@ function take(stream: Stream, block: string): void {
   const data = fields.get('data');
   const event = fields.get('event') ?? (data && 'message');
   if (event === undefined) return;
-  stream.events.push({ event, id: fields.get('id'), data: data ? fromJson(data) : data });
+  stream.events.push({
+    event,
+    id: fields.get('id'),
+    data: data ? fromJson(data) : data,
+  });
 }
 
 /** Subscribes to the animals that are added. */
@@ -104,7 +138,10 @@ export function follow(
   variables: PetAddedSubscriptionVariables = {},
   more: Omit<StreamRequest, 'body'> = {},
 ): Promise<Stream> {
-  return openStream(store, { ...more, body: { query: print(PetAddedDocument), variables } });
+  return openStream(store, {
+    ...more,
+    body: { query: print(PetAddedDocument), variables },
+  });
 }
 
 /** Follows the list of animals through REST. */
@@ -113,8 +150,14 @@ function followList(
   variables: PetAddedSubscriptionVariables = {},
   more: Omit<StreamRequest, 'body'> = {},
 ): Promise<Stream> {
-  const query = Object.entries(variables).map(([name, value]) => `${name}=${value}`);
-  return openStream(store, { method: 'GET', path: `/v1/pets?${query.join('&')}`, ...more });
+  const query = Object.entries(variables).map(
+    ([name, value]) => `${name}=${value}`,
+  );
+  return openStream(store, {
+    method: 'GET',
+    path: `/v1/pets?${query.join('&')}`,
+    ...more,
+  });
 }
 
 interface Failure {
@@ -124,7 +167,8 @@ interface Failure {
 }
 
 /**
- * Empties the store before each test of a file, and closes the test's streams after it.
+ * Empties the store before each test of a file, and closes the test's streams
+ * after it.
  *
  * @returns a function that registers a stream of the test
  */
@@ -133,7 +177,8 @@ export function streamsForEach(store: Store) {
   beforeEach(() => store.empty());
   afterEach(async () => {
     for (const stream of open.splice(0)) stream.close();
-    // Before the animals are deleted: a position in an empty store is before every animal that was ever added.
+    // Before the animals are deleted: a position in an empty store is before
+    // every animal that was ever added.
     await eventually(async () => store.app.subscriptions.count === 0);
   });
   return async (stream: Promise<Stream>) => {
@@ -147,7 +192,10 @@ export interface LiveApi {
   api: 'GraphQL' | 'REST';
   follow: typeof follow;
   /** The event of an animal, and those of a failure that ends the stream. */
-  petEvent(pet: { id: number | bigint; categoryId: number | bigint }): SeenEvent;
+  petEvent(pet: {
+    id: number | bigint;
+    categoryId: number | bigint;
+  }): SeenEvent;
   end(failure: Failure): SeenEvent[];
   /** The failure of a stream that was not opened. */
   failureIn(stream: Stream): Failure;
@@ -162,14 +210,22 @@ export const liveApis: LiveApi[] = [
       return {
         event: 'next',
         id: `${id}`,
-        data: { data: { petAdded: { ...pet, id: `${id}`, categoryId: `${categoryId}` } } },
+        data: {
+          data: {
+            petAdded: { ...pet, id: `${id}`, categoryId: `${categoryId}` },
+          },
+        },
       };
     },
     end: ({ message, ...extensions }) => [
       {
         event: 'next',
         id: undefined,
-        data: { errors: [{ message, extensions: expect.objectContaining(extensions) }] },
+        data: {
+          errors: [
+            { message, extensions: expect.objectContaining(extensions) },
+          ],
+        },
       },
       { event: 'complete', id: undefined, data: '' },
     ],
@@ -188,6 +244,11 @@ export const liveApis: LiveApi[] = [
 ];
 
 /** One member of each animal that a stream has delivered. */
-export function seen(stream: Pick<Stream, 'events'>, member = 'name'): unknown[] {
-  return stream.events.flatMap(({ data }) => data?.data?.petAdded?.[member] ?? data?.[member] ?? []);
+export function seen(
+  stream: Pick<Stream, 'events'>,
+  member = 'name',
+): unknown[] {
+  return stream.events.flatMap(
+    ({ data }) => data?.data?.petAdded?.[member] ?? data?.[member] ?? [],
+  );
 }

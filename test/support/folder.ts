@@ -5,7 +5,10 @@ import { join } from 'node:path';
 
 const gibibyte = 2 ** 30;
 
-/** In memory if it has room, because a new store is some 400 files. They stay there even when a process is killed. */
+/**
+ * In memory if it has room, because a new store is some 400 files. They stay
+ * there even when a process is killed.
+ */
 export const scratch = isRoomy('/dev/shm') ? '/dev/shm' : tmpdir();
 
 function isRoomy(folder: string): boolean {
@@ -15,4 +18,5 @@ function isRoomy(folder: string): boolean {
 }
 
 /** Creates a folder, which the test removes. */
-export const newFolder = () => mkdtemp(join(process.env.TEST_FOLDER ?? scratch, 'animal-store-test-'));
+export const newFolder = () =>
+  mkdtemp(join(process.env.TEST_FOLDER ?? scratch, 'animal-store-test-'));

@@ -43,7 +43,8 @@ export async function graphqlText<Data = any>(
 }
 
 /**
- * Sends a request three times, so that it is interpreted, compiled, and executed from the cache.
+ * Sends a request three times, so that it is interpreted, compiled, and
+ * executed from the cache.
  *
  * @returns the response
  * @throws Error when the responses differ
@@ -54,7 +55,8 @@ export async function graphqlThrice<Data = any>(
   const first = await graphqlText<Data>(...request);
   for (let time = 2; time <= 3; time += 1) {
     const { status, text } = await graphqlText(...request);
-    if (status !== first.status || text !== first.text) throw new Error(`${first.text}, but then ${text}`);
+    if (status !== first.status || text !== first.text)
+      throw new Error(`${first.text}, but then ${text}`);
   }
   return first;
 }

@@ -1,6 +1,10 @@
 import { type IncomingHttpHeaders, request } from 'node:http';
 import { buffer } from 'node:stream/consumers';
-import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from 'node:zlib';
+import {
+  brotliDecompressSync,
+  gunzipSync,
+  zstdDecompressSync,
+} from 'node:zlib';
 
 export interface HttpRequest {
   method?: string;
@@ -30,18 +34,33 @@ export function textIn(bytes: Buffer, coding = 'none'): string {
 }
 
 /** Sends one request over a real connection. */
-export function send(origin: string, { method = 'GET', path, headers = {}, body }: HttpRequest): Promise<HttpResponse> {
+export function send(
+  origin: string,
+  { method = 'GET', path, headers = {}, body }: HttpRequest,
+): Promise<HttpResponse> {
   const { hostname, port } = new URL(origin);
-  // Set in advance, because Node sends the headers at once when Expect is among them.
-  const length = body === undefined ? {} : { 'content-length': `${Buffer.byteLength(body)}` };
+  // Set in advance, because Node sends the headers at once when Expect is among
+  // them.
+  const length =
+    body === undefined
+      ? {}
+      : { 'content-length': `${Buffer.byteLength(body)}` };
   return new Promise((resolve, reject) => {
-    const outgoing = request({ hostname, port, method, path, headers: { ...length, ...headers } }, (incoming) => {
-      const { statusCode: status = 0, headers } = incoming;
-      buffer(incoming).then(
-        (bytes) => resolve({ status, headers, text: textIn(bytes, headers['content-encoding']) }),
-        reject,
-      );
-    });
+    const outgoing = request(
+      { hostname, port, method, path, headers: { ...length, ...headers } },
+      (incoming) => {
+        const { statusCode: status = 0, headers } = incoming;
+        buffer(incoming).then(
+          (bytes) =>
+            resolve({
+              status,
+              headers,
+              text: textIn(bytes, headers['content-encoding']),
+            }),
+          reject,
+        );
+      },
+    );
     outgoing.on('error', reject);
     outgoing.end(body);
   });
@@ -49,13 +68,24 @@ export function send(origin: string, { method = 'GET', path, headers = {}, body 
 
 /** Writes JSON with exact integers, `bigint`s as JSON integers. */
 export function toJson(value: unknown): string {
-  return JSON.stringify(value, (_key, member) => (typeof member === 'bigint' ? rawJson(`${member}`) : member));
+  return JSON.stringify(value, (_key, member) =>
+    typeof member === 'bigint' ? rawJson(`${member}`) : member,
+  );
 }
 
-/** Reads JSON with integers beyond 2^53 as `bigint`. Deliberately not the service's own parser. */
+/**
+ * Reads JSON with integers beyond 2^53 as `bigint`. Deliberately not the
+ * service's own parser.
+ */
 export function fromJson(text: string): unknown {
-  const reviver = (_key: string, value: unknown, context?: { source: string }) =>
-    typeof value === 'number' && !Number.isSafeInteger(value) && /^-?\d+$/.test(context?.source ?? '')
+  const reviver = (
+    _key: string,
+    value: unknown,
+    context?: { source: string },
+  ) =>
+    typeof value === 'number' &&
+    !Number.isSafeInteger(value) &&
+    /^-?\d+$/.test(context?.source ?? '')
       ? BigInt(context?.source ?? 0)
       : value;
   return JSON.parse(text, reviver as (key: string, value: unknown) => unknown);

@@ -5,13 +5,20 @@ import { bind } from 'jest-each';
  * Jest's functions with time limits, because `jest-light-runner` has none
  * (https://github.com/nicolo-ribaudo/jest-light-runner/issues/36).
  */
-const { describe: group, expect, ...unlimited } = globalThis as unknown as typeof jest;
+const {
+  describe: group,
+  expect,
+  ...unlimited
+} = globalThis as unknown as typeof jest;
 
 export { expect };
 
 let isSkipped = false;
 
-/** Skips each test of a group, because the runner would count a skipped group as one test. */
+/**
+ * Skips each test of a group, because the runner would count a skipped group as
+ * one test.
+ */
 function skipGroup(name: string, define: () => void): void {
   group(name, () => {
     const before = isSkipped;
@@ -29,7 +36,10 @@ export const describe = Object.assign(run, {
   skip: Object.assign(skipGroup, { each: bind(skipGroup as never) }),
 }) as unknown as typeof jest.describe;
 
-/** Generous, because no test depends on time and the machines that run the tests are shared. */
+/**
+ * Generous, because no test depends on time and the machines that run the tests
+ * are shared.
+ */
 const limit = 120_000;
 
 type Work = () => unknown;
@@ -38,9 +48,14 @@ function within(milliseconds: number, name: string, work: Work): Work {
   return async () => {
     let timer: NodeJS.Timeout | undefined;
     const tooLate = new Promise((_, reject) => {
-      timer = setTimeout(() => reject(new Error(`${name} took more than ${milliseconds} ms.`)), milliseconds);
+      timer = setTimeout(
+        () => reject(new Error(`${name} took more than ${milliseconds} ms.`)),
+        milliseconds,
+      );
     });
-    await Promise.race([Promise.resolve().then(work), tooLate]).finally(() => clearTimeout(timer));
+    await Promise.race([Promise.resolve().then(work), tooLate]).finally(() =>
+      clearTimeout(timer),
+    );
   };
 }
 
@@ -56,8 +71,11 @@ export const test = Object.assign(limited, {
 }) as unknown as typeof jest.test;
 
 type Hook = (work: Work) => unknown;
-const hook = (name: 'beforeAll' | 'beforeEach' | 'afterAll' | 'afterEach'): Hook => {
-  return (work) => isSkipped || (unlimited[name] as Hook)(within(limit, name, work));
+const hook = (
+  name: 'beforeAll' | 'beforeEach' | 'afterAll' | 'afterEach',
+): Hook => {
+  return (work) =>
+    isSkipped || (unlimited[name] as Hook)(within(limit, name, work));
 };
 export const beforeAll = hook('beforeAll');
 export const beforeEach = hook('beforeEach');

@@ -3,18 +3,34 @@ import { secretsInText } from '../../src/access/keys/secret.ts';
 import { loadConfig } from '../../src/config/config.ts';
 import { Telemetry } from '../../src/runtime/telemetry/telemetry.ts';
 import { send } from './http.ts';
-import { bootstrapKey, type Env, freePort, type ServerProcess, type StartOptions, startServer } from './process.ts';
+import {
+  bootstrapKey,
+  type Env,
+  freePort,
+  type ServerProcess,
+  type StartOptions,
+  startServer,
+} from './process.ts';
 
-/** Values by series, named as in Prometheus' text format: `name{label="value"}`. */
+/**
+ * Values by series, named as in Prometheus' text format: `name{label="value"}`.
+ */
 export type Series = Map<string, number>;
 
-/** @throws Error for a line that violates the text format, or a series that occurs twice */
+/**
+ * @throws Error for a line that violates the text format, or a series that
+ *   occurs twice
+ */
 export function seriesIn(text: string): Series {
   const series: Series = new Map();
   for (const line of text.split('\n')) {
     if (line === '' || /^# (?:HELP|TYPE) [a-z\d_]+ ./.test(line)) continue;
-    const [, name, value] = /^([a-z\d_]+(?:\{(?:[a-z\d_]+="(?:[^"\\]|\\.)*",?)*\})?) (\S+)$/.exec(line) ?? [];
-    if (!name || series.has(name) || Number.isNaN(Number(value))) throw new Error(`Not a series of its own: ${line}`);
+    const [, name, value] =
+      /^([a-z\d_]+(?:\{(?:[a-z\d_]+="(?:[^"\\]|\\.)*",?)*\})?) (\S+)$/.exec(
+        line,
+      ) ?? [];
+    if (!name || series.has(name) || Number.isNaN(Number(value)))
+      throw new Error(`Not a series of its own: ${line}`);
     series.set(name, Number(value));
   }
   return series;
@@ -32,10 +48,16 @@ export async function allMetrics(): Promise<MetricDescription[]> {
   const created = new Map<string, MetricDescription>();
   for (const role of ['alone', 'parent'] as const) {
     const telemetry = await openTelemetry(role);
-    telemetry.observers.onBuilt?.({ server, addHook: () => undefined } as never, {} as never);
+    telemetry.observers.onBuilt?.(
+      { server, addHook: () => undefined } as never,
+      {} as never,
+    );
     await telemetry.close();
-    const metrics = (telemetry.metrics?.registry.getMetricsAsArray() ?? []) as object[];
-    for (const { name, type, labelNames: labels } of metrics as Array<MetricDescription & { labelNames: string[] }>) {
+    const metrics = (telemetry.metrics?.registry.getMetricsAsArray() ??
+      []) as object[];
+    for (const { name, type, labelNames: labels } of metrics as Array<
+      MetricDescription & { labelNames: string[] }
+    >) {
       created.set(name, { name, type, labels });
     }
   }
@@ -43,7 +65,9 @@ export async function allMetrics(): Promise<MetricDescription[]> {
 }
 
 /** Opens the metrics of this process, without a service. */
-export function openTelemetry(role: 'alone' | 'parent' = 'alone'): Promise<Telemetry> {
+export function openTelemetry(
+  role: 'alone' | 'parent' = 'alone',
+): Promise<Telemetry> {
   return Telemetry.open({
     redactor: new Redactor(secretsInText),
     config: loadConfig({ OPERATIONS_PORT: '1' }),
@@ -60,13 +84,20 @@ export interface MeasuredServer extends ServerProcess {
 }
 
 /** Starts a server with a key, and with a port for operators. */
-export async function startMeasured(env: Env, options: StartOptions = {}): Promise<MeasuredServer> {
+export async function startMeasured(
+  env: Env,
+  options: StartOptions = {},
+): Promise<MeasuredServer> {
   const port = await freePort();
   const operations = `http://127.0.0.1:${port}`;
-  const server = await startServer({ BOOTSTRAP_API_KEY: bootstrapKey, OPERATIONS_PORT: `${port}`, ...env }, options);
+  const server = await startServer(
+    { BOOTSTRAP_API_KEY: bootstrapKey, OPERATIONS_PORT: `${port}`, ...env },
+    options,
+  );
   return {
     ...server,
     operations,
-    metrics: async () => seriesIn((await send(operations, { path: '/metrics' })).text),
+    metrics: async () =>
+      seriesIn((await send(operations, { path: '/metrics' })).text),
   };
 }

@@ -6,8 +6,15 @@ import { modelOf } from '../../src/modules/mikro-orm.config.ts';
 import { modules } from '../../src/modules/modules.ts';
 import type { TestDatabase } from './database.ts';
 
-/** A migration of the next release. @param isTransactional false for one that opts out of its transaction */
-export function migrationOf(name: string, statements: string[], isTransactional = true): MigrationObject {
+/**
+ * A migration of the next release. @param isTransactional false for one that
+ * opts out of its transaction
+ */
+export function migrationOf(
+  name: string,
+  statements: string[],
+  isTransactional = true,
+): MigrationObject {
   class Next extends Migration {
     override up(): void {
       for (const statement of statements) this.addSql(statement);
@@ -36,9 +43,16 @@ export async function openNode(
   further: Record<string, string> = {},
 ): Promise<Node> {
   const lines: Line[] = [];
-  const note = (fields: object, message: string) => void lines.push([message, fields as Record<string, unknown>]);
+  const note = (fields: object, message: string) =>
+    void lines.push([message, fields as Record<string, unknown>]);
   const model = modelOf(modules);
-  const options = { ...loadConfig({ ...env, ...further }).database, log: { info: note, warn: note } };
-  const database = await Database.open(options, { ...model, migrations: [...model.migrations, ...more] });
+  const options = {
+    ...loadConfig({ ...env, ...further }).database,
+    log: { info: note, warn: note },
+  };
+  const database = await Database.open(options, {
+    ...model,
+    migrations: [...model.migrations, ...more],
+  });
   return { database, lines };
 }

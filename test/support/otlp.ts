@@ -1,5 +1,9 @@
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import {
+  createServer,
+  type IncomingMessage,
+  type ServerResponse,
+} from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 
@@ -19,11 +23,16 @@ export interface ReceivedSpan {
 }
 
 const accept = (response: ServerResponse) =>
-  void response.writeHead(200, { 'content-type': 'application/x-protobuf' }).end();
+  void response
+    .writeHead(200, { 'content-type': 'application/x-protobuf' })
+    .end();
 
 export type OtlpReceiver = Awaited<ReturnType<typeof startReceiver>>;
 
-/** Starts a collector for OTLP over HTTP with protobuf, which the exporter sends by default. */
+/**
+ * Starts a collector for OTLP over HTTP with protobuf, which the exporter sends
+ * by default.
+ */
 export async function startReceiver() {
   const server = createServer(async (request, response) => {
     const { url, headers } = request;
@@ -55,7 +64,10 @@ interface Field {
   value: number;
 }
 
-/** The fields of a protobuf message (https://protobuf.dev/programming-guides/encoding). */
+/**
+ * The fields of a protobuf message
+ * (https://protobuf.dev/programming-guides/encoding).
+ */
 function fieldsOf(message: Buffer): Field[] {
   const fields: Field[] = [];
   let at = 0;
@@ -71,25 +83,38 @@ function fieldsOf(message: Buffer): Field[] {
     const type = tag & 7;
     const value = type === 0 ? varint() : 0;
     const length = type === 2 ? varint() : ({ 1: 8, 5: 4 }[type] ?? 0);
-    fields.push({ number: tag >> 3, bytes: message.subarray(at, at + length), value });
+    fields.push({
+      number: tag >> 3,
+      bytes: message.subarray(at, at + length),
+      value,
+    });
     at += length;
   }
   return fields;
 }
 
-/** The spans of a message as opentelemetry/proto/trace/v1/trace.proto defines it. */
+/**
+ * The spans of a message as opentelemetry/proto/trace/v1/trace.proto defines
+ * it.
+ */
 function spansIn(message: Buffer): ReceivedSpan[] {
-  const all = (within: Buffer, number: number) => fieldsOf(within).filter((field) => field.number === number);
+  const all = (within: Buffer, number: number) =>
+    fieldsOf(within).filter((field) => field.number === number);
   return all(message, 1).flatMap(({ bytes: ofResource }) => {
-    const resource = attributesOf(all(ofResource, 1).flatMap(({ bytes }) => all(bytes, 1)));
+    const resource = attributesOf(
+      all(ofResource, 1).flatMap(({ bytes }) => all(bytes, 1)),
+    );
     const scopes = all(ofResource, 2);
-    return scopes.flatMap(({ bytes }) => all(bytes, 2)).map(({ bytes }) => ({ ...spanOf(bytes), resource }));
+    return scopes
+      .flatMap(({ bytes }) => all(bytes, 2))
+      .map(({ bytes }) => ({ ...spanOf(bytes), resource }));
   });
 }
 
 function spanOf(message: Buffer): Omit<ReceivedSpan, 'resource'> {
   const fields = fieldsOf(message);
-  const all = (number: number) => fields.filter((field) => field.number === number);
+  const all = (number: number) =>
+    fields.filter((field) => field.number === number);
   const bytes = (number: number) => all(number)[0]?.bytes ?? Buffer.alloc(0);
   return {
     name: bytes(5).toString(),
@@ -99,7 +124,9 @@ function spanOf(message: Buffer): Omit<ReceivedSpan, 'resource'> {
     parentSpanId: bytes(4).toString('hex'),
     attributes: attributesOf(all(9)),
     links: all(13).map(({ bytes: link }) => {
-      const [traceId, spanId] = fieldsOf(link).map(({ bytes }) => bytes.toString('hex')) as [string, string];
+      const [traceId, spanId] = fieldsOf(link).map(({ bytes }) =>
+        bytes.toString('hex'),
+      ) as [string, string];
       return { traceId, spanId };
     }),
     status: fieldsOf(bytes(15)).find(({ number }) => number === 3)?.value ?? 0,
@@ -111,7 +138,10 @@ function attributesOf(pairs: Field[]): Record<string, unknown> {
     pairs.map(({ bytes }) => {
       const [key, value] = fieldsOf(bytes);
       const [of] = fieldsOf(value?.bytes ?? Buffer.alloc(0));
-      return [key?.bytes.toString() ?? '', of?.number === 1 ? of.bytes.toString() : of?.value];
+      return [
+        key?.bytes.toString() ?? '',
+        of?.number === 1 ? of.bytes.toString() : of?.value,
+      ];
     }),
   );
 }

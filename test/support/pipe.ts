@@ -1,9 +1,19 @@
 import { execFileSync } from 'node:child_process';
-import { closeSync, constants, mkdtempSync, openSync, readSync, rmSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  mkdtempSync,
+  openSync,
+  readSync,
+  rmSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** A pipe like those of a shell (Node's own are sockets). It is read only when the test calls `read`. */
+/**
+ * A pipe like those of a shell (Node's own are sockets). It is read only when
+ * the test calls `read`.
+ */
 export class Pipe {
   /** The descriptor for the process that prints. */
   readonly writer: number;
@@ -23,7 +33,8 @@ export class Pipe {
   read(): string {
     let text = '';
     try {
-      for (let bytes = this.#read(); bytes > 0; bytes = this.#read()) text += this.#buffer.toString('utf8', 0, bytes);
+      for (let bytes = this.#read(); bytes > 0; bytes = this.#read())
+        text += this.#buffer.toString('utf8', 0, bytes);
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') throw error;
     }

@@ -8,16 +8,27 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { threadId } from 'node:worker_threads';
 import { send } from './http.ts';
 
-/** Tests for one kind of database only are skipped on the other; their titles say why. */
+/**
+ * Tests for one kind of database only are skipped on the other; their titles
+ * say why.
+ */
 export const onPostgres = process.env.TEST_DATABASE_URL !== undefined;
 
-/** False through a pooler and on a cluster: tests that start their own servers are not repeated there. */
-export const bringsServers = !process.env.TEST_POOLER_URL && !process.env.TEST_CITUS;
+/**
+ * False through a pooler and on a cluster: tests that start their own servers
+ * are not repeated there.
+ */
+export const bringsServers =
+  !process.env.TEST_POOLER_URL && !process.env.TEST_CITUS;
 
 /** The same on PostgreSQL: tests that start their own servers run once. */
-export const onPlainPostgres = onPostgres && !process.env.TEST_POOLER_URL && !process.env.TEST_CITUS;
+export const onPlainPostgres =
+  onPostgres && !process.env.TEST_POOLER_URL && !process.env.TEST_CITUS;
 
-/** Whether each session belongs to the service. A pooler shares sessions, and keeps old ones. */
+/**
+ * Whether each session belongs to the service. A pooler shares sessions, and
+ * keeps old ones.
+ */
 export const ownsSessions = onPostgres && !process.env.TEST_POOLER_URL;
 
 export interface Ended {
@@ -50,8 +61,16 @@ export const bootstrapKey = 'a-key-for-these-tests-and-no-others';
 
 const running = new Set<ChildProcess>();
 
-/** Runs a program from the bundle, as it is shipped, with this environment only. @param stdout a file to print to instead of to `output` */
-export function run(program: 'main' | 'cli', args: string[], env: Env, stdout: 'pipe' | number = 'pipe'): Running {
+/**
+ * Runs a program from the bundle, as it is shipped, with this environment only.
+ * @param stdout a file to print to instead of to `output`
+ */
+export function run(
+  program: 'main' | 'cli',
+  args: string[],
+  env: Env,
+  stdout: 'pipe' | number = 'pipe',
+): Running {
   return runFile(resolve(`dist/bundle/${program}.js`), args, env, stdout);
 }
 
@@ -66,8 +85,11 @@ export function runFile(
   const command = [process.execPath, file, ...args];
   // Node raises its soft limit to the hard one, and `ulimit` lowers both.
   const limited =
-    openFiles === undefined ? command : ['sh', '-c', `ulimit -n ${openFiles} && exec "$@"`, 'sh', ...command];
-  // Machines that run tests are busy. Only the tests of a time limit set a short one.
+    openFiles === undefined
+      ? command
+      : ['sh', '-c', `ulimit -n ${openFiles} && exec "$@"`, 'sh', ...command];
+  // Machines that run tests are busy. Only the tests of a time limit set a
+  // short one.
   const ours = {
     EVENT_LOOP_MAX_DELAY_MS: '0',
     DATABASE_CONNECT_TIMEOUT_MS: '60000',
@@ -80,8 +102,15 @@ export function runFile(
 }
 
 /** Like `run`, for any command. */
-export function runCommand([program = '', ...args]: string[], env: Env, stdout: 'pipe' | number = 'pipe'): Running {
-  const child = spawn(program, args, { env: { ANIMAL_STORE_ENV_FILE: '', ...env }, stdio: ['ignore', stdout, 'pipe'] });
+export function runCommand(
+  [program = '', ...args]: string[],
+  env: Env,
+  stdout: 'pipe' | number = 'pipe',
+): Running {
+  const child = spawn(program, args, {
+    env: { ANIMAL_STORE_ENV_FILE: '', ...env },
+    stdio: ['ignore', stdout, 'pipe'],
+  });
   running.add(child);
   const output = { stdout: '', stderr: '' };
   for (const name of ['stdout', 'stderr'] as const) {
@@ -99,7 +128,8 @@ export function runCommand([program = '', ...args]: string[], env: Env, stdout: 
 }
 
 /** Runs an operator command to its end. */
-export const cli = (args: string[], env: Env): Promise<Ended> => run('cli', args, env).ended;
+export const cli = (args: string[], env: Env): Promise<Ended> =>
+  run('cli', args, env).ended;
 
 /** Runs a `main.js` that is expected to fail at its start. */
 export async function startAndFail(env: Env): Promise<Ended> {
@@ -107,7 +137,10 @@ export async function startAndFail(env: Env): Promise<Ended> {
 }
 
 export interface StartOptions {
-  /** The path that must answer 200; `/livez` for a server that does not become ready. */
+  /**
+   * The path that must answer 200; `/livez` for a server that does not become
+   * ready.
+   */
   until?: '/livez' | '/readyz';
   /** A file to print to. */
   stdout?: number;
@@ -117,31 +150,63 @@ export interface StartOptions {
   openFiles?: number;
 }
 
-/** Starts `main.js` on a free port and waits until it is ready. @throws Error with its output when it ends instead. */
+/**
+ * Starts `main.js` on a free port and waits until it is ready. @throws Error
+ * with its output when it ends instead.
+ */
 export async function startServer(
   env: Env,
-  { until = '/readyz', stdout, file = resolve('dist/bundle/main.js'), openFiles }: StartOptions = {},
+  {
+    until = '/readyz',
+    stdout,
+    file = resolve('dist/bundle/main.js'),
+    openFiles,
+  }: StartOptions = {},
 ): Promise<ServerProcess> {
   const port = env.PORT ?? (await freePort());
-  const server = runFile(file, [], { PORT: `${port}`, ...env }, stdout, openFiles);
+  const server = runFile(
+    file,
+    [],
+    { PORT: `${port}`, ...env },
+    stdout,
+    openFiles,
+  );
   const origin = `http://127.0.0.1:${port}`;
   await eventually(async () => {
-    if (!running.has(server.child)) throw new Gone(JSON.stringify(await server.ended));
+    if (!running.has(server.child))
+      throw new Gone(JSON.stringify(await server.ended));
     return (await send(origin, { path: until })).status === 200;
   });
   const key = env.BOOTSTRAP_API_KEY ?? '';
-  return { ...server, origin, key, stop: (signal = 'SIGTERM') => stop(server, signal) };
+  return {
+    ...server,
+    origin,
+    key,
+    stop: (signal = 'SIGTERM') => stop(server, signal),
+  };
 }
 
-function stop({ child, ended }: Running, signal: NodeJS.Signals): Promise<Ended> {
+function stop(
+  { child, ended }: Running,
+  signal: NodeJS.Signals,
+): Promise<Ended> {
   child.kill(signal);
   return ended;
 }
 
 /** The signals of this list for which a process has a handler (proc(5)). */
-export function handledBy({ child }: Running, signals: NodeJS.Signals[]): NodeJS.Signals[] {
-  const [, mask] = /^SigCgt:\s+(\w+)$/m.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8')) ?? [];
-  return signals.filter((signal) => (BigInt(`0x${mask}`) >> BigInt(constants.signals[signal] - 1)) & 1n);
+export function handledBy(
+  { child }: Running,
+  signals: NodeJS.Signals[],
+): NodeJS.Signals[] {
+  const [, mask] =
+    /^SigCgt:\s+(\w+)$/m.exec(
+      readFileSync(`/proc/${child.pid}/status`, 'utf8'),
+    ) ?? [];
+  return signals.filter(
+    (signal) =>
+      (BigInt(`0x${mask}`) >> BigInt(constants.signals[signal] - 1)) & 1n,
+  );
 }
 
 /** Kills all processes that a test has started. For `afterEach`. */
@@ -151,8 +216,9 @@ export async function killAll(): Promise<void> {
   await Promise.all(ends);
 }
 
-// Below the system's ephemeral ports. Each worker of a run has its own range, because a test may close a port and open
-// it again. The random start makes a collision with another run unlikely.
+// Below the system's ephemeral ports. Each worker of a run has its own range,
+// because a test may close a port and open it again. The random start makes a
+// collision with another run unlikely.
 const ports = { first: 10_000 + (threadId % 8) * 2500, count: 2500 };
 let nextPort = Math.floor(Math.random() * ports.count);
 
@@ -168,11 +234,18 @@ export function freePort(): Promise<number> {
 
 class Gone extends Error {}
 
-/** In ms, less than the limit of a test: a failed test must not go on polling, which would keep its worker alive. */
+/**
+ * In ms, less than the limit of a test: a failed test must not go on polling,
+ * which would keep its worker alive.
+ */
 const limit = 100_000;
 
-/** Polls until a condition is true. An error of the condition counts as false. */
-export async function eventually(isTrue: () => Promise<boolean>): Promise<void> {
+/**
+ * Polls until a condition is true. An error of the condition counts as false.
+ */
+export async function eventually(
+  isTrue: () => Promise<boolean>,
+): Promise<void> {
   const giveUpAt = performance.now() + limit;
   for (let cause: unknown; ; await pause(20)) {
     try {
@@ -181,6 +254,9 @@ export async function eventually(isTrue: () => Promise<boolean>): Promise<void> 
       if (error instanceof Gone) throw error;
       cause = error;
     }
-    if (performance.now() > giveUpAt) throw new Error(`The condition was not met within ${limit} ms.`, { cause });
+    if (performance.now() > giveUpAt)
+      throw new Error(`The condition was not met within ${limit} ms.`, {
+        cause,
+      });
   }
 }

@@ -1,5 +1,11 @@
 import { committed } from './contract.ts';
-import { fromJson, type HttpRequest, type HttpResponse, send, toJson } from './http.ts';
+import {
+  fromJson,
+  type HttpRequest,
+  type HttpResponse,
+  send,
+  toJson,
+} from './http.ts';
 import type { Store } from './store.ts';
 
 export interface RestRequest extends Omit<HttpRequest, 'path'> {
@@ -39,5 +45,8 @@ export async function rest(
   };
   const response = await send(store.origin, sent);
   (store.contract ?? committed).assert(sent, response);
-  return { ...response, json: response.text === '' ? undefined : fromJson(response.text) };
+  return {
+    ...response,
+    json: response.text === '' ? undefined : fromJson(response.text),
+  };
 }

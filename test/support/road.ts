@@ -3,13 +3,16 @@ import { connect, createServer, type Server, type Socket } from 'node:net';
 import { eventually, freePort } from './process.ts';
 
 /**
- * A TCP proxy to a server, by default at PostgreSQL's port. A test can close and reopen it, or make it drop all bytes
- * while its connections stay open.
+ * A TCP proxy to a server, by default at PostgreSQL's port. A test can close
+ * and reopen it, or make it drop all bytes while its connections stay open.
  */
 export class Road {
   /** While true the proxy drops all bytes, and closes no connection. */
   isSilent = false;
-  /** The proxy cuts all connections instead of forwarding a response that contains this text. */
+  /**
+   * The proxy cuts all connections instead of forwarding a response that
+   * contains this text.
+   */
   cutsAt: string | undefined;
   readonly #sockets = new Set<Socket>();
   readonly #server: Server;
@@ -23,15 +26,21 @@ export class Road {
       const far = connect(Number(target.port || 5432), target.hostname);
       if (sent) near.on('data', sent);
       this.#forward(near, far);
-      this.#forward(far, near, (bytes) => this.cutsAt !== undefined && bytes.includes(this.cutsAt));
+      this.#forward(
+        far,
+        near,
+        (bytes) => this.cutsAt !== undefined && bytes.includes(this.cutsAt),
+      );
     });
   }
 
   /** Opens the proxy, or reopens it on the same port. */
   async open(): Promise<void> {
-    // The system must not give the port to another process while the proxy is cut.
+    // The system must not give the port to another process while the proxy is
+    // cut.
     this.#port ||= await freePort();
-    // A process that another test is starting holds a copy of the closed socket until its program runs.
+    // A process that another test is starting holds a copy of the closed socket
+    // until its program runs.
     await eventually(async () => {
       await once(this.#server.listen(this.#port, '127.0.0.1'), 'listening');
       return true;
@@ -52,7 +61,11 @@ export class Road {
     return url.href;
   }
 
-  #forward(from: Socket, to: Socket, isLast: (bytes: Buffer) => boolean = () => false): void {
+  #forward(
+    from: Socket,
+    to: Socket,
+    isLast: (bytes: Buffer) => boolean = () => false,
+  ): void {
     this.#sockets.add(from);
     from.on('data', (bytes) => {
       if (isLast(bytes)) this.cut();

@@ -4,10 +4,17 @@ import { join } from 'node:path';
 import { scratch } from './folder.ts';
 
 /**
- * Jest's `globalSetup`: creates one folder for all files of a run. The workers of Jest are threads, which it ends
- * without running their `exit` listeners, so they cannot remove their own files.
+ * Jest's `globalSetup`: creates one folder for all files of a run. The workers
+ * of Jest are threads, which it ends without running their `exit` listeners, so
+ * they cannot remove their own files.
  */
-export default function setUp({ randomize, seed }: { randomize?: boolean; seed: number }): void {
+export default function setUp({
+  randomize,
+  seed,
+}: {
+  randomize?: boolean;
+  seed: number;
+}): void {
   if (randomize) process.env.TEST_SEED = `${seed}`;
   const folder = mkdtempSync(join(scratch, 'animal-store-tests-'));
   // Test servers run as other users.
@@ -16,10 +23,14 @@ export default function setUp({ randomize, seed }: { randomize?: boolean; seed: 
   if (process.env.TEST_DEEP) linkPackages();
 }
 
-/** The packages of the deep tests are beside their sources, but the tests run from `dist`. */
+/**
+ * The packages of the deep tests are beside their sources, but the tests run
+ * from `dist`.
+ */
 function linkPackages(): void {
   const link = 'dist/test/deep/node_modules';
-  if (!lstatSync(link, { throwIfNoEntry: false })) symlinkSync('../../../test/deep/node_modules', link);
+  if (!lstatSync(link, { throwIfNoEntry: false }))
+    symlinkSync('../../../test/deep/node_modules', link);
 }
 
 /** Jest's `globalTeardown`. */

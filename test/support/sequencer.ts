@@ -2,7 +2,8 @@ import * as sequencing from '@jest/test-sequencer';
 import { shuffled } from './shuffled.ts';
 
 // The package's types are those of its CommonJS.
-const TestSequencer = sequencing.default as unknown as typeof sequencing.default.default;
+const TestSequencer =
+  sequencing.default as unknown as typeof sequencing.default.default;
 type Jest = InstanceType<typeof TestSequencer>;
 type Options = ConstructorParameters<typeof TestSequencer>[0];
 
@@ -15,8 +16,12 @@ export default class Sequencer extends TestSequencer {
     this.#config = options.globalConfig;
   }
 
-  override sort(...[tests]: Parameters<Jest['sort']>): ReturnType<Jest['sort']> {
+  override sort(
+    ...[tests]: Parameters<Jest['sort']>
+  ): ReturnType<Jest['sort']> {
     const { randomize, seed } = this.#config;
-    return randomize ? shuffled([...tests], `${seed}`, ({ path }) => path) : super.sort(tests);
+    return randomize
+      ? shuffled([...tests], `${seed}`, ({ path }) => path)
+      : super.sort(tests);
   }
 }

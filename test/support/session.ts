@@ -13,9 +13,14 @@ export function urlOf({ env }: Pick<TestDatabase, 'env'>): string {
 }
 
 /** Opens a session beside those of the service. PostgreSQL only. */
-export const openSession = (test: Pick<TestDatabase, 'env'>): Promise<pg.Client> => connected(urlOf(test));
+export const openSession = (
+  test: Pick<TestDatabase, 'env'>,
+): Promise<pg.Client> => connected(urlOf(test));
 
-/** Ends the sessions of the service, so that its next sessions have the current settings. */
+/**
+ * Ends the sessions of the service, so that its next sessions have the current
+ * settings.
+ */
 export async function endSessions(session: pg.Client): Promise<void> {
   const terminate = `select pg_terminate_backend(pid) from pg_stat_activity
     where datname = current_database() and pid <> pg_backend_pid()`;
@@ -30,15 +35,22 @@ export interface TestRole {
   drop(): Promise<void>;
 }
 
-export async function createRole(test: Pick<TestDatabase, 'env'>): Promise<TestRole> {
+export async function createRole(
+  test: Pick<TestDatabase, 'env'>,
+): Promise<TestRole> {
   const name = `animal_store_test_${randomBytes(8).toString('hex')}`;
   const url = new URL(urlOf(test));
   const database = url.pathname.slice(1);
-  await query(url.href, `create role ${name} login`, `alter database ${database} owner to ${name}`);
+  await query(
+    url.href,
+    `create role ${name} login`,
+    `alter database ${database} owner to ${name}`,
+  );
   url.username = name;
   return {
     name,
     url: url.href,
-    drop: async () => void (await query(process.env.TEST_DATABASE_URL, `drop role ${name}`)),
+    drop: async () =>
+      void (await query(process.env.TEST_DATABASE_URL, `drop role ${name}`)),
   };
 }

@@ -3,12 +3,19 @@ import { addEventHandler } from 'jest-circus';
 import { shuffled } from './shuffled.ts';
 
 /**
- * Jest's `setupFilesAfterEnv`, which runs once in each worker. `jest-light-runner` neither provides `@jest/globals`, nor
- * knows time limits and `--randomize`.
+ * Jest's `setupFilesAfterEnv`, which runs once in each worker.
+ * `jest-light-runner` neither provides `@jest/globals`, nor knows time limits
+ * and `--randomize`.
  */
 
-const functions = { url: new URL('./jest.js', import.meta.url).href, shortCircuit: true };
-registerHooks({ resolve: (name, context, next) => (name === '@jest/globals' ? functions : next(name, context)) });
+const functions = {
+  url: new URL('./jest.js', import.meta.url).href,
+  shortCircuit: true,
+};
+registerHooks({
+  resolve: (name, context, next) =>
+    name === '@jest/globals' ? functions : next(name, context),
+});
 
 interface Block {
   name: string;
@@ -24,11 +31,19 @@ if (seed) {
   addEventHandler((_event, { rootDescribeBlock: root }) => {
     if (file === root) return;
     file = root;
-    root.hooks.unshift({ type: 'beforeAll', fn: () => shuffle(root), parent: root } as never);
+    root.hooks.unshift({
+      type: 'beforeAll',
+      fn: () => shuffle(root),
+      parent: root,
+    } as never);
   });
 }
 
 function shuffle({ children = [] }: Block): void {
-  children.splice(0, children.length, ...shuffled(children, `${seed}`, ({ name }) => name));
+  children.splice(
+    0,
+    children.length,
+    ...shuffled(children, `${seed}`, ({ name }) => name),
+  );
   for (const child of children) shuffle(child);
 }

@@ -5,12 +5,18 @@ interface Result {
   testResults: { ancestorTitles: string[]; title: string; status: string }[];
 }
 
-/** A reporter for Jest. After a run it prints the titles of skipped groups and skipped single tests, which say why. */
+/**
+ * A reporter for Jest. After a run it prints the titles of skipped groups and
+ * skipped single tests, which say why.
+ */
 export default class Skipped {
   onRunComplete(_: unknown, { testResults }: { testResults: Result[] }): void {
     const counts = new Map<string, number>();
     for (const { testFilePath, testResults: tests } of testResults) {
-      const file = relative('dist/test', testFilePath).replace(/\.test\.js$/, '');
+      const file = relative('dist/test', testFilePath).replace(
+        /\.test\.js$/,
+        '',
+      );
       for (const { ancestorTitles, title, status } of tests) {
         if (status !== 'pending') continue;
         const where = `${file}: ${ancestorTitles[0] ?? title}`;
@@ -18,7 +24,9 @@ export default class Skipped {
       }
     }
     if (counts.size === 0) return;
-    const lines = [...counts].map(([where, count]) => `  ${count} in ${where}\n`);
+    const lines = [...counts].map(
+      ([where, count]) => `  ${count} in ${where}\n`,
+    );
     process.stderr.write(`\nSkipped:\n${lines.join('')}`);
   }
 }

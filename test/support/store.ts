@@ -21,7 +21,10 @@ export interface Store {
   /** A key with all rights. */
   key: string;
   app: FastifyInstance;
-  /** The contract of this service, if it has more modules than schema/ describes. */
+  /**
+   * The contract of this service, if it has more modules than schema/
+   * describes.
+   */
   contract?: Contract | undefined;
   modules: Module[];
   database: Database;
@@ -40,14 +43,30 @@ export interface StartStoreOptions {
   apolloPlugins?: AppOptions['apolloPlugins'];
 }
 
-/** TEST_APOLLO_PLUGINS adds a plugin that has a hook for each field and changes nothing. */
+/**
+ * TEST_APOLLO_PLUGINS adds a plugin that has a hook for each field and changes
+ * nothing.
+ */
 const watching: ApolloServerPlugin = {
-  requestDidStart: async () => ({ executionDidStart: async () => ({ willResolveField: () => () => undefined }) }),
+  requestDidStart: async () => ({
+    executionDidStart: async () => ({
+      willResolveField: () => () => undefined,
+    }),
+  }),
 };
-const usual: NonNullable<AppOptions['apolloPlugins']> = process.env.TEST_APOLLO_PLUGINS ? [watching] : [];
+const usual: NonNullable<AppOptions['apolloPlugins']> = process.env
+  .TEST_APOLLO_PLUGINS
+  ? [watching]
+  : [];
 
-/** Starts the service as `main.ts` does, in this process. A start that fails leaves nothing open. */
-export async function startStore(env: Record<string, string> = {}, options: StartStoreOptions = {}): Promise<Store> {
+/**
+ * Starts the service as `main.ts` does, in this process. A start that fails
+ * leaves nothing open.
+ */
+export async function startStore(
+  env: Record<string, string> = {},
+  options: StartStoreOptions = {},
+): Promise<Store> {
   const opened: Array<() => Promise<unknown>> = [];
   const close = async () => {
     for (const closeOne of opened.splice(0).reverse()) await closeOne();
@@ -62,7 +81,12 @@ export async function startStore(env: Record<string, string> = {}, options: Star
 
 async function start(
   env: Record<string, string>,
-  { database: given, more = [], observers, apolloPlugins = usual }: StartStoreOptions,
+  {
+    database: given,
+    more = [],
+    observers,
+    apolloPlugins = usual,
+  }: StartStoreOptions,
   opened: Array<() => Promise<unknown>>,
 ): Promise<Omit<Store, 'close'>> {
   const all = [...modules, ...more];
@@ -71,17 +95,32 @@ async function start(
   const config = configOf({ ...test.env, ...env }, all);
   const model = modelOf(all);
   const prepared = preparedStore(config.database);
-  const database = await Database.open({ ...config.database, prepared, observers: observers?.databases ?? [] }, model);
+  const database = await Database.open(
+    { ...config.database, prepared, observers: observers?.databases ?? [] },
+    model,
+  );
   opened.push(() => database.close());
   await database.assertReachable();
   await database.migrate();
-  // The template of a cluster lacks the tables of these modules; some tests create theirs by hand.
-  const entities = more.filter(({ migrations }) => migrations).flatMap(({ entities = [] }) => entities);
+  // The template of a cluster lacks the tables of these modules; some tests
+  // create theirs by hand.
+  const entities = more
+    .filter(({ migrations }) => migrations)
+    .flatMap(({ entities = [] }) => entities);
   for (const entity of citusLayout ? entities : []) {
     const { tableName } = database.orm.getMetadata(entity);
-    await database.rows({ name: '', text: distributionOf(tableName, citusLayout as Layout) }, []);
+    await database.rows(
+      { name: '', text: distributionOf(tableName, citusLayout as Layout) },
+      [],
+    );
   }
-  const app = await buildApp({ config, database, modules: all, apolloPlugins, ...(observers && { observers }) });
+  const app = await buildApp({
+    config,
+    database,
+    modules: all,
+    apolloPlugins,
+    ...(observers && { observers }),
+  });
   opened.push(() => app.close());
   const origin = await listening(app);
   const keys = new ApiKeyService(database);
@@ -91,7 +130,10 @@ async function start(
     key,
     app,
     modules: all,
-    contract: more.length > 0 ? new Contract(app.swagger() as { paths: object }) : undefined,
+    contract:
+      more.length > 0
+        ? new Contract(app.swagger() as { paths: object })
+        : undefined,
     database,
     keys,
     empty: async () => {
@@ -100,7 +142,10 @@ async function start(
   };
 }
 
-/** Gives all tests of a file one store. @param prepare runs before the first test */
+/**
+ * Gives all tests of a file one store. @param prepare runs before the first
+ * test
+ */
 export function storeForAll(
   env: Record<string, string> = {},
   prepare?: () => Promise<unknown>,
@@ -116,7 +161,11 @@ export function storeForAll(
 }
 
 /** Gives all tests of a file another node on the database of their store. */
-export function nodeForAll(store: Store, env: Record<string, string>, apolloPlugins = usual): ServiceNode {
+export function nodeForAll(
+  store: Store,
+  env: Record<string, string>,
+  apolloPlugins = usual,
+): ServiceNode {
   const node = {} as ServiceNode;
   beforeAll(async () => {
     Object.assign(node, await startNode(store, env, apolloPlugins));
@@ -127,15 +176,23 @@ export function nodeForAll(store: Store, env: Record<string, string>, apolloPlug
 
 /** Turns off logs and limits that a test does not set. */
 function configOf(env: Record<string, string>, modules: Module[]): Config {
-  const quiet = { LOG_LEVEL: 'silent', AUTH_FAILURES_PER_MINUTE: '0', EVENT_LOOP_MAX_DELAY_MS: '0' };
+  const quiet = {
+    LOG_LEVEL: 'silent',
+    AUTH_FAILURES_PER_MINUTE: '0',
+    EVENT_LOOP_MAX_DELAY_MS: '0',
+  };
   return loadConfig({ ...quiet, ...env }, variablesOf(modules));
 }
 
-const listening = (app: FastifyInstance) => app.listen({ port: 0, host: '127.0.0.1' });
+const listening = (app: FastifyInstance) =>
+  app.listen({ port: 0, host: '127.0.0.1' });
 
 type NodeOf = Pick<Store, 'database' | 'key' | 'modules' | 'contract'>;
 
-/** Another node of the service on a store's database, with its own configuration. */
+/**
+ * Another node of the service on a store's database, with its own
+ * configuration.
+ */
 export interface ServiceNode {
   contract?: Store['contract'];
   origin: string;
@@ -150,8 +207,19 @@ export async function startNode(
   env: Record<string, string> = {},
   apolloPlugins = usual,
 ): Promise<ServiceNode> {
-  const app = await buildApp({ config: configOf(env, modules), database, modules, apolloPlugins });
-  return { origin: await listening(app), key, app, contract, close: () => app.close() };
+  const app = await buildApp({
+    config: configOf(env, modules),
+    database,
+    modules,
+    apolloPlugins,
+  });
+  return {
+    origin: await listening(app),
+    key,
+    app,
+    contract,
+    close: () => app.close(),
+  };
 }
 
 /** Runs `work` on another node with this configuration. */

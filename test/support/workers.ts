@@ -1,7 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { send } from './http.ts';
 import { type MeasuredServer, startMeasured } from './metrics.ts';
-import { type Env, eventually, type Running, type ServerProcess } from './process.ts';
+import {
+  type Env,
+  eventually,
+  type Running,
+  type ServerProcess,
+} from './process.ts';
 
 /** A running `main.js` with workers. */
 export interface WorkersProcess extends MeasuredServer {
@@ -20,42 +25,68 @@ export interface LogLine {
   [field: string]: unknown;
 }
 
-/** The lines of the log so far, or those with this message. @throws Error when a line is not whole */
+/**
+ * The lines of the log so far, or those with this message. @throws Error when a
+ * line is not whole
+ */
 export function linesOf(text: string, message?: string): LogLine[] {
   const whole = text.slice(0, text.lastIndexOf('\n') + 1);
   // The welcome is plain text.
-  const lines = whole.split('\n').filter((line) => line.includes('"level"') || line.includes('"msg"'));
+  const lines = whole
+    .split('\n')
+    .filter((line) => line.includes('"level"') || line.includes('"msg"'));
   const all: LogLine[] = lines.map((line) => JSON.parse(line));
   return message === undefined ? all : all.filter(({ msg }) => msg === message);
 }
 
 /** The lines of the log about requests for this path. */
 export function requestsFor(text: string, path: string): LogLine[] {
-  return linesOf(text, 'answered').filter(({ req }) => (req as { path: string }).path === path);
+  return linesOf(text, 'answered').filter(
+    ({ req }) => (req as { path: string }).path === path,
+  );
 }
 
 /** Waits for this many lines with this message. @returns the lines */
-export async function untilLogged({ output }: Running, message: string, times = 1): Promise<LogLine[]> {
+export async function untilLogged(
+  { output }: Running,
+  message: string,
+  times = 1,
+): Promise<LogLine[]> {
   await eventually(async () => linesOf(output.stdout, message).length >= times);
   return linesOf(output.stdout, message);
 }
 
 /** Starts workers, and waits until all are up. */
-export async function startWorkers(env: Env, count = 3, stdout?: number): Promise<WorkersProcess> {
+export async function startWorkers(
+  env: Env,
+  count = 3,
+  stdout?: number,
+): Promise<WorkersProcess> {
   const options = stdout === undefined ? {} : { stdout };
   const server = await startMeasured({ WORKERS: `${count}`, ...env }, options);
   await allUp(server);
-  const pids = () => linesOf(server.output.stdout, 'worker ready').map(({ workerPid }) => workerPid as number);
+  const pids = () =>
+    linesOf(server.output.stdout, 'worker ready').map(
+      ({ workerPid }) => workerPid as number,
+    );
   if (stdout === undefined) await untilLogged(server, 'worker ready', count);
   return { ...server, pids };
 }
 
 /** Waits until `/readyz` reports that all workers are up. */
-export function allUp({ origin }: Pick<ServerProcess, 'origin'>): Promise<void> {
-  return eventually(async () => (await send(origin, { path: '/readyz' })).text === '{"status":"ok"}');
+export function allUp({
+  origin,
+}: Pick<ServerProcess, 'origin'>): Promise<void> {
+  return eventually(
+    async () =>
+      (await send(origin, { path: '/readyz' })).text === '{"status":"ok"}',
+  );
 }
 
-/** Whether a process runs. An ended orphan stays in state Z until process 1 has reaped it. */
+/**
+ * Whether a process runs. An ended orphan stays in state Z until process 1 has
+ * reaped it.
+ */
 export function isRunning(pid: number): boolean {
   try {
     return !/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, 'latin1'));

@@ -1,10 +1,15 @@
 import cluster from 'node:cluster';
-import { ClusterMetrics, Metrics, type Reading } from '../../src/runtime/telemetry/metrics.ts';
+import {
+  ClusterMetrics,
+  Metrics,
+  type Reading,
+} from '../../src/runtime/telemetry/metrics.ts';
 import { measureProcess } from '../../src/runtime/telemetry/process-metrics.ts';
 import { afterEach, expect, test } from '../support/jest.ts';
 
 /** @returns the lines of a scrape that have values */
-const valuesIn = (text: string) => text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
+const valuesIn = (text: string) =>
+  text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
 
 test('values are read at each scrape, and a series that is not returned is gone', async () => {
   const metrics = new Metrics();
@@ -22,10 +27,16 @@ test('values are read at each scrape, and a series that is not returned is gone'
     'oldest{queue="b"} 3',
   ]);
   readings = [[4, 'b']];
-  expect(valuesIn(await metrics.registry.metrics())).toEqual(['waiting{queue="b"} 4', 'oldest{queue="b"} 4']);
+  expect(valuesIn(await metrics.registry.metrics())).toEqual([
+    'waiting{queue="b"} 4',
+    'oldest{queue="b"} 4',
+  ]);
 });
 
-/** The parent sees workers by the events of `node:cluster`; these tests emit them. */
+/**
+ * The parent sees workers by the events of `node:cluster`; these tests emit
+ * them.
+ */
 const worker = (id: number) => ({ id });
 afterEach(() => void cluster.removeAllListeners());
 
@@ -40,11 +51,21 @@ test('the counters of a worker outlive it, its gauges do not', async () => {
       return { report: await metrics.registry.getMetricsAsJSON() };
     }),
   );
-  for (const [at, report] of reports.entries()) cluster.emit('message', worker(at + 1), report);
-  expect(valuesIn(await parent.text())).toEqual(['answers_total 30', 'active 3']);
-  expect({ up: parent.up, silent: parent.silent }).toEqual({ up: 2, silent: 0 });
+  for (const [at, report] of reports.entries())
+    cluster.emit('message', worker(at + 1), report);
+  expect(valuesIn(await parent.text())).toEqual([
+    'answers_total 30',
+    'active 3',
+  ]);
+  expect({ up: parent.up, silent: parent.silent }).toEqual({
+    up: 2,
+    silent: 0,
+  });
   cluster.emit('exit', worker(2));
-  expect(valuesIn(await parent.text())).toEqual(['answers_total 30', 'active 1']);
+  expect(valuesIn(await parent.text())).toEqual([
+    'answers_total 30',
+    'active 1',
+  ]);
   expect(parent.up).toBe(1);
 });
 
@@ -52,16 +73,26 @@ test('the report of a worker that does not listen is ignored', async () => {
   const parent = new ClusterMetrics(new Metrics());
   const metrics = new Metrics();
   metrics.counter('answers_total', 'Answers.').inc();
-  cluster.emit('message', worker(7), { report: await metrics.registry.getMetricsAsJSON() });
+  cluster.emit('message', worker(7), {
+    report: await metrics.registry.getMetricsAsJSON(),
+  });
   expect(valuesIn(await parent.text())).toEqual([]);
 });
 
 test('the process is measured until it is stopped', async () => {
   const metrics = new Metrics();
   const stop = measureProcess(metrics);
-  const names = new Set(valuesIn(await metrics.registry.metrics()).map((line) => line.replace(/[{ ].*/, '')));
+  const names = new Set(
+    valuesIn(await metrics.registry.metrics()).map((line) =>
+      line.replace(/[{ ].*/, ''),
+    ),
+  );
   stop();
-  for (const name of ['process_resident_memory_bytes', 'process_cpu_seconds_total', 'nodejs_eventloop_delay_seconds']) {
+  for (const name of [
+    'process_resident_memory_bytes',
+    'process_cpu_seconds_total',
+    'nodejs_eventloop_delay_seconds',
+  ]) {
     expect(names).toContain(name);
   }
 });

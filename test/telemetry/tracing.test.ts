@@ -3,14 +3,23 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { ROOT_CONTEXT, SpanKind, TraceFlags, trace } from '@opentelemetry/api';
-import { loggingErrorHandler, setGlobalErrorHandler } from '@opentelemetry/core';
+import {
+  loggingErrorHandler,
+  setGlobalErrorHandler,
+} from '@opentelemetry/core';
 import { SamplingDecision } from '@opentelemetry/sdk-trace';
 import { releasedVersion } from '../../src/config/config.ts';
 import { isTraced } from '../../src/runtime/telemetry/telemetry.ts';
-import { openTracing, samplerFromEnv } from '../../src/runtime/telemetry/traces.ts';
+import {
+  openTracing,
+  samplerFromEnv,
+} from '../../src/runtime/telemetry/traces.ts';
 import { expect, test } from '../support/jest.ts';
 
-const remote = { traceId: '0af7651916cd43dd8448eb211c80319c', spanId: 'b7ad6b7169203331' };
+const remote = {
+  traceId: '0af7651916cd43dd8448eb211c80319c',
+  spanId: 'b7ad6b7169203331',
+};
 
 /** Sets environment variables while work runs. */
 function withEnv<T>(env: Record<string, string>, work: () => T): T {
@@ -23,8 +32,16 @@ function withEnv<T>(env: Record<string, string>, work: () => T): T {
 }
 
 test.each([
-  ['by default all but those that the client does not sample', {}, [true, true, false]],
-  ['always_off: nothing', { OTEL_TRACES_SAMPLER: 'always_off' }, [false, false, false]],
+  [
+    'by default all but those that the client does not sample',
+    {},
+    [true, true, false],
+  ],
+  [
+    'always_off: nothing',
+    { OTEL_TRACES_SAMPLER: 'always_off' },
+    [false, false, false],
+  ],
   [
     'parentbased_always_off: those that the client samples',
     { OTEL_TRACES_SAMPLER: 'parentbased_always_off' },
@@ -36,23 +53,54 @@ test.each([
     [false, false, false],
   ],
   ['always_on: all', { OTEL_TRACES_SAMPLER: 'always_on' }, [true, true, true]],
-])('of new traces, sampled ones and unsampled ones, the sampler takes %s', (_, env, expected) => {
-  const sampler = withEnv(env as Record<string, string>, samplerFromEnv);
-  const of = (traceFlags?: TraceFlags) => {
-    const parent = traceFlags === undefined ? undefined : { ...remote, traceFlags, isRemote: true };
-    const context = parent ? trace.setSpanContext(ROOT_CONTEXT, parent) : ROOT_CONTEXT;
-    return sampler.shouldSample(context, remote.traceId, 'GET', SpanKind.SERVER, {}, []).decision;
-  };
-  const decisions = [of(), of(TraceFlags.SAMPLED), of(TraceFlags.NONE)];
-  expect(decisions.map((one) => one === SamplingDecision.RECORD_AND_SAMPLED)).toEqual(expected);
-});
+])(
+  'of new traces, sampled ones and unsampled ones, the sampler takes %s',
+  (_, env, expected) => {
+    const sampler = withEnv(env as Record<string, string>, samplerFromEnv);
+    const of = (traceFlags?: TraceFlags) => {
+      const parent =
+        traceFlags === undefined
+          ? undefined
+          : { ...remote, traceFlags, isRemote: true };
+      const context = parent
+        ? trace.setSpanContext(ROOT_CONTEXT, parent)
+        : ROOT_CONTEXT;
+      return sampler.shouldSample(
+        context,
+        remote.traceId,
+        'GET',
+        SpanKind.SERVER,
+        {},
+        [],
+      ).decision;
+    };
+    const decisions = [of(), of(TraceFlags.SAMPLED), of(TraceFlags.NONE)];
+    expect(
+      decisions.map((one) => one === SamplingDecision.RECORD_AND_SAMPLED),
+    ).toEqual(expected);
+  },
+);
 
 test.each([
   [{}, false, []],
   [{ OTEL_SERVICE_NAME: 'shop', OTEL_TRACES_SAMPLER: 'always_on' }, false, []],
   [{ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9' }, true, []],
-  [{ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9', OTEL_SDK_DISABLED: 'true' }, false, []],
-  [{ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9', OTEL_TRACES_EXPORTER: 'none' }, false, []],
+  [
+    {
+      OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9',
+      OTEL_SDK_DISABLED: 'true',
+    },
+    false,
+    [],
+  ],
+  [
+    {
+      OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9',
+      OTEL_TRACES_EXPORTER: 'none',
+    },
+    false,
+    [],
+  ],
   [{ OTEL_TRACES_EXPORTER: 'otlp' }, true, []],
   [{ OTEL_TRACES_EXPORTER: 'zipkin' }, false, ['zipkin']],
 ])('the variables %j switch traces on: %s', (env, isOn, names) => {
@@ -66,7 +114,11 @@ test('the last spans are sent at the end; the log reports spans that the collect
   const statuses = [400, 200];
   const collector = createServer(async (request, response) => {
     bodies.push(await text(request));
-    response.writeHead(statuses.shift() ?? 500, { 'content-type': 'application/x-protobuf' }).end();
+    response
+      .writeHead(statuses.shift() ?? 500, {
+        'content-type': 'application/x-protobuf',
+      })
+      .end();
   }).listen(0, '127.0.0.1');
   await once(collector, 'listening');
   const endpoint = `http://127.0.0.1:${(collector.address() as AddressInfo).port}`;
@@ -77,7 +129,10 @@ test('the last spans are sent at the end; the log reports spans that the collect
       lines.push(message);
       resolve();
     };
-    const env = { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '1' };
+    const env = {
+      OTEL_EXPORTER_OTLP_ENDPOINT: endpoint,
+      OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '1',
+    };
     tracing = withEnv(env, () => openTracing({ info: note, warn: note }));
   });
   tracing.tracer.startSpan('first').end();
@@ -85,8 +140,16 @@ test('the last spans are sent at the end; the log reports spans that the collect
   tracing.tracer.startSpan('second').end();
   await tracing.sendLastSpans();
   expect(lines).toEqual(['spans cannot be sent and are lost']);
-  expect(bodies).toEqual([expect.stringContaining('first'), expect.stringContaining('second')]);
-  for (const part of ['service.name', 'animal-store', 'service.version', releasedVersion()])
+  expect(bodies).toEqual([
+    expect.stringContaining('first'),
+    expect.stringContaining('second'),
+  ]);
+  for (const part of [
+    'service.name',
+    'animal-store',
+    'service.version',
+    releasedVersion(),
+  ])
     expect(bodies[1]).toContain(part);
   collector.close();
   setGlobalErrorHandler(loggingErrorHandler());

@@ -1,8 +1,15 @@
 /// <reference types="node" />
-// Bundles GraphiQL for browsers into a folder of `dist`, whose name is a hash of its files. The folder is committed, so
-// that only changes in web/explorer/ need the packages. `npm run explorer` writes it; `--check` compares it.
+// Bundles GraphiQL for browsers into a folder of `dist`, whose name is a hash
+// of its files. The folder is committed, so that only changes in web/explorer/
+// need the packages. `npm run explorer` writes it; `--check` compares it.
 import { createHash } from 'node:crypto';
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import {
+  cpSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { build } from 'esbuild';
@@ -10,7 +17,9 @@ import { build } from 'esbuild';
 const sources = import.meta.dirname;
 const bundles = join(sources, 'dist');
 
-/** Writes `page.js`, `page.css`, Monaco's workers and all their dependencies. */
+/**
+ * Writes `page.js`, `page.css`, Monaco's workers and all their dependencies.
+ */
 async function bundle(folder: string): Promise<void> {
   const monaco = 'monaco-editor/esm/vs';
   const { metafile } = await build({
@@ -30,7 +39,8 @@ async function bundle(folder: string): Promise<void> {
     legalComments: 'linked',
     jsx: 'automatic',
     define: { 'process.env.NODE_ENV': '"production"' },
-    // Only for subscriptions over WebSocket, which the service does not support.
+    // Only for subscriptions over WebSocket, which the service does not
+    // support.
     external: ['graphql-ws'],
     metafile: true,
     // `node_modules` is a link to the packages of tools/ (tools/install.js).
@@ -40,23 +50,37 @@ async function bundle(folder: string): Promise<void> {
         // GraphiQL's own style sheet contains them.
         name: 'without-styles-of-monaco',
         setup({ onLoad }) {
-          onLoad({ filter: /monaco-editor.+\.css$/ }, () => ({ contents: '', loader: 'empty' }));
+          onLoad({ filter: /monaco-editor.+\.css$/ }, () => ({
+            contents: '',
+            loader: 'empty',
+          }));
         },
       },
     ],
   });
-  const foreign = Object.keys(metafile.inputs).filter((path) => path.startsWith('..'));
-  if (foreign.length > 0) throw new Error(`These modules are not from this folder's packages: ${foreign.join(', ')}`);
+  const foreign = Object.keys(metafile.inputs).filter((path) =>
+    path.startsWith('..'),
+  );
+  if (foreign.length > 0)
+    throw new Error(
+      `These modules are not from this folder's packages: ${foreign.join(', ')}`,
+    );
 }
 
 function filesIn(folder: string): Map<string, Buffer> {
-  return new Map(readdirSync(folder).map((name) => [name, readFileSync(join(folder, name))]));
+  return new Map(
+    readdirSync(folder).map((name) => [name, readFileSync(join(folder, name))]),
+  );
 }
 
-/** A hash of the files. Browsers keep them for ever, so other files need another address. */
+/**
+ * A hash of the files. Browsers keep them for ever, so other files need another
+ * address.
+ */
 function nameOf(files: Map<string, Buffer>): string {
   const hash = createHash('sha256');
-  for (const [name, content] of [...files].sort(([a], [b]) => (a < b ? -1 : 1))) hash.update(name).update(content);
+  for (const [name, content] of [...files].sort(([a], [b]) => (a < b ? -1 : 1)))
+    hash.update(name).update(content);
   return hash.digest('hex').slice(0, 16);
 }
 
@@ -67,8 +91,13 @@ try {
   if (!process.argv.includes('--check')) {
     rmSync(bundles, { recursive: true, force: true });
     cpSync(scratch, join(bundles, name), { recursive: true });
-  } else if (readdirSync(bundles).join() !== name || nameOf(filesIn(join(bundles, name))) !== name) {
-    throw new Error('web/explorer/dist does not match web/explorer/: run `npm run explorer` and commit the result.');
+  } else if (
+    readdirSync(bundles).join() !== name ||
+    nameOf(filesIn(join(bundles, name))) !== name
+  ) {
+    throw new Error(
+      'web/explorer/dist does not match web/explorer/: run `npm run explorer` and commit the result.',
+    );
   }
 } finally {
   rmSync(scratch, { recursive: true });

@@ -11,7 +11,9 @@ export interface Example {
 /** Opens the chosen example in a tab of its own. */
 export function ExampleMenu({ examples }: { examples: Example[] }) {
   const { addTab, updateActiveTabValues } = useGraphiQLActions();
-  const { queryEditor, variableEditor } = useGraphiQL(pick('queryEditor', 'variableEditor'));
+  const { queryEditor, variableEditor } = useGraphiQL(
+    pick('queryEditor', 'variableEditor'),
+  );
   const open = ({ document, variables }: Example) => {
     const text = variables ? JSON.stringify(variables, null, 2) : '';
     addTab();
@@ -27,7 +29,11 @@ export function ExampleMenu({ examples }: { examples: Example[] }) {
   return (
     <label>
       Examples{' '}
-      <select value="" disabled={!variableEditor} onChange={({ target }) => choose(target.value)}>
+      <select
+        value=""
+        disabled={!variableEditor}
+        onChange={({ target }) => choose(target.value)}
+      >
         <option value="" disabled>
           Open one …
         </option>

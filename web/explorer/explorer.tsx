@@ -1,4 +1,7 @@
-import { DOC_EXPLORER_PLUGIN, DocExplorerStore } from '@graphiql/plugin-doc-explorer';
+import {
+  DOC_EXPLORER_PLUGIN,
+  DocExplorerStore,
+} from '@graphiql/plugin-doc-explorer';
 import { explorerPlugin } from '@graphiql/plugin-explorer';
 import { HISTORY_PLUGIN, HistoryStore } from '@graphiql/plugin-history';
 import { GraphiQLProvider } from '@graphiql/react';
@@ -14,7 +17,10 @@ import { VariablesText } from './variables-text.tsx';
 const plugins = [DOC_EXPLORER_PLUGIN, explorerPlugin(), HISTORY_PLUGIN];
 const withoutKey = 'Paste an API key to load the schema.';
 
-/** GraphiQL for the endpoint `graphql` next to this page, with a field for the key and the modules' examples. */
+/**
+ * GraphiQL for the endpoint `graphql` next to this page, with a field for the
+ * key and the modules' examples.
+ */
 export function Explorer({ examples }: { examples: Example[] }) {
   const [key, setKey] = useState(rememberedKey);
   const [notice, setNotice] = useState({ of: '', message: '' });
@@ -36,26 +42,32 @@ export function Explorer({ examples }: { examples: Example[] }) {
   return (
     <GraphiQLProvider
       fetcher={fetcher}
-      // Without a key the schema is not requested. Each new key creates a new fetcher, which requests it.
+      // Without a key the schema is not requested. Each new key creates a new
+      // fetcher, which requests it.
       schema={key ? undefined : null}
       schemaDescription
       inputValueDeprecation
       plugins={plugins}
       referencePlugin={DOC_EXPLORER_PLUGIN}
       defaultQuery=""
-      defaultTabs={examples.slice(0, 1).map(({ document }) => ({ query: document }))}
+      defaultTabs={examples
+        .slice(0, 1)
+        .map(({ document }) => ({ query: document }))}
     >
       <HistoryStore>
         <DocExplorerStore>
           <header className="bar">
             <a className="home" href="./">
-              <img src="docs/static/icon.svg" alt="" width="32" height="32" /> Animal Store
+              <img src="docs/static/icon.svg" alt="" width="32" height="32" />{' '}
+              Animal Store
             </a>
             <h1>GraphiQL</h1>
             <KeyForm current={key} onChange={change} />
             <ExampleMenu examples={examples} />
             {/* A notice about a previous key is not shown. */}
-            <p role="status">{key ? notice.of === key && notice.message : withoutKey}</p>
+            <p role="status">
+              {key ? notice.of === key && notice.message : withoutKey}
+            </p>
           </header>
           <VariablesText of={variablesText} />
           <SystemTheme />

@@ -16,47 +16,83 @@ interface FetcherOptions {
 const url = new URL('graphql', document.baseURI).href;
 
 /** Creates GraphiQL's fetcher. It sends and reads all numbers exactly. */
-export function createFetcher({ key, variablesText, onSchema }: FetcherOptions): Fetcher {
-  const headers: Record<string, string> = key ? { authorization: `Bearer ${key}` } : {};
+export function createFetcher({
+  key,
+  variablesText,
+  onSchema,
+}: FetcherOptions): Fetcher {
+  const headers: Record<string, string> = key
+    ? { authorization: `Bearer ${key}` }
+    : {};
   const subscribe = subscriber(url, headers);
 
   return async (params) => {
-    if (params.operationName === 'IntrospectionQuery') return introspect(() => post(params, headers), onSchema);
+    if (params.operationName === 'IntrospectionQuery')
+      return introspect(() => post(params, headers), onSchema);
     const operation = operationOf(params);
     const variables = params.variables && parseVariables(variablesText());
-    const request = { query: params.query, operationName: operation?.name?.value, variables };
-    return operation?.operation === 'subscription' ? subscribe(request) : post(request, headers);
+    const request = {
+      query: params.query,
+      operationName: operation?.name?.value,
+      variables,
+    };
+    return operation?.operation === 'subscription'
+      ? subscribe(request)
+      : post(request, headers);
   };
 }
 
-/** Prefers the document's only operation, because shortly after a change GraphiQL still passes the previous name. */
+/**
+ * Prefers the document's only operation, because shortly after a change
+ * GraphiQL still passes the previous name.
+ */
 function operationOf({ query, operationName }: FetcherParams) {
   try {
     const document = parse(query);
-    return getOperationAST(document) ?? getOperationAST(document, operationName);
+    return (
+      getOperationAST(document) ?? getOperationAST(document, operationName)
+    );
   } catch {
     // The service reports the syntax error.
     return undefined;
   }
 }
 
-/** @throws Error with the service's message. If it were a result, GraphiQL would send the request again. */
-async function introspect(send: () => Promise<ExecutionResult>, onSchema: (message: string) => void) {
+/**
+ * @throws Error with the service's message. If it were a result, GraphiQL would
+ *   send the request again.
+ */
+async function introspect(
+  send: () => Promise<ExecutionResult>,
+  onSchema: (message: string) => void,
+) {
   const failed = (message: string) => {
     onSchema(message);
     throw new Error(message);
   };
   const result = await send().catch(({ message }: Error) => failed(message));
-  if (!result.data) return failed(result.errors?.[0]?.message ?? 'The response contains no schema.');
+  if (!result.data)
+    return failed(
+      result.errors?.[0]?.message ?? 'The response contains no schema.',
+    );
   onSchema('The schema is loaded.');
   return result;
 }
 
-/** @throws Error if the service cannot be reached, or the response is not JSON */
-async function post(params: FetcherParams, headers: Record<string, string>): Promise<ExecutionResult> {
+/**
+ * @throws Error if the service cannot be reached, or the response is not JSON
+ */
+async function post(
+  params: FetcherParams,
+  headers: Record<string, string>,
+): Promise<ExecutionResult> {
   const response = await fetch(url, {
     method: 'POST',
-    headers: { accept: 'application/json', 'content-type': 'application/json', ...headers },
+    headers: {
+      accept: 'application/json',
+      'content-type': 'application/json',
+      ...headers,
+    },
     body: JSON.stringify(params),
   }).catch(() => {
     throw new Error('The service cannot be reached.');
@@ -65,6 +101,8 @@ async function post(params: FetcherParams, headers: Record<string, string>): Pro
   try {
     return parseExactly(text) as ExecutionResult;
   } catch {
-    throw new Error(`The response with the status ${response.status} is not JSON. It may come from a proxy.`);
+    throw new Error(
+      `The response with the status ${response.status} is not JSON. It may come from a proxy.`,
+    );
   }
 }

@@ -15,7 +15,15 @@ export function KeyForm({ current, onChange }: Props) {
     <form onSubmit={submit}>
       <label htmlFor="key">API key</label>
       {/* No autocompletion, because browsers would store the key as a password. */}
-      <input key={current} id="key" name="key" type="password" autoComplete="off" defaultValue={current} required />
+      <input
+        key={current}
+        id="key"
+        name="key"
+        type="password"
+        autoComplete="off"
+        defaultValue={current}
+        required
+      />
       <button type="submit">Use key</button>
       {current && (
         <button type="button" onClick={() => onChange('')}>

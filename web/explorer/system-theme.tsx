@@ -1,7 +1,10 @@
 import { pick, useGraphiQL, useGraphiQLActions } from '@graphiql/react';
 import { useEffect } from 'react';
 
-/** Renders nothing. Updates the editors when the system switches between light and dark, as the rest of the page does. */
+/**
+ * Renders nothing. Updates the editors when the system switches between light
+ * and dark, as the rest of the page does.
+ */
 export function SystemTheme() {
   const { theme } = useGraphiQL(pick('theme'));
   const { setTheme } = useGraphiQLActions();

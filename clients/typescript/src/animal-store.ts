@@ -16,19 +16,38 @@ import {
   withIds,
 } from './pet.ts';
 import { unexpected } from './store-error.ts';
-import { type CallOptions, succeeded, Transport, type TransportOptions } from './transport.ts';
-import { type Following, type TypedDocument, textOf } from './typed-document.ts';
+import {
+  type CallOptions,
+  succeeded,
+  Transport,
+  type TransportOptions,
+} from './transport.ts';
+import {
+  type Following,
+  type TypedDocument,
+  textOf,
+} from './typed-document.ts';
 
-export interface AnimalStoreOptions<Ids extends IdType = 'bigint'> extends TransportOptions {
-  /** The type of ids: `bigint` by default, or `string` for programs that only show them. Both are exact. */
+export interface AnimalStoreOptions<Ids extends IdType = 'bigint'>
+  extends TransportOptions {
+  /**
+   * The type of ids: `bigint` by default, or `string` for programs that only
+   * show them. Both are exact.
+   */
   ids?: Ids | undefined;
-  /** The function `print` of `graphql`, needed for documents that are syntax trees (`TypedDocumentNode`). */
+  /**
+   * The function `print` of `graphql`, needed for documents that are syntax
+   * trees (`TypedDocumentNode`).
+   */
   print?: ((document: never) => string) | undefined;
 }
 
 /** Options of a call that writes. */
 export interface WriteOptions extends CallOptions {
-  /** The caller's name for the write, with which it can be repeated even after a crash. Each call has a new one by default. */
+  /**
+   * The caller's name for the write, with which it can be repeated even after a
+   * crash. Each call has a new one by default.
+   */
   idempotencyKey?: string | undefined;
 }
 
@@ -57,14 +76,24 @@ export interface Page<Ids extends IdType = 'bigint'> {
   next: Id<Ids> | undefined;
 }
 
-/** A client of the animal store, over REST and GraphQL. Every call may throw a `StoreError`. */
+/**
+ * A client of the animal store, over REST and GraphQL. Every call may throw a
+ * `StoreError`.
+ */
 export class AnimalStore<Ids extends IdType = 'bigint'> {
   readonly #transport: Transport;
   readonly #ids: Ids;
   readonly #print: AnimalStoreOptions['print'];
 
-  /** @throws Error when this JavaScript engine cannot keep int64 exact; TypeError for an invalid URL or key */
-  constructor({ ids = 'bigint' as Ids, print, ...options }: AnimalStoreOptions<Ids>) {
+  /**
+   * @throws Error when this JavaScript engine cannot keep int64 exact;
+   *   TypeError for an invalid URL or key
+   */
+  constructor({
+    ids = 'bigint' as Ids,
+    print,
+    ...options
+  }: AnimalStoreOptions<Ids>) {
     requireExactJson();
     this.#ids = ids;
     this.#transport = new Transport(options);
@@ -72,7 +101,10 @@ export class AnimalStore<Ids extends IdType = 'bigint'> {
   }
 
   /** Reads one page of the list. `limit` is 1 to 100, by default 20. */
-  async page({ status, limit, after }: PageOptions = {}, options?: CallOptions): Promise<Page<Ids>> {
+  async page(
+    { status, limit, after }: PageOptions = {},
+    options?: CallOptions,
+  ): Promise<Page<Ids>> {
     const seen = after === undefined ? undefined : int64('after', after);
     const query = new URLSearchParams();
     if (status !== undefined) query.set('status', status);
@@ -86,19 +118,34 @@ export class AnimalStore<Ids extends IdType = 'bigint'> {
   }
 
   /** Counts the animals, exactly up to 100,000. */
-  async count({ status }: CountOptions = {}, options?: CallOptions): Promise<Count> {
-    const query = new URLSearchParams({ limit: '1', ...(status !== undefined && { status }) });
-    const request = { path: `v1/pets?${query}`, headers: { prefer: 'count=exact' } };
+  async count(
+    { status }: CountOptions = {},
+    options?: CallOptions,
+  ): Promise<Count> {
+    const query = new URLSearchParams({
+      limit: '1',
+      ...(status !== undefined && { status }),
+    });
+    const request = {
+      path: `v1/pets?${query}`,
+      headers: { prefer: 'count=exact' },
+    };
     return this.#transport.send(request, countOf, options);
   }
 
-  /** Iterates over all animals, and reads pages as needed. `limit` is the size of a page, by default 100. */
+  /**
+   * Iterates over all animals, and reads pages as needed. `limit` is the size
+   * of a page, by default 100.
+   */
   async *pets(
     { limit = 100, ...rest }: PageOptions = {},
     options?: CallOptions,
   ): AsyncGenerator<Pet<Ids>, void, undefined> {
     for (let after = rest.after; ; ) {
-      const { items, next } = await this.page({ ...rest, limit, after }, options);
+      const { items, next } = await this.page(
+        { ...rest, limit, after },
+        options,
+      );
       yield* items;
       if (next === undefined) return;
       after = next;
@@ -106,46 +153,83 @@ export class AnimalStore<Ids extends IdType = 'bigint'> {
   }
 
   /**
-   * Iterates over animals as they are added, each once, by ascending id. It connects at the first `next`, and ends when the
-   * caller breaks or aborts. It resumes a lost connection after the last animal, unless it gets none within `timeoutMs`.
+   * Iterates over animals as they are added, each once, by ascending id. It
+   * connects at the first `next`, and ends when the caller breaks or aborts. It
+   * resumes a lost connection after the last animal, unless it gets none within
+   * `timeoutMs`.
    */
-  async *added(at: AddedOptions = {}, options: CallOptions = {}): AsyncGenerator<Pet<Ids>, void, undefined> {
-    for await (const pet of added(this.#transport, at, options)) yield withIds(this.#ids, pet);
+  async *added(
+    at: AddedOptions = {},
+    options: CallOptions = {},
+  ): AsyncGenerator<Pet<Ids>, void, undefined> {
+    for await (const pet of added(this.#transport, at, options))
+      yield withIds(this.#ids, pet);
   }
 
-  /** Adds an animal once, even if the request is repeated. @returns the animal with its id */
-  async create(pet: NewPet, { idempotencyKey, ...limits }: WriteOptions = {}): Promise<Pet<Ids>> {
-    const body = writeRest({ ...pet, categoryId: int64('categoryId', pet.categoryId) });
-    return this.#transport.send({ path: 'v1/pets', headers: written(idempotencyKey), body }, this.#petOf, limits);
+  /**
+   * Adds an animal once, even if the request is repeated. @returns the animal
+   * with its id
+   */
+  async create(
+    pet: NewPet,
+    { idempotencyKey, ...limits }: WriteOptions = {},
+  ): Promise<Pet<Ids>> {
+    const body = writeRest({
+      ...pet,
+      categoryId: int64('categoryId', pet.categoryId),
+    });
+    return this.#transport.send(
+      { path: 'v1/pets', headers: written(idempotencyKey), body },
+      this.#petOf,
+      limits,
+    );
   }
 
   /**
    * Reads one animal.
    *
-   * @deprecated Use `pets` with a `status`; the service removes this operation on 5 December 2030.
+   * @deprecated Use `pets` with a `status`; the service removes this operation
+   *   on 5 December 2030.
    * @throws StoreError NOT_FOUND when there is none
    */
   async pet(id: Int64, options?: CallOptions): Promise<Pet<Ids>> {
-    return this.#transport.send({ path: `v1/pets/${int64('id', id)}` }, this.#petOf, options);
+    return this.#transport.send(
+      { path: `v1/pets/${int64('id', id)}` },
+      this.#petOf,
+      options,
+    );
   }
 
   /**
-   * Runs a GraphQL operation. Mutations are as safe to repeat as `create`. A `bigint` in the variables is sent as the digits
-   * of an `ID`; an `ID` in the data is a `string`.
+   * Runs a GraphQL operation. Mutations are as safe to repeat as `create`. A
+   * `bigint` in the variables is sent as the digits of an `ID`; an `ID` in the
+   * data is a `string`.
    *
-   * @throws StoreError when the response has errors: all of them in `errors`, the partial data in `data`
+   * @throws StoreError when the response has errors: all of them in `errors`,
+   *   the partial data in `data`
    */
   async graphql<Data = unknown, Variables = Record<string, unknown>>(
     document: TypedDocument<Data, Variables>,
-    ...[variables, { idempotencyKey, ...limits } = {}]: Following<Variables, WriteOptions>
+    ...[variables, { idempotencyKey, ...limits } = {}]: Following<
+      Variables,
+      WriteOptions
+    >
   ): Promise<Data> {
-    const body = writeGraphQL({ query: textOf(document as never, this.#print), variables });
+    const body = writeGraphQL({
+      query: textOf(document as never, this.#print),
+      variables,
+    });
     const accept = 'application/graphql-response+json, application/json;q=0.9';
     const headers = { ...written(idempotencyKey), accept };
-    return this.#transport.send({ path: 'graphql', headers, body }, dataOf<Data>, limits);
+    return this.#transport.send(
+      { path: 'graphql', headers, body },
+      dataOf<Data>,
+      limits,
+    );
   }
 
-  readonly #petOf = (answer: Answer): Pet<Ids> => withIds(this.#ids, readAs(succeeded(answer), readRest, isPet));
+  readonly #petOf = (answer: Answer): Pet<Ids> =>
+    withIds(this.#ids, readAs(succeeded(answer), readRest, isPet));
 
   #pageOf(answer: Answer, after: bigint | undefined): Page<Ids> {
     const pets = readAs(succeeded(answer), readRest, isPets);
@@ -157,13 +241,22 @@ export class AnimalStore<Ids extends IdType = 'bigint'> {
 function countOf(answer: Answer): Count {
   const { status, headers } = succeeded(answer);
   const text = headers.get('x-total-count') ?? '';
-  if (!/^\d+$/.test(text)) throw unexpected('The answer has no number of animals.', status);
-  return { total: Number(text), isExact: headers.get('preference-applied') === 'count=exact' };
+  if (!/^\d+$/.test(text))
+    throw unexpected('The answer has no number of animals.', status);
+  return {
+    total: Number(text),
+    isExact: headers.get('preference-applied') === 'count=exact',
+  };
 }
 
 /** Not `crypto.randomUUID`, which browsers offer only over HTTPS. */
 function written(
-  idempotencyKey = Array.from(crypto.getRandomValues(new Uint32Array(4)), (n) => n.toString(36)).join('-'),
+  idempotencyKey = Array.from(crypto.getRandomValues(new Uint32Array(4)), (n) =>
+    n.toString(36),
+  ).join('-'),
 ) {
-  return { 'content-type': 'application/json', 'idempotency-key': idempotencyKey };
+  return {
+    'content-type': 'application/json',
+    'idempotency-key': idempotencyKey,
+  };
 }

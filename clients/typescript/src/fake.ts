@@ -2,9 +2,17 @@ import { writeRest } from './json.ts';
 import type { Int64, NewPet, Pet, PetStatus } from './pet.ts';
 import type { Code } from './store-error.ts';
 
-/** An error of the service, or a connection that breaks. `retryAfter` is in seconds. */
+/**
+ * An error of the service, or a connection that breaks. `retryAfter` is in
+ * seconds.
+ */
 export type FakeFailure =
-  | { status: number; code: Code; message?: string | undefined; retryAfter?: number | undefined }
+  | {
+      status: number;
+      code: Code;
+      message?: string | undefined;
+      retryAfter?: number | undefined;
+    }
   | 'NETWORK_ERROR';
 
 type Query = { query: string; variables: Record<string, unknown> };
@@ -12,16 +20,20 @@ type Query = { query: string; variables: Record<string, unknown> };
 type Follower = (pet: Pet | undefined) => void;
 
 /**
- * The service in memory, for tests of programs that use the client: `new AnimalStore({ url: 'http://fake', key: 'test',
- * fetch: new FakeService().fetch })`. It answers as the service does: pages, counts, creations that happen once, live
- * lists, and errors for invalid input, unknown ids and wrong keys. It knows no quota, scopes or time limits.
+ * The service in memory, for tests of programs that use the client: `new
+ * AnimalStore({ url: 'http://fake', key: 'test', fetch: new FakeService().fetch
+ * })`. It answers as the service does: pages, counts, creations that happen
+ * once, live lists, and errors for invalid input, unknown ids and wrong keys.
+ * It knows no quota, scopes or time limits.
  */
 export class FakeService {
   /** All animals, by ascending id. */
   readonly pets: Pet[] = [];
   /** Answers the documents of `AnimalStore.graphql`: returns their `data`. */
   graphql: (request: Query) => unknown = () => {
-    throw new Error('Set the member graphql of FakeService to answer documents.');
+    throw new Error(
+      'Set the member graphql of FakeService to answer documents.',
+    );
   };
   readonly #key: string | undefined;
   readonly #created = new Map<string, { body: string; pet: Pet }>();
@@ -35,7 +47,12 @@ export class FakeService {
 
   /** Adds an animal, as another client would. */
   add({ name, categoryId, status = 'available' }: NewPet): Pet {
-    const pet = { id: BigInt(this.pets.length + 1), name, categoryId: BigInt(categoryId), status };
+    const pet = {
+      id: BigInt(this.pets.length + 1),
+      name,
+      categoryId: BigInt(categoryId),
+      status,
+    };
     this.pets.push(pet);
     for (const send of this.#followers) send(pet);
     return pet;
@@ -58,13 +75,24 @@ export class FakeService {
     const failure = this.#failures.shift();
     if (failure === 'NETWORK_ERROR') throw new TypeError('fetch failed');
     try {
-      if (failure) throw new Refusal(failure.status, failure.code, failure.message, failure.retryAfter);
-      if (this.#key !== undefined && request.headers.get('authorization') !== `Bearer ${this.#key}`) {
+      if (failure)
+        throw new Refusal(
+          failure.status,
+          failure.code,
+          failure.message,
+          failure.retryAfter,
+        );
+      if (
+        this.#key !== undefined &&
+        request.headers.get('authorization') !== `Bearer ${this.#key}`
+      ) {
         throw new Refusal(401, 'UNAUTHENTICATED', 'The API key is not valid.');
       }
       const { pathname } = new URL(request.url);
-      if (pathname.endsWith('/graphql')) return this.#answer(request, await request.text());
-      if (request.method === 'POST') return this.#create(request, await request.text());
+      if (pathname.endsWith('/graphql'))
+        return this.#answer(request, await request.text());
+      if (request.method === 'POST')
+        return this.#create(request, await request.text());
       const [, id] = /\/v1\/pets\/(-?\d+)$/.exec(pathname) ?? [];
       return id === undefined ? this.#list(request) : this.#one(BigInt(id));
     } catch (error) {
@@ -75,32 +103,57 @@ export class FakeService {
 
   #list({ url, headers }: Request): Response {
     const target = new URL(url);
-    const text = Object.fromEntries(target.searchParams) as { status?: PetStatus; limit?: string; after?: string };
+    const text = Object.fromEntries(target.searchParams) as {
+      status?: PetStatus;
+      limit?: string;
+      after?: string;
+    };
     const { status, limit = '20', after } = text;
-    refuse([statusRule(status), rangeRule('limit', limit, 1n, 100n), after && int64Rule('after', after)]);
+    refuse([
+      statusRule(status),
+      rangeRule('limit', limit, 1n, 100n),
+      after && int64Rule('after', after),
+    ]);
     const all = this.pets.filter((pet) => !status || pet.status === status);
-    const rest = all.filter(({ id }) => after === undefined || id > BigInt(after));
+    const rest = all.filter(
+      ({ id }) => after === undefined || id > BigInt(after),
+    );
     const page = rest.slice(0, Number(limit));
     target.searchParams.set('after', `${page.at(-1)?.id}`);
     const isCounted = headers.get('prefer') === 'count=exact';
     return json(200, page, {
       ...(page.length < rest.length && { link: `<${target}>; rel="next"` }),
-      ...(isCounted && { 'x-total-count': `${all.length}`, 'preference-applied': 'count=exact' }),
+      ...(isCounted && {
+        'x-total-count': `${all.length}`,
+        'preference-applied': 'count=exact',
+      }),
     });
   }
 
   #one(id: bigint): Response {
     const pet = this.pets.find((one) => one.id === id);
-    if (!pet) throw new Refusal(404, 'NOT_FOUND', `There is no animal with the id ${id}.`);
+    if (!pet)
+      throw new Refusal(
+        404,
+        'NOT_FOUND',
+        `There is no animal with the id ${id}.`,
+      );
     return json(200, pet);
   }
 
   #create({ headers }: Request, body: string): Response {
     const name = headers.get('idempotency-key') ?? '';
     const before = this.#created.get(name);
-    if (before?.body === body) return json(201, before.pet, { 'idempotent-replayed': 'true' });
-    const { categoryId, ...input } = JSON.parse(body, digitsOf) as NewPet & { categoryId: string };
-    refuse([nameRule(input.name), categoryRule(categoryId), statusRule(input.status)]);
+    if (before?.body === body)
+      return json(201, before.pet, { 'idempotent-replayed': 'true' });
+    const { categoryId, ...input } = JSON.parse(body, digitsOf) as NewPet & {
+      categoryId: string;
+    };
+    refuse([
+      nameRule(input.name),
+      categoryRule(categoryId),
+      statusRule(input.status),
+    ]);
     if (before) throw new Refusal(422, 'IDEMPOTENCY_KEY_REUSED', reused);
     const pet = this.add({ ...input, categoryId });
     this.#created.set(name, { body, pet });
@@ -109,19 +162,26 @@ export class FakeService {
 
   #answer({ headers, signal }: Request, body: string): Response {
     const { query, variables = {} } = JSON.parse(body) as Query;
-    if (headers.get('accept') === 'text/event-stream') return this.#follow(variables, signal);
+    if (headers.get('accept') === 'text/event-stream')
+      return this.#follow(variables, signal);
     return json(200, { data: this.graphql({ query, variables }) });
   }
 
-  #follow({ after, status }: { after?: string; status?: PetStatus }, signal: AbortSignal): Response {
-    const begin = after === undefined ? (this.pets.at(-1)?.id ?? 0n) : BigInt(after);
+  #follow(
+    { after, status }: { after?: string; status?: PetStatus },
+    signal: AbortSignal,
+  ): Response {
+    const begin =
+      after === undefined ? (this.pets.at(-1)?.id ?? 0n) : BigInt(after);
     let follower: Follower | undefined;
     const leave = () => follower && this.#followers.delete(follower);
     const stream = new ReadableStream<Uint8Array>({
       start: (controller) => {
-        const write = (text: string) => controller.enqueue(new TextEncoder().encode(`${text}\n\n`));
+        const write = (text: string) =>
+          controller.enqueue(new TextEncoder().encode(`${text}\n\n`));
         follower = (pet) => {
-          if (pet && pet.id > begin && (!status || pet.status === status)) write(eventOf(pet));
+          if (pet && pet.id > begin && (!status || pet.status === status))
+            write(eventOf(pet));
           if (pet) return;
           leave();
           controller.close();
@@ -129,18 +189,29 @@ export class FakeService {
         write(`id: ${begin}`);
         for (const pet of this.pets) follower(pet);
         this.#followers.add(follower);
-        signal.addEventListener('abort', () => leave() && controller.error(signal.reason), { once: true });
+        signal.addEventListener(
+          'abort',
+          () => leave() && controller.error(signal.reason),
+          { once: true },
+        );
       },
       cancel: () => void leave(),
     });
-    return new Response(stream, { headers: { 'content-type': 'text/event-stream' } });
+    return new Response(stream, {
+      headers: { 'content-type': 'text/event-stream' },
+    });
   }
 }
 
 class Refusal extends Error {
   readonly response: Response;
 
-  constructor(status: number, code: Code, message: string = code, retryAfter?: number) {
+  constructor(
+    status: number,
+    code: Code,
+    message: string = code,
+    retryAfter?: number,
+  ) {
     super(message);
     this.response = json(
       status,
@@ -150,8 +221,15 @@ class Refusal extends Error {
   }
 }
 
-function json(status: number, body: unknown, headers: Record<string, string> | false = {}): Response {
-  return new Response(writeRest(body), { status, headers: { 'content-type': 'application/json', ...headers } });
+function json(
+  status: number,
+  body: unknown,
+  headers: Record<string, string> | false = {},
+): Response {
+  return new Response(writeRest(body), {
+    status,
+    headers: { 'content-type': 'application/json', ...headers },
+  });
 }
 
 function eventOf({ id, categoryId, ...pet }: Pet): string {
@@ -160,45 +238,80 @@ function eventOf({ id, categoryId, ...pet }: Pet): string {
 }
 
 /** Keeps the digits of the category. */
-function digitsOf(key: string, value: unknown, context?: { source?: string }): unknown {
+function digitsOf(
+  key: string,
+  value: unknown,
+  context?: { source?: string },
+): unknown {
   return key === 'categoryId' ? context?.source : value;
 }
 
-const reused = 'This Idempotency-Key was used for another input; a new creation needs a new key.';
+const reused =
+  'This Idempotency-Key was used for another input; a new creation needs a new key.';
 
 /** @param faults sentences about invalid members */
 function refuse(faults: Array<string | false | undefined>): void {
   const found = faults.filter(Boolean);
-  if (found.length > 0) throw new Refusal(400, 'BAD_USER_INPUT', `${found.join('; ')}.`);
+  if (found.length > 0)
+    throw new Refusal(400, 'BAD_USER_INPUT', `${found.join('; ')}.`);
 }
 
-const int64Rule = (name: string, value: Int64) => rangeRule(name, value, -(2n ** 63n), 2n ** 63n - 1n);
+const int64Rule = (name: string, value: Int64) =>
+  rangeRule(name, value, -(2n ** 63n), 2n ** 63n - 1n);
 
-function rangeRule(name: string, value: Int64, least: bigint, greatest: bigint) {
-  const isWithin = /^-?\d+$/.test(`${value}`) && BigInt(value) >= least && BigInt(value) <= greatest;
-  return !isWithin && `${name} must be an integer between ${least} and ${greatest}`;
+function rangeRule(
+  name: string,
+  value: Int64,
+  least: bigint,
+  greatest: bigint,
+) {
+  const isWithin =
+    /^-?\d+$/.test(`${value}`) &&
+    BigInt(value) >= least &&
+    BigInt(value) <= greatest;
+  return (
+    !isWithin && `${name} must be an integer between ${least} and ${greatest}`
+  );
 }
 
 function statusRule(status: PetStatus | undefined) {
   const all = ['available', 'pending', 'sold'];
-  return status !== undefined && !all.includes(status) && `status must be one of ${all.join(', ')}`;
+  return (
+    status !== undefined &&
+    !all.includes(status) &&
+    `status must be one of ${all.join(', ')}`
+  );
 }
 
 /** @param source the JSON of the category */
 function categoryRule(source: string | undefined) {
   if (source === undefined) return 'categoryId is required';
   const fault = int64Rule('categoryId', source);
-  return fault && fault + (source.startsWith('"') ? ', not a string' : source === 'null' ? ', not null' : '');
+  return (
+    fault &&
+    fault +
+      (source.startsWith('"')
+        ? ', not a string'
+        : source === 'null'
+          ? ', not null'
+          : '')
+  );
 }
 
 function typeOf(value: unknown): string {
   if (value === null) return 'null';
-  return Array.isArray(value) ? 'an array' : typeof value === 'object' ? 'an object' : `a ${typeof value}`;
+  return Array.isArray(value)
+    ? 'an array'
+    : typeof value === 'object'
+      ? 'an object'
+      : `a ${typeof value}`;
 }
 
 function nameRule(name: unknown) {
   if (name === undefined) return 'name is required';
-  if (typeof name !== 'string') return `name must be a string, not ${typeOf(name)}`;
-  if (name.includes('\u0000') || !name.isWellFormed()) return 'name must be free of U+0000 and of lone surrogates';
+  if (typeof name !== 'string')
+    return `name must be a string, not ${typeOf(name)}`;
+  if (name.includes('\u0000') || !name.isWellFormed())
+    return 'name must be free of U+0000 and of lone surrogates';
   return [...name].length > 1000 && 'name must be at most 1000 characters long';
 }

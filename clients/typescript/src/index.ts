@@ -9,6 +9,11 @@ export {
   type WriteOptions,
 } from './animal-store.ts';
 export type { IdType, Int64, NewPet, Pet, PetStatus } from './pet.ts';
-export { type Code, errorCodes, type GraphQLFailure, StoreError } from './store-error.ts';
+export {
+  type Code,
+  errorCodes,
+  type GraphQLFailure,
+  StoreError,
+} from './store-error.ts';
 export type { CallOptions } from './transport.ts';
 export type { TypedDocument } from './typed-document.ts';

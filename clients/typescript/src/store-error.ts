@@ -1,4 +1,7 @@
-/** The error codes of the service, then those of GraphQL only, then those of this client. */
+/**
+ * The error codes of the service, then those of GraphQL only, then those of
+ * this client.
+ */
 export const errorCodes = [
   'BAD_USER_INPUT',
   'UNAUTHENTICATED',
@@ -54,9 +57,15 @@ interface Details {
 /** A failed call. No message contains the key. */
 export class StoreError extends Error {
   override readonly name = 'StoreError';
-  /** A code of the service, or `NETWORK_ERROR`, `TIMEOUT`, `UNEXPECTED_ANSWER`. Decide by this, not by the message. */
+  /**
+   * A code of the service, or `NETWORK_ERROR`, `TIMEOUT`, `UNEXPECTED_ANSWER`.
+   * Decide by this, not by the message.
+   */
   readonly code: Code;
-  /** The HTTP status; undefined without a response. In GraphQL, the status of the error, not of the response. */
+  /**
+   * The HTTP status; undefined without a response. In GraphQL, the status of
+   * the error, not of the response.
+   */
   readonly status: number | undefined;
   /** Seconds until a retry, when the service sent them. */
   readonly retryAfter: number | undefined;
@@ -65,7 +74,11 @@ export class StoreError extends Error {
   /** The partial data of a GraphQL response. */
   readonly data: unknown;
 
-  constructor(code: Code, message: string, { status, retryAfter, errors, data, cause }: Details = {}) {
+  constructor(
+    code: Code,
+    message: string,
+    { status, retryAfter, errors, data, cause }: Details = {},
+  ) {
     super(message, cause === undefined ? undefined : { cause });
     this.code = code;
     this.status = status;
@@ -75,7 +88,13 @@ export class StoreError extends Error {
   }
 }
 
-/** The error for a response that is not the service's, but perhaps a proxy's. */
-export function unexpected(what: string, status: number, retryAfter?: number): StoreError {
+/**
+ * The error for a response that is not the service's, but perhaps a proxy's.
+ */
+export function unexpected(
+  what: string,
+  status: number,
+  retryAfter?: number,
+): StoreError {
   return new StoreError('UNEXPECTED_ANSWER', what, { status, retryAfter });
 }

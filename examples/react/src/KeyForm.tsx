@@ -4,7 +4,10 @@ interface KeyFormProps {
 
 export function KeyForm({ onKey }: KeyFormProps) {
   return (
-    <form className="card" action={(fields) => onKey(String(fields.get('key')).trim())}>
+    <form
+      className="card"
+      action={(fields) => onKey(String(fields.get('key')).trim())}
+    >
       <label>
         API key
         <input
@@ -17,7 +20,10 @@ export function KeyForm({ onKey }: KeyFormProps) {
           required
         />
       </label>
-      <p className="hint">The first start of the service prints one. It stays in this tab until you close it.</p>
+      <p className="hint">
+        The first start of the service prints one. It stays in this tab until
+        you close it.
+      </p>
       <button type="submit">Open the store</button>
     </form>
   );

@@ -17,7 +17,8 @@ export function NewAnimals({ after }: { after: string }) {
   const [names, setNames] = useState<string[]>([]);
   const { error } = useSubscription(NewAnimal, {
     variables: { after },
-    onData: ({ data }) => setNames((before) => [...before, String(data.data?.petAdded.name)]),
+    onData: ({ data }) =>
+      setNames((before) => [...before, String(data.data?.petAdded.name)]),
   });
   return (
     <section className="card" aria-label="New animals">

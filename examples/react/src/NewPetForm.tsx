@@ -20,11 +20,18 @@ export function NewPetForm({ onCreated }: NewPetFormProps) {
   const form = useRef<HTMLFormElement>(null);
   const attempt = useRef({ text: '', key: '' });
 
-  /** An animal keeps its key until the creation succeeds, so that pressing the button again does not add it twice. */
+  /**
+   * An animal keeps its key until the creation succeeds, so that pressing the
+   * button again does not add it twice.
+   */
   async function submit(fields: FormData) {
-    const input = { name: String(fields.get('name')), categoryId: String(fields.get('categoryId')) };
+    const input = {
+      name: String(fields.get('name')),
+      categoryId: String(fields.get('categoryId')),
+    };
     const text = JSON.stringify(input);
-    if (attempt.current.text !== text) attempt.current = { text, key: newKey() };
+    if (attempt.current.text !== text)
+      attempt.current = { text, key: newKey() };
     const headers = { 'idempotency-key': attempt.current.key };
     await addPet({ variables: { input }, context: { headers } });
     attempt.current = { text: '', key: '' };
@@ -48,16 +55,28 @@ export function NewPetForm({ onCreated }: NewPetFormProps) {
       </label>
       <label>
         Category
-        <input name="categoryId" inputMode="numeric" pattern="-?[0-9]{1,19}" title="A whole number" required />
+        <input
+          name="categoryId"
+          inputMode="numeric"
+          pattern="-?[0-9]{1,19}"
+          title="A whole number"
+          required
+        />
       </label>
       <button type="submit" disabled={loading}>
         Add
       </button>
-      <output>{data && `${data.createPet.name} was added with the id ${data.createPet.id}.`}</output>
+      <output>
+        {data &&
+          `${data.createPet.name} was added with the id ${data.createPet.id}.`}
+      </output>
       <Failure error={error} />
     </form>
   );
 }
 
-/** Not `crypto.randomUUID`, which browsers offer only over HTTPS and on localhost. */
+/**
+ * Not `crypto.randomUUID`, which browsers offer only over HTTPS and on
+ * localhost.
+ */
 const newKey = () => crypto.getRandomValues(new Uint32Array(4)).join('-');

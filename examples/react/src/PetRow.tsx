@@ -15,7 +15,11 @@ export const PetRowFields = graphql(`
   }
 `);
 
-export function PetRow({ pet: { id, name, categoryId, status } }: { pet: PetRowFragment }) {
+export function PetRow({
+  pet: { id, name, categoryId, status },
+}: {
+  pet: PetRowFragment;
+}) {
   return (
     <li>
       <strong>{name}</strong>

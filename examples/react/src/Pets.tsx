@@ -30,20 +30,26 @@ export function Pets() {
   const [status, setStatus] = useState<PetStatus | null>(null);
   const { data, error, loading, fetchMore, refetch } = useQuery(PetPage, {
     variables: { status },
-    // Shows the cached list immediately, and reads it again, because it may have grown.
+    // Shows the cached list immediately, and reads it again, because it may
+    // have grown.
     fetchPolicy: 'cache-and-network',
     nextFetchPolicy: 'cache-first',
     notifyOnNetworkStatusChange: true,
   });
   const { edges = [], pageInfo } = data?.petsConnection ?? {};
-  /** The last animal of the first complete list: the live list begins behind it. */
+  /**
+   * The last animal of the first complete list: the live list begins behind it.
+   */
   const [start, setStart] = useState<string>();
-  if (hasLogin && start === undefined && pageInfo?.hasNextPage === false) setStart(pageInfo.endCursor ?? '0');
+  if (hasLogin && start === undefined && pageInfo?.hasNextPage === false)
+    setStart(pageInfo.endCursor ?? '0');
 
   /** Reads the animals after the last one: the next page, or new animals. */
   async function more() {
     const after = pageInfo?.endCursor;
-    await (after ? fetchMore({ variables: { after } }) : refetch()).catch(() => {});
+    await (after ? fetchMore({ variables: { after } }) : refetch()).catch(
+      () => {},
+    );
   }
 
   return (
@@ -58,9 +64,16 @@ export function Pets() {
             <PetRow key={node.id} pet={node} />
           ))}
         </ol>
-        {!loading && !error && edges.length === 0 && <p className="hint">No animals here yet.</p>}
+        {!loading && !error && edges.length === 0 && (
+          <p className="hint">No animals here yet.</p>
+        )}
         {pageInfo?.hasNextPage && (
-          <button type="button" className="quiet" disabled={loading} onClick={more}>
+          <button
+            type="button"
+            className="quiet"
+            disabled={loading}
+            onClick={more}
+          >
             More
           </button>
         )}

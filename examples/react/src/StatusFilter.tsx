@@ -1,6 +1,11 @@
 import type { PetStatus } from './generated/graphql.ts';
 
-const statuses: Array<PetStatus | null> = [null, 'available', 'pending', 'sold'];
+const statuses: Array<PetStatus | null> = [
+  null,
+  'available',
+  'pending',
+  'sold',
+];
 
 interface StatusFilterProps {
   status: PetStatus | null;
@@ -13,7 +18,12 @@ export function StatusFilter({ status, onStatus }: StatusFilterProps) {
       <legend>Status</legend>
       {statuses.map((one) => (
         <label key={one}>
-          <input type="radio" name="status" checked={one === status} onChange={() => onStatus(one)} />
+          <input
+            type="radio"
+            name="status"
+            checked={one === status}
+            onChange={() => onStatus(one)}
+          />
           <span>{one ?? 'all'}</span>
         </label>
       ))}

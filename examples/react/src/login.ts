@@ -1,10 +1,20 @@
 import { UserManager } from 'oidc-client-ts';
 
-/** The identity provider (docs/frontends.md). Without VITE_ISSUER the page asks for a key. */
-const { VITE_ISSUER: authority, VITE_CLIENT_ID: client_id = 'shop', VITE_AUDIENCE: resource } = import.meta.env;
+/**
+ * The identity provider (docs/frontends.md). Without VITE_ISSUER the page asks
+ * for a key.
+ */
+const {
+  VITE_ISSUER: authority,
+  VITE_CLIENT_ID: client_id = 'shop',
+  VITE_AUDIENCE: resource,
+} = import.meta.env;
 const page = `${location.origin}/`;
 
-/** Logs in by the authorization code flow with PKCE. The tokens stay in the tab's `sessionStorage`. */
+/**
+ * Logs in by the authorization code flow with PKCE. The tokens stay in the
+ * tab's `sessionStorage`.
+ */
 const users = authority
   ? new UserManager({
       authority,
@@ -20,7 +30,10 @@ const users = authority
 
 export const hasLogin = Boolean(users);
 
-/** Ends a login when the provider has sent the user back. @returns whether a user is logged in */
+/**
+ * Ends a login when the provider has sent the user back. @returns whether a
+ * user is logged in
+ */
 export async function isLoggedIn(): Promise<boolean> {
   if (!users) return false;
   if (new URLSearchParams(location.search).has('code')) {
@@ -35,7 +48,9 @@ export const logOut = () => users?.signoutRedirect();
 
 let renewal: Promise<unknown> | undefined;
 
-/** Gets a new token, once for all that ask: a refresh token can be used once. */
+/**
+ * Gets a new token, once for all that ask: a refresh token can be used once.
+ */
 export async function renew(): Promise<void> {
   renewal ??= Promise.resolve(users?.signinSilent()).finally(() => {
     renewal = undefined;

@@ -2,27 +2,48 @@ import type { ChildProcess } from 'node:child_process';
 import type { Worker } from 'node:cluster';
 
 /**
- * Passes connections that a worker had not accepted when it died to another worker. Node would leave them open forever:
- * lib/internal/cluster/round_robin_handle.js waits for the worker's reply. This code emits the missing reply, "not
- * accepted". (SCHED_NONE avoids the problem, but does not balance connections: one of two workers took three of four.)
+ * Passes connections that a worker had not accepted when it died to another
+ * worker. Node would leave them open forever:
+ * lib/internal/cluster/round_robin_handle.js waits for the worker's reply. This
+ * code emits the missing reply, "not accepted". (SCHED_NONE avoids the problem,
+ * but does not balance connections: one of two workers took three of four.)
  *
- * @param hasOther whether another worker can accept them; otherwise they are closed
+ * @param hasOther whether another worker can accept them; otherwise they are
+ *   closed
  */
-export function handOver({ process: child }: Worker, hasOther: () => boolean): void {
+export function handOver(
+  { process: child }: Worker,
+  hasOther: () => boolean,
+): void {
   const pending = new Map<number, { close(): void }>();
   const send = child.send.bind(child) as (...parameters: unknown[]) => boolean;
-  child.send = ((message: { act?: string; seq?: number }, handle?: unknown, ...others: unknown[]) => {
-    if (message.act === 'newconn' && message.seq !== undefined) pending.set(message.seq, handle as { close(): void });
+  child.send = ((
+    message: { act?: string; seq?: number },
+    handle?: unknown,
+    ...others: unknown[]
+  ) => {
+    if (message.act === 'newconn' && message.seq !== undefined)
+      pending.set(message.seq, handle as { close(): void });
     return send(message, handle, ...others);
   }) as ChildProcess['send'];
-  child.on('internalMessage', ({ ack }: { ack?: number }) => ack !== undefined && pending.delete(ack));
+  child.on(
+    'internalMessage',
+    ({ ack }: { ack?: number }) => ack !== undefined && pending.delete(ack),
+  );
   // `close` follows the last message of the worker.
   child.once('close', () => {
-    // Node omits `disconnect` while a handle is in transit (lib/internal/child_process.js, `_handleQueue`), and would
-    // keep sending connections to the dead worker. Node listens once, so a second `disconnect` does nothing.
+    // Node omits `disconnect` while a handle is in transit
+    // (lib/internal/child_process.js, `_handleQueue`), and would keep sending
+    // connections to the dead worker. Node listens once, so a second
+    // `disconnect` does nothing.
     child.emit('disconnect');
     for (const [ack, handle] of [...pending]) {
-      if (hasOther()) child.emit('internalMessage', { cmd: 'NODE_CLUSTER', ack, accepted: false });
+      if (hasOther())
+        child.emit('internalMessage', {
+          cmd: 'NODE_CLUSTER',
+          ack,
+          accepted: false,
+        });
       else handle.close();
     }
   });

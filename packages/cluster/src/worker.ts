@@ -1,8 +1,8 @@
 import cluster from 'node:cluster';
 
 /**
- * The environment variable with a worker's number. It also tells these workers from those of a foreign parent, like
- * PM2.
+ * The environment variable with a worker's number. It also tells these workers
+ * from those of a foreign parent, like PM2.
  */
 export const workerVariable = 'CLUSTER_WORKER';
 
@@ -45,11 +45,14 @@ export class ClusterWorker<Shared> {
     });
   }
 
-  /** @param drain called when the parent has died and no more connections arrive */
+  /**
+   * @param drain called when the parent has died and no more connections arrive
+   */
   onLost(drain: () => void): void {
     const { worker } = cluster;
     worker?.once('disconnect', () => {
-      // Otherwise Node would exit immediately, with requests in flight (lib/internal/cluster/child.js).
+      // Otherwise Node would exit immediately, with requests in flight
+      // (lib/internal/cluster/child.js).
       worker.exitedAfterDisconnect = true;
       drain();
     });
@@ -60,7 +63,10 @@ export class ClusterWorker<Shared> {
     process.send?.({ ready: address });
   }
 
-  /** @param answer answers `Workers.ask`; the parent gets the message of its error */
+  /**
+   * @param answer answers `Workers.ask`; the parent gets the message of its
+   *   error
+   */
   onAsk(answer: () => Promise<object>): void {
     process.on('message', async ({ ask }: { ask?: true }) => {
       if (!ask) return;

@@ -3,7 +3,10 @@ import type { Readable } from 'node:stream';
 import { handOver } from './hand-over.ts';
 import { type ClusterState, workerVariable } from './worker.ts';
 
-type Log = Record<'info' | 'error' | 'fatal', (fields: object, message: string) => void>;
+type Log = Record<
+  'info' | 'error' | 'fatal',
+  (fields: object, message: string) => void
+>;
 
 export interface WorkersOptions<Shared> {
   /** The file that each worker runs. */
@@ -17,14 +20,20 @@ export interface WorkersOptions<Shared> {
   output: { write(lines: string): void };
   /** How long (ms) a drain may take before the remaining workers are killed. */
   drainTime: number;
-  /** Called once when no worker can start, so that the caller drains. No reason when the worker has printed it. */
+  /**
+   * Called once when no worker can start, so that the caller drains. No reason
+   * when the worker has printed it.
+   */
   onGiveUp(reason: string | undefined): void;
 }
 
 /** Starts, restarts, informs, asks and stops the worker processes. */
 export class Workers<Shared> {
   readonly #listening = Promise.withResolvers<string>();
-  /** Resolves to the address of the service when the first worker listens; never when no worker can start. */
+  /**
+   * Resolves to the address of the service when the first worker listens; never
+   * when no worker can start.
+   */
   readonly listening = this.#listening.promise;
   readonly #slots: WorkerSlot[];
   #shared: Shared;
@@ -32,12 +41,22 @@ export class Workers<Shared> {
   #isDraining = false;
   #hasStarted = false;
 
-  /** Starts one worker, and the others when it listens, so that a port in use is reported once. */
+  /**
+   * Starts one worker, and the others when it listens, so that a port in use is
+   * reported once.
+   */
   constructor(readonly options: WorkersOptions<Shared>) {
     const { program, count, shared } = options;
     this.#shared = shared;
-    cluster.setupPrimary({ exec: program, args: [], stdio: ['ignore', 'pipe', 'inherit', 'ipc'] });
-    this.#slots = Array.from({ length: count }, (_, index) => new WorkerSlot(index + 1, this));
+    cluster.setupPrimary({
+      exec: program,
+      args: [],
+      stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
+    });
+    this.#slots = Array.from(
+      { length: count },
+      (_, index) => new WorkerSlot(index + 1, this),
+    );
     const [first, ...others] = this.#slots;
     first?.start();
     void this.listening.then(() => {
@@ -69,7 +88,8 @@ export class Workers<Shared> {
   /**
    * Asks all workers over IPC, which needs no connection to their port.
    *
-   * @returns the first answer; never when all hang. @throws AggregateError when all workers have failed
+   * @returns the first answer; never when all hang. @throws AggregateError when
+   *   all workers have failed
    */
   ask(): Promise<object> {
     return Promise.any(this.#slots.map((slot) => slot.ask()));
@@ -96,12 +116,19 @@ export class Workers<Shared> {
     const { up } = this;
     const { count } = this.options;
     this.#hasStarted ||= up === count;
-    for (const slot of this.#slots) slot.send({ up, count, hasStarted: this.#hasStarted, shared: this.#shared });
+    for (const slot of this.#slots)
+      slot.send({
+        up,
+        count,
+        hasStarted: this.#hasStarted,
+        shared: this.#shared,
+      });
   }
 }
 
 /**
- * Milliseconds from a crash to the restart. The pause doubles each time, and is reset after a minute without a crash.
+ * Milliseconds from a crash to the restart. The pause doubles each time, and is
+ * reset after a minute without a crash.
  */
 const pauses = { shortest: 100, longest: 10_000, forgottenAfter: 60_000 };
 /** These take about ten seconds. */
@@ -132,16 +159,22 @@ class WorkerSlot {
     this.#worker = worker;
     // Sending to a dead worker fails; `close` handles its end.
     worker.on('error', () => undefined);
-    worker.on('message', ({ ready, reply }: { ready?: string; reply?: object | string }) => {
-      if (ready !== undefined) this.#ready(ready);
-      if (reply) this.#answered(reply);
-    });
+    worker.on(
+      'message',
+      ({ ready, reply }: { ready?: string; reply?: object | string }) => {
+        if (ready !== undefined) this.#ready(ready);
+        if (reply) this.#answered(reply);
+      },
+    );
     if (child.stdout) relayLines(child.stdout, output);
     this.#ended = new Promise((done) => {
       // `close` follows `exit`, when all output has been read.
-      child.once('close', (exitCode, signal) => done(this.#end(exitCode, signal)));
+      child.once('close', (exitCode, signal) =>
+        done(this.#end(exitCode, signal)),
+      );
     });
-    // Registered after the listener above, so that this worker no longer counts as up.
+    // Registered after the listener above, so that this worker no longer counts
+    // as up.
     handOver(worker, () => this.workers.canServe);
     log.info({ worker: this.number, workerPid: child.pid }, 'worker started');
   }
@@ -185,14 +218,22 @@ class WorkerSlot {
     this.#timer = setTimeout(() => {
       this.#pause = pauses.shortest;
     }, pauses.forgottenAfter).unref();
-    const fields = { worker: this.number, workerPid: this.#worker?.process.pid };
+    const fields = {
+      worker: this.number,
+      workerPid: this.#worker?.process.pid,
+    };
     this.workers.options.log.info(fields, 'worker ready');
     this.workers.changed(address);
   }
 
   #end(exitCode: number | null, signal: string | null): boolean {
     const { log } = this.workers.options;
-    const fields = { worker: this.number, workerPid: this.#worker?.process.pid, exitCode, signal };
+    const fields = {
+      worker: this.number,
+      workerPid: this.#worker?.process.pid,
+      exitCode,
+      signal,
+    };
     const wasUp = this.isUp;
     this.#worker = undefined;
     this.isUp = false;
@@ -206,7 +247,9 @@ class WorkerSlot {
     if (!this.#hasBeenUp || this.#failedStarts >= maxFailedStarts) {
       log.fatal(fields, 'worker died and will not be restarted');
       const cause = signal ? `signal ${signal}` : `exit code ${exitCode}`;
-      const times = this.#hasBeenUp ? `${maxFailedStarts} times in a row, the last time` : 'at the start';
+      const times = this.#hasBeenUp
+        ? `${maxFailedStarts} times in a row, the last time`
+        : 'at the start';
       const reason = `Worker ${this.number} ended before it could serve, ${times}: ${cause}.`;
       // A worker that exits at its start has printed the reason.
       this.workers.giveUp(!this.#hasBeenUp && exitCode ? undefined : reason);
@@ -221,8 +264,9 @@ class WorkerSlot {
 }
 
 /**
- * Relays a worker's output in whole lines. If workers wrote to one pipe themselves, lines would be torn: only writes of
- * up to 4096 bytes are atomic (PIPE_BUF, pipe(7)). An incomplete last line of a killed worker is dropped.
+ * Relays a worker's output in whole lines. If workers wrote to one pipe
+ * themselves, lines would be torn: only writes of up to 4096 bytes are atomic
+ * (PIPE_BUF, pipe(7)). An incomplete last line of a killed worker is dropped.
  */
 function relayLines(from: Readable, to: { write(lines: string): void }): void {
   let rest = '';

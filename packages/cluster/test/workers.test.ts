@@ -30,12 +30,16 @@ function start() {
 test('workers take connections in turn, know how many are up and the shared value, and are replaced when they die', async () => {
   const { parent, received } = start();
   const { address = '' } = await received('listening');
-  const fetchState = async () => (await (await fetch(address)).json()) as Record<string, unknown>;
+  const fetchState = async () =>
+    (await (await fetch(address)).json()) as Record<string, unknown>;
   /** Waits until both workers respond with these members. */
   const both = async (members: object) => {
     for (const seen = new Set(); seen.size < 2; ) {
       const { number, ...state } = await fetchState();
-      if (Object.entries(members).every(([name, value]) => state[name] === value)) seen.add(number);
+      if (
+        Object.entries(members).every(([name, value]) => state[name] === value)
+      )
+        seen.add(number);
     }
   };
   const { workerPid: victim = 0 } = await received('worker ready', 2);
@@ -45,12 +49,19 @@ test('workers take connections in turn, know how many are up and the shared valu
   await both({ shared: 'second' });
 
   process.kill(victim, 'SIGKILL');
-  expect(await received('worker died')).toMatchObject({ workerPid: victim, signal: 'SIGKILL', restartInMs: 100 });
+  expect(await received('worker died')).toMatchObject({
+    workerPid: victim,
+    signal: 'SIGKILL',
+    restartInMs: 100,
+  });
   expect((await received('worker ready', 3)).workerPid).not.toBe(victim);
   await both({ up: 2, shared: 'second' });
 
   parent.send({ ask: true });
-  expect(await received('answer')).toEqual({ message: 'answer', shared: 'second' });
+  expect(await received('answer')).toEqual({
+    message: 'answer',
+    shared: 'second',
+  });
 
   parent.send({});
   expect(await received('drained')).toMatchObject({ isClean: true });

@@ -2,9 +2,13 @@ import { inspect } from 'node:util';
 import { parse } from 'secure-json-parse';
 
 type Reviver = (key: string, value: unknown) => unknown;
-const withoutPrototypes = { protoAction: 'remove', constructorAction: 'remove' } as const;
+const withoutPrototypes = {
+  protoAction: 'remove',
+  constructorAction: 'remove',
+} as const;
 
-// Only text with a long run of digits or an exponent can contain a number that a double would change.
+// Only text with a long run of digits or an exponent can contain a number that
+// a double would change.
 const suspect = /[\d.]{16}|\d[eE]/;
 /** Limit for suspect text. With a reviver each value costs 30 times as much. */
 const maxValues = 5000;
@@ -12,9 +16,11 @@ const maxValues = 5000;
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /**
- * Parses UTF-8 JSON (RFC 8259; a byte order mark is skipped). Integers beyond 2^53, however they are spelled, become
- * `bigint`, all other numbers `number`; a fraction that a double would round to an integer becomes an `InexactNumber`.
- * The last of duplicate members counts. Members that would pollute prototypes are ignored, like all unknown members.
+ * Parses UTF-8 JSON (RFC 8259; a byte order mark is skipped). Integers beyond
+ * 2^53, however they are spelled, become `bigint`, all other numbers `number`;
+ * a fraction that a double would round to an integer becomes an
+ * `InexactNumber`. The last of duplicate members counts. Members that would
+ * pollute prototypes are ignored, like all unknown members.
  *
  * @throws Error whose message says why it is not JSON, without a full stop
  */
@@ -23,7 +29,8 @@ export function parseExactJson(bytes: Uint8Array): unknown {
     const text = utf8.decode(bytes);
     if (!suspect.test(text)) return parse(text, undefined, withoutPrototypes);
     // Cheaper than to parse. A comma in a text counts as well.
-    if (text.split(/[,[{]/, maxValues + 1).length > maxValues) throw new SyntaxError(tooManyValues);
+    if (text.split(/[,[{]/, maxValues + 1).length > maxValues)
+      throw new SyntaxError(tooManyValues);
     return parse(text, exactNumber as Reviver, withoutPrototypes);
   } catch (cause) {
     throw new Error(reason(cause), { cause });
@@ -32,7 +39,10 @@ export function parseExactJson(bytes: Uint8Array): unknown {
 
 const tooManyValues = `with an exponent or 16 digits in a row it may have at most ${maxValues} values`;
 
-/** A number that a double would change. Rules reject it, and messages show it as the client wrote it. */
+/**
+ * A number that a double would change. Rules reject it, and messages show it as
+ * the client wrote it.
+ */
 export class InexactNumber {
   // Hidden, because an object in the place of another one must have no members.
   readonly #source: string;
@@ -50,36 +60,55 @@ export class InexactNumber {
   }
 }
 
-function exactNumber(_key: string, value: unknown, context?: { source: string }): unknown {
+function exactNumber(
+  _key: string,
+  value: unknown,
+  context?: { source: string },
+): unknown {
   if (typeof value !== 'number' || !context) return value;
   const { source } = context;
   if (!Number.isFinite(value)) return new InexactNumber(source);
-  if (!/[.eE]/.test(source)) return Number.isSafeInteger(value) ? value : BigInt(source);
+  if (!/[.eE]/.test(source))
+    return Number.isSafeInteger(value) ? value : BigInt(source);
   const { digits, exponent } = scientific(source);
   if (digits === '') return 0;
   // Not an integer, although rounding may have made it look like one.
-  if (exponent < 0) return Number.isInteger(value) ? new InexactNumber(source) : value;
+  if (exponent < 0)
+    return Number.isInteger(value) ? new InexactNumber(source) : value;
   if (Number.isSafeInteger(value)) return value;
   // Compiled operations would accept a number as an ID.
   if (digits.length + exponent > int64Digits) return new InexactNumber(source);
-  return BigInt(source.startsWith('-') ? `-${digits}` : digits) * 10n ** BigInt(exponent);
+  return (
+    BigInt(source.startsWith('-') ? `-${digits}` : digits) *
+    10n ** BigInt(exponent)
+  );
 }
 
 const int64Digits = 19;
 
-/** Splits a number into its digits, without zeros at either end, and the power of ten of the last one. */
+/**
+ * Splits a number into its digits, without zeros at either end, and the power
+ * of ten of the last one.
+ */
 function scientific(source: string): { digits: string; exponent: number } {
   const [mantissa = '', exponent = '0'] = source.split(/[eE]/);
   const [whole = '', fraction = ''] = mantissa.split('.');
   const all = `${whole}${fraction}`.replace(/^-?0*/, '');
   let end = all.length;
   while (all[end - 1] === '0') end -= 1;
-  return { digits: all.slice(0, end), exponent: Number(exponent) - fraction.length + all.length - end };
+  return {
+    digits: all.slice(0, end),
+    exponent: Number(exponent) - fraction.length + all.length - end,
+  };
 }
 
 function reason(cause: unknown): string {
   if (cause instanceof SyntaxError) return cause.message.replace(/\.$/, '');
-  if ((cause as NodeJS.ErrnoException).code === 'ERR_ENCODING_INVALID_ENCODED_DATA') return 'it is not valid UTF-8';
+  if (
+    (cause as NodeJS.ErrnoException).code ===
+    'ERR_ENCODING_INVALID_ENCODED_DATA'
+  )
+    return 'it is not valid UTF-8';
   return 'it is nested too deeply';
 }
 
@@ -87,10 +116,14 @@ function reason(cause: unknown): string {
 const { rawJSON } = JSON as unknown as { rawJSON(text: string): unknown };
 
 /**
- * For `JSON.stringify`: writes integers without an exponent, which `parseExactJson` rejects when digits may be lost.
+ * For `JSON.stringify`: writes integers without an exponent, which
+ * `parseExactJson` rejects when digits may be lost.
  */
 export function exact(this: unknown, name: string, value: unknown): unknown {
-  if ((this as Record<string, unknown>)[name] instanceof InexactNumber) return rawJSON(`${value}`);
+  if ((this as Record<string, unknown>)[name] instanceof InexactNumber)
+    return rawJSON(`${value}`);
   if (typeof value === 'bigint') return rawJSON(`${value}`);
-  return Number.isInteger(value) && !Number.isSafeInteger(value) ? rawJSON(`${BigInt(value as number)}`) : value;
+  return Number.isInteger(value) && !Number.isSafeInteger(value)
+    ? rawJSON(`${BigInt(value as number)}`)
+    : value;
 }

@@ -23,7 +23,13 @@ test.each<[text: string, value: unknown]>([
   expect(parse(text)).toStrictEqual(value);
 });
 
-test.each(['1.00000000000000001', '9007199254740992.5', '1e400', '-1e400', '1e20'])(
+test.each([
+  '1.00000000000000001',
+  '9007199254740992.5',
+  '1e400',
+  '-1e400',
+  '1e20',
+])(
   '%s, which a double would change, is an object and is written unchanged',
   (text) => {
     const value = parse(text);
@@ -35,11 +41,18 @@ test.each(['1.00000000000000001', '9007199254740992.5', '1e400', '-1e400', '1e20
 );
 
 test('a text that needs the slow way may have 5,000 values; any other may have more', () => {
-  const list = (value: string, count: number) => `[${Array(count).fill(value)}]`;
+  const list = (value: string, count: number) =>
+    `[${Array(count).fill(value)}]`;
   expect(parse(list('1e1', 4998))).toEqual(Array(4998).fill(10));
   expect(parse(list('101', 100_000))).toHaveLength(100_000);
-  for (const text of [list('1e1', 5000), `[1e1,${list('[]', 5000)}]`, `${'['.repeat(5000)}1e1${']'.repeat(5000)}`]) {
-    expect(() => parse(text)).toThrow(/^with an exponent or 16 digits in a row it may have at most 5000 values$/);
+  for (const text of [
+    list('1e1', 5000),
+    `[1e1,${list('[]', 5000)}]`,
+    `${'['.repeat(5000)}1e1${']'.repeat(5000)}`,
+  ]) {
+    expect(() => parse(text)).toThrow(
+      /^with an exponent or 16 digits in a row it may have at most 5000 values$/,
+    );
   }
 });
 
@@ -50,7 +63,9 @@ test('integers are written without an exponent', () => {
 });
 
 test('members that would pollute prototypes are removed', () => {
-  expect(parse('{"__proto__":{"a":1},"constructor":{"prototype":{"a":1}},"b":2}')).toEqual({ b: 2 });
+  expect(
+    parse('{"__proto__":{"a":1},"constructor":{"prototype":{"a":1}},"b":2}'),
+  ).toEqual({ b: 2 });
   expect(({} as { a?: number }).a).toBeUndefined();
 });
 

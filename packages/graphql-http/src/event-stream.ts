@@ -4,24 +4,36 @@ import type { Position, StreamFormat } from './format.ts';
 
 /** Pause (ms) without writes before a connection is cut. */
 export const silenceBeforeCut = 100;
-/** Heartbeat interval (ms) without results. Some proxies close connections that are idle for 15 s. */
+/**
+ * Heartbeat interval (ms) without results. Some proxies close connections that
+ * are idle for 15 s.
+ */
 export const heartbeatInterval = 10_000;
 
 export interface StreamSource<Batch> {
   format: StreamFormat;
   /** Continues the subscription before its first result. */
   start: Position;
-  /** The results as they arrive, one or more at a time. It is closed with the response. */
+  /**
+   * The results as they arrive, one or more at a time. It is closed with the
+   * response.
+   */
   batches: AsyncIterator<Batch, void>;
-  /** Yields the frames of the results (`format.next`) when the client has received the last ones. */
+  /**
+   * Yields the frames of the results (`format.next`) when the client has
+   * received the last ones.
+   */
   write(batch: Batch): AsyncIterable<string | Buffer>;
-  /** @returns what the client is told when the subscription fails: a list of errors, as JSON */
+  /**
+   * @returns what the client is told when the subscription fails: a list of
+   *   errors, as JSON
+   */
   explain(failure: unknown): string;
 }
 
 /**
- * The response of one subscription. It reads results only after the client has received the last ones, so a slow client
- * holds one batch and no queue.
+ * The response of one subscription. It reads results only after the client has
+ * received the last ones, so a slow client holds one batch and no queue.
  */
 export class EventStream<Batch = unknown> {
   readonly openedAt = performance.now();
@@ -45,7 +57,10 @@ export class EventStream<Batch = unknown> {
 
   /** The body of the response, without reading ahead. */
   body(): Readable {
-    return Readable.from(this.#frames(), { objectMode: false, highWaterMark: 0 });
+    return Readable.from(this.#frames(), {
+      objectMode: false,
+      highWaterMark: 0,
+    });
   }
 
   /** Number of bytes that the client has not received yet. */
@@ -60,8 +75,9 @@ export class EventStream<Batch = unknown> {
   }
 
   /**
-   * Closes the connection without `complete`, so that the client resumes, perhaps at another node. It pauses first,
-   * because graphql-sse's client does not resume directly after an event.
+   * Closes the connection without `complete`, so that the client resumes,
+   * perhaps at another node. It pauses first, because graphql-sse's client does
+   * not resume directly after an event.
    */
   cut(): void {
     if (this.#isCut) return;
@@ -70,7 +86,10 @@ export class EventStream<Batch = unknown> {
     setTimeout(() => this.#response.destroy(), silenceBeforeCut).unref();
   }
 
-  /** Sends a heartbeat when it is due, even while there are no results. Call it every second or more often. */
+  /**
+   * Sends a heartbeat when it is due, even while there are no results. Call it
+   * every second or more often.
+   */
   keepAlive(): void {
     if (this.#isSilent) this.#wake();
   }
@@ -88,7 +107,8 @@ export class EventStream<Batch = unknown> {
       while (!response.destroyed) {
         if (this.#failure !== undefined) throw this.#failure;
         // Prevents the response from ending as if it were complete.
-        if (this.#isCut) await new Promise((closed) => response.once('close', closed));
+        if (this.#isCut)
+          await new Promise((closed) => response.once('close', closed));
         next ??= batches.next();
         const arrived = await Promise.race([next, this.#woken()]);
         if (arrived?.done) return yield format.complete;

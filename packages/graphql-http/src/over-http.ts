@@ -3,9 +3,13 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { multipart, type StreamFormat, serverSentEvents } from './format.ts';
 import type { TrustedDocuments } from './trusted-documents.ts';
 
-// A request of GraphQL over HTTP: what its client accepts, its parameters, and the status of its response.
+// A request of GraphQL over HTTP: what its client accepts, its parameters, and
+// the status of its response.
 
-/** Media types of responses. The second says that its body is GraphQL's whatever the status is. */
+/**
+ * Media types of responses. The second says that its body is GraphQL's whatever
+ * the status is.
+ */
 export const mediaTypes = {
   json: 'application/json; charset=utf-8',
   response: 'application/graphql-response+json; charset=utf-8',
@@ -15,55 +19,98 @@ export const mediaTypes = {
 export interface Accepted {
   /** The media type of a result; undefined when it accepts none. */
   mediaType: string | undefined;
-  /** The format of a subscription; undefined when the client names none. Wildcards do not count. */
+  /**
+   * The format of a subscription; undefined when the client names none.
+   * Wildcards do not count.
+   */
   stream: StreamFormat | undefined;
   /** True when a single result must be a server-sent event, too. */
   prefersEvents: boolean;
 }
 
-/** Anchored, because a search would take a time that grows with the square of the header's length. */
-const multipartSubscription = /^\s*multipart\/mixed\s*;(?:.*;)?\s*subscriptionSpec="?1\.0\b/i;
+/**
+ * Anchored, because a search would take a time that grows with the square of
+ * the header's length.
+ */
+const multipartSubscription =
+  /^\s*multipart\/mixed\s*;(?:.*;)?\s*subscriptionSpec="?1\.0\b/i;
 
-const onlyJson: Accepted = { mediaType: mediaTypes.json, stream: undefined, prefersEvents: false };
+const onlyJson: Accepted = {
+  mediaType: mediaTypes.json,
+  stream: undefined,
+  prefersEvents: false,
+};
 
-/** Reads `Accept`. @param acceptableOf returns the media types that the client accepts, best first */
-export function acceptedBy(accept: string | undefined, acceptableOf: (offered: string[]) => string[]): Accepted {
-  // Negotiating costs more than comparing, and nearly all clients of `application/json` send one of these.
-  if (accept === undefined || accept === '*/*' || accept === 'application/json') return onlyJson;
+/**
+ * Reads `Accept`. @param acceptableOf returns the media types that the client
+ * accepts, best first
+ */
+export function acceptedBy(
+  accept: string | undefined,
+  acceptableOf: (offered: string[]) => string[],
+): Accepted {
+  // Negotiating costs more than comparing, and nearly all clients of
+  // `application/json` send one of these.
+  if (accept === undefined || accept === '*/*' || accept === 'application/json')
+    return onlyJson;
   const events = serverSentEvents.mediaType;
   const types = acceptableOf([...Object.values(mediaTypes), events]);
   const mediaType = types.find((type) => type !== events);
   if (/text\/event-stream/i.test(accept) && types.includes(events)) {
     const prefersEvents = types[0] === events;
-    return { mediaType: prefersEvents ? mediaTypes.json : mediaType, stream: serverSentEvents, prefersEvents };
+    return {
+      mediaType: prefersEvents ? mediaTypes.json : mediaType,
+      stream: serverSentEvents,
+      prefersEvents,
+    };
   }
-  // Clients of multipart accept a single result as JSON, even if `Accept` does not list it.
-  const isMultipart = accept.split(',').some((type) => multipartSubscription.test(type));
-  if (isMultipart) return { mediaType: mediaType ?? mediaTypes.json, stream: multipart, prefersEvents: false };
+  // Clients of multipart accept a single result as JSON, even if `Accept` does
+  // not list it.
+  const isMultipart = accept
+    .split(',')
+    .some((type) => multipartSubscription.test(type));
+  if (isMultipart)
+    return {
+      mediaType: mediaType ?? mediaTypes.json,
+      stream: multipart,
+      prefersEvents: false,
+    };
   return { mediaType, stream: undefined, prefersEvents: false };
 }
 
 /** The parts of a result that decide about its status. */
 export interface Answered {
   data?: unknown;
-  errors?: readonly { extensions?: Record<string, unknown> | undefined }[] | undefined;
+  errors?:
+    | readonly { extensions?: Record<string, unknown> | undefined }[]
+    | undefined;
   /** The stage at which the request failed. */
   failedAt?: 'request' | 'document' | 'operation' | undefined;
-  /** The status from the executor; 500 when the status is that of the first error. */
+  /**
+   * The status from the executor; 500 when the status is that of the first
+   * error.
+   */
   status?: number | undefined;
 }
 
 /**
- * The HTTP status of a response (GraphQL over HTTP, edition of September 2026, "Status Codes"): 400 for what cannot be
- * parsed, 422 for what was parsed and refused, 294 for errors beside `data`, also when `data` is null. A client that
- * accepts only `application/json` gets 200 for every well-formed request and 400 otherwise, as earlier drafts had it:
- * an `application/json` body with another status may come from a proxy, and existing clients rely on the 200.
+ * The HTTP status of a response (GraphQL over HTTP, edition of September 2026,
+ * "Status Codes"): 400 for what cannot be parsed, 422 for what was parsed and
+ * refused, 294 for errors beside `data`, also when `data` is null. A client
+ * that accepts only `application/json` gets 200 for every well-formed request
+ * and 400 otherwise, as earlier drafts had it: an `application/json` body with
+ * another status may come from a proxy, and existing clients rely on the 200.
  */
-export function statusOf({ data, errors, status = 200, failedAt = 'operation' }: Answered, mediaType: string): number {
+export function statusOf(
+  { data, errors, status = 200, failedAt = 'operation' }: Answered,
+  mediaType: string,
+): number {
   // Apollo Server uses 500 for errors without a status.
-  const intended = status === 500 ? Number(errors?.[0]?.extensions?.status) : status;
+  const intended =
+    status === 500 ? Number(errors?.[0]?.extensions?.status) : status;
   if (intended !== 200 && intended !== 400) return intended;
-  if (mediaType === mediaTypes.json) return failedAt === 'request' ? intended : 200;
+  if (mediaType === mediaTypes.json)
+    return failedAt === 'request' ? intended : 200;
   if (data !== undefined) return errors ? 294 : 200;
   return failedAt === 'document' ? 400 : 422;
 }
@@ -81,7 +128,10 @@ export interface RequestParameters {
 export class RequestError extends Error {
   override readonly name = 'RequestError';
 
-  /** @param isUnprocessable true for JSON that is not a GraphQL over HTTP request: 422 rather than 400 */
+  /**
+   * @param isUnprocessable true for JSON that is not a GraphQL over HTTP
+   *   request: 422 rather than 400
+   */
   constructor(
     readonly code:
       | 'BAD_USER_INPUT'
@@ -95,7 +145,8 @@ export class RequestError extends Error {
   }
 }
 
-const malformed = (message: string) => new RequestError('BAD_USER_INPUT', message, true);
+const malformed = (message: string) =>
+  new RequestError('BAD_USER_INPUT', message, true);
 
 export interface ParametersOptions {
   /** Parses `variables` and `extensions` of a GET request. */
@@ -107,56 +158,97 @@ export interface ParametersOptions {
 }
 
 /**
- * Reads the parameters of a request. CSRF prevention is the server's: it must require a header that foreign pages
- * cannot send without a preflight.
+ * Reads the parameters of a request. CSRF prevention is the server's: it must
+ * require a header that foreign pages cannot send without a preflight.
  *
  * @param request its query is parsed to texts, its body to JSON
  * @throws RequestError, and the error of `parseJson`
  */
 export function parametersOf(
-  request: { method: string; headers: IncomingHttpHeaders; query: unknown; body: unknown },
+  request: {
+    method: string;
+    headers: IncomingHttpHeaders;
+    query: unknown;
+    body: unknown;
+  },
   { parseJson, trusted, setting }: ParametersOptions,
 ): RequestParameters {
-  const given = request.method === 'POST' ? request.body : searchParameters(request.query, request.headers, parseJson);
+  const given =
+    request.method === 'POST'
+      ? request.body
+      : searchParameters(request.query, request.headers, parseJson);
   if (Array.isArray(given)) {
-    throw malformed('The body must be one operation, a JSON object: a list of them is not accepted.');
+    throw malformed(
+      'The body must be one operation, a JSON object: a list of them is not accepted.',
+    );
   }
   if (!isObject(given)) {
-    throw malformed('The body must be a JSON object with a member `query`, sent with Content-Type: application/json.');
+    throw malformed(
+      'The body must be a JSON object with a member `query`, sent with Content-Type: application/json.',
+    );
   }
   const parameters: RequestParameters = {
     query: memberOf(given, 'query', isString, 'a string') || undefined,
-    documentId: given.documentId === '' ? undefined : (given.documentId ?? undefined),
+    documentId:
+      given.documentId === '' ? undefined : (given.documentId ?? undefined),
     operationName: memberOf(given, 'operationName', isString, 'a string'),
     variables: memberOf(given, 'variables', isObject, 'an object'),
     extensions: memberOf(given, 'extensions', isObject, 'an object'),
   };
-  if (trusted) return { ...parameters, query: trustedDocument(trusted, parameters), extensions: undefined };
-  if (parameters.query !== undefined || parameters.extensions?.persistedQuery) return parameters;
-  if (parameters.documentId === undefined) throw malformed('There is no `query`: it must be the text of an operation.');
-  // Clients then send the text. With a text, `documentId` is ignored like all unknown parameters.
+  if (trusted)
+    return {
+      ...parameters,
+      query: trustedDocument(trusted, parameters),
+      extensions: undefined,
+    };
+  if (parameters.query !== undefined || parameters.extensions?.persistedQuery)
+    return parameters;
+  if (parameters.documentId === undefined)
+    throw malformed(
+      'There is no `query`: it must be the text of an operation.',
+    );
+  // Clients then send the text. With a text, `documentId` is ignored like all
+  // unknown parameters.
   const message = `No documents are registered here (${setting}): send the text as \`query\`.`;
   throw new RequestError('PERSISTED_QUERY_NOT_SUPPORTED', message, true);
 }
 
 /**
- * Finds the trusted document that a request names: by hash (`documentId`, with or without `sha256:`, or
- * `extensions.persistedQuery.sha256Hash` as Apollo's clients send it), or as its exact text. A text and a `documentId`
- * must be the same document.
+ * Finds the trusted document that a request names: by hash (`documentId`, with
+ * or without `sha256:`, or `extensions.persistedQuery.sha256Hash` as Apollo's
+ * clients send it), or as its exact text. A text and a `documentId` must be the
+ * same document.
  *
  * @throws RequestError OPERATION_NOT_TRUSTED
  */
-function trustedDocument(trusted: TrustedDocuments, { query, documentId, extensions }: RequestParameters): string {
-  const { sha256Hash } = (extensions?.persistedQuery ?? {}) as { sha256Hash?: unknown };
-  const document = trusted.get(query === undefined ? (documentId ?? sha256Hash) : hash('sha256', query));
-  if (document === undefined) throw notTrusted('Only operations that were registered beforehand are run here.');
-  if (query !== undefined && documentId !== undefined && trusted.get(documentId) !== document) {
-    throw notTrusted('`query` and `documentId` are different documents: send one of them.');
+function trustedDocument(
+  trusted: TrustedDocuments,
+  { query, documentId, extensions }: RequestParameters,
+): string {
+  const { sha256Hash } = (extensions?.persistedQuery ?? {}) as {
+    sha256Hash?: unknown;
+  };
+  const document = trusted.get(
+    query === undefined ? (documentId ?? sha256Hash) : hash('sha256', query),
+  );
+  if (document === undefined)
+    throw notTrusted(
+      'Only operations that were registered beforehand are run here.',
+    );
+  if (
+    query !== undefined &&
+    documentId !== undefined &&
+    trusted.get(documentId) !== document
+  ) {
+    throw notTrusted(
+      '`query` and `documentId` are different documents: send one of them.',
+    );
   }
   return document;
 }
 
-const notTrusted = (message: string) => new RequestError('OPERATION_NOT_TRUSTED', message);
+const notTrusted = (message: string) =>
+  new RequestError('OPERATION_NOT_TRUSTED', message);
 
 const isString = (value: unknown): value is string => typeof value === 'string';
 const isObject = (value: unknown): value is Record<string, unknown> =>
@@ -181,12 +273,16 @@ function searchParameters(
   parseJson: ParametersOptions['parseJson'],
 ): Record<string, unknown> {
   if (type !== undefined && !/^application\/json\s*(?:;|$)/i.test(type)) {
-    const message = 'A GET request must have no Content-Type other than application/json.';
+    const message =
+      'A GET request must have no Content-Type other than application/json.';
     throw new RequestError('UNSUPPORTED_MEDIA_TYPE', message);
   }
-  const given = Object.entries(query as object).filter(([, value]) => value !== '');
+  const given = Object.entries(query as object).filter(
+    ([, value]) => value !== '',
+  );
   const entries = given.map(([name, value]) => {
-    const isJson = (name === 'variables' || name === 'extensions') && isString(value);
+    const isJson =
+      (name === 'variables' || name === 'extensions') && isString(value);
     return [name, isJson ? parseJson(value, name) : value];
   });
   return Object.fromEntries(entries);

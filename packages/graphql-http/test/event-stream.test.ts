@@ -2,7 +2,11 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { EventStream } from '@animal-store/graphql-http/event-stream';
-import { multipart, type StreamFormat, serverSentEvents } from '@animal-store/graphql-http/format';
+import {
+  multipart,
+  type StreamFormat,
+  serverSentEvents,
+} from '@animal-store/graphql-http/format';
 import { expect, test } from '@jest/globals';
 
 /** A stream in a bare server. */
@@ -20,7 +24,11 @@ async function* numbers(read: number[], last: number) {
 }
 
 /** Sends a stream as the response to one request. @returns its text */
-async function serve(format: StreamFormat, use: (stream: EventStream<number>) => unknown = () => undefined, last = 10) {
+async function serve(
+  format: StreamFormat,
+  use: (stream: EventStream<number>) => unknown = () => undefined,
+  last = 10,
+) {
   const read: number[] = [];
   const server = createServer();
   server.listen(0, '127.0.0.1');
@@ -35,7 +43,8 @@ async function serve(format: StreamFormat, use: (stream: EventStream<number>) =>
           if (id === 3) stream.end(new Error('Enough.'));
           yield format.next(`{"data":${id}}`, id);
         },
-        explain: (error) => JSON.stringify([{ message: (error as Error).message }]),
+        explain: (error) =>
+          JSON.stringify([{ message: (error as Error).message }]),
       });
       response.writeHead(200, { 'content-type': format.mediaType });
       stream.body().pipe(response);
@@ -46,7 +55,9 @@ async function serve(format: StreamFormat, use: (stream: EventStream<number>) =>
     const { port } = server.address() as AddressInfo;
     const response = fetch(`http://127.0.0.1:${port}`);
     use(await opened);
-    return await response.then((response) => response.text()).catch(() => 'cut');
+    return await response
+      .then((response) => response.text())
+      .catch(() => 'cut');
   } finally {
     server.closeAllConnections();
     await new Promise((closed) => server.close(closed));
@@ -57,22 +68,30 @@ async function serve(format: StreamFormat, use: (stream: EventStream<number>) =>
 }
 
 test('a stream sends server-sent events, then the reason of its end', async () => {
-  const event = (data: string, id?: number) => `event: next\n${id ? `id: ${id}\n` : ''}data: ${data}\n\n`;
+  const event = (data: string, id?: number) =>
+    `event: next\n${id ? `id: ${id}\n` : ''}data: ${data}\n\n`;
   const results = [1, 2, 3].map((id) => event(`{"data":${id}}`, id)).join('');
   const end = `${event('{"errors":[{"message":"Enough."}]}')}event: complete\ndata:\n\n`;
   expect(await serve(serverSentEvents)).toBe(`id: 0\n\n${results}${end}`);
 });
 
 test('a stream sends parts of a multipart response, then the reason of its end', async () => {
-  const part = (json: string) => `\r\nContent-Type: application/json\r\n\r\n${json}\r\n--graphql`;
-  const results = [1, 2, 3].map((id) => part(`{"payload":{"data":${id}}}`)).join('');
+  const part = (json: string) =>
+    `\r\nContent-Type: application/json\r\n\r\n${json}\r\n--graphql`;
+  const results = [1, 2, 3]
+    .map((id) => part(`{"payload":{"data":${id}}}`))
+    .join('');
   const end = `${part('{"payload":null,"errors":[{"message":"Enough."}]}')}--\r\n`;
-  expect(await serve(multipart)).toBe(`\r\n--graphql${part('{}')}${results}${end}`);
+  expect(await serve(multipart)).toBe(
+    `\r\n--graphql${part('{}')}${results}${end}`,
+  );
 });
 
 test('a stream whose results end is complete', async () => {
   const results = 'id: 0\n\nevent: next\nid: 1\ndata: {"data":1}\n\n';
-  expect(await serve(serverSentEvents, undefined, 1)).toBe(`${results}event: complete\ndata:\n\n`);
+  expect(await serve(serverSentEvents, undefined, 1)).toBe(
+    `${results}event: complete\ndata:\n\n`,
+  );
 });
 
 test('a stream that is cut has no end', async () => {

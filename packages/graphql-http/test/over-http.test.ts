@@ -2,7 +2,12 @@ import { hash } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { acceptedBy, mediaTypes, parametersOf, statusOf } from '@animal-store/graphql-http/over-http';
+import {
+  acceptedBy,
+  mediaTypes,
+  parametersOf,
+  statusOf,
+} from '@animal-store/graphql-http/over-http';
 import { readTrustedDocuments } from '@animal-store/graphql-http/trusted-documents';
 import { expect, test } from '@jest/globals';
 
@@ -30,10 +35,20 @@ test.each([
     false,
   ],
   ['multipart/mixed;subscriptionSpec=2.0', [], undefined, undefined, false],
-  ['multipart/mixed, text/html;subscriptionSpec=1.0', [], undefined, undefined, false],
+  [
+    'multipart/mixed, text/html;subscriptionSpec=1.0',
+    [],
+    undefined,
+    undefined,
+    false,
+  ],
 ])('Accept: %s', (accept, types, mediaType, stream, prefersEvents) => {
   const accepted = acceptedBy(accept, () => types);
-  expect({ ...accepted, stream: accepted.stream?.mediaType }).toEqual({ mediaType, stream, prefersEvents });
+  expect({ ...accepted, stream: accepted.stream?.mediaType }).toEqual({
+    mediaType,
+    stream,
+    prefersEvents,
+  });
 });
 
 test.each([
@@ -44,20 +59,40 @@ test.each([
   [{ errors: [{}], failedAt: 'request' as const, status: 400 }, 400, 422],
   [{ errors: [{ extensions: { status: 403 } }], status: 500 }, 403, 403],
 ])('the status of %j', (result, asJson, asResponse) => {
-  expect([statusOf(result, json), statusOf(result, response)]).toEqual([asJson, asResponse]);
+  expect([statusOf(result, json), statusOf(result, response)]).toEqual([
+    asJson,
+    asResponse,
+  ]);
 });
 
-const options = { parseJson: (text: string) => JSON.parse(text), trusted: undefined, setting: 'DOCUMENTS' };
+const options = {
+  parseJson: (text: string) => JSON.parse(text),
+  trusted: undefined,
+  setting: 'DOCUMENTS',
+};
 const post = (body: unknown, more = {}) =>
-  parametersOf({ method: 'POST', headers: {}, query: {}, body }, { ...options, ...more });
-const get = (query: unknown, headers = {}) => parametersOf({ method: 'GET', headers, query, body: undefined }, options);
+  parametersOf(
+    { method: 'POST', headers: {}, query: {}, body },
+    { ...options, ...more },
+  );
+const get = (query: unknown, headers = {}) =>
+  parametersOf({ method: 'GET', headers, query, body: undefined }, options);
 
 test('parameters come from the body or the query string; null and empty ones are absent', () => {
-  expect(post({ query: '{ a }', operationName: null, variables: { n: 1 }, documentId: '' })).toEqual({
+  expect(
+    post({
+      query: '{ a }',
+      operationName: null,
+      variables: { n: 1 },
+      documentId: '',
+    }),
+  ).toEqual({
     query: '{ a }',
     variables: { n: 1 },
   });
-  expect(get({ query: '{ a }', operationName: '', variables: '{"n":1}' })).toEqual({
+  expect(
+    get({ query: '{ a }', operationName: '', variables: '{"n":1}' }),
+  ).toEqual({
     query: '{ a }',
     variables: { n: 1 },
   });
@@ -70,12 +105,23 @@ test.each([
   [{ query: '{ a }', variables: [] }, 'BAD_USER_INPUT', true],
   [{ documentId: 'a' }, 'PERSISTED_QUERY_NOT_SUPPORTED', true],
 ])('the body %j is refused', (body, code, isUnprocessable) => {
-  expect(() => post(body)).toThrow(expect.objectContaining({ name: 'RequestError', code, isUnprocessable }) as never);
+  expect(() => post(body)).toThrow(
+    expect.objectContaining({
+      name: 'RequestError',
+      code,
+      isUnprocessable,
+    }) as never,
+  );
 });
 
 test('a GET has no body of another type', () => {
-  const refused = expect.objectContaining({ code: 'UNSUPPORTED_MEDIA_TYPE', isUnprocessable: false }) as never;
-  expect(() => get({ query: '{ a }' }, { 'content-type': 'text/plain' })).toThrow(refused);
+  const refused = expect.objectContaining({
+    code: 'UNSUPPORTED_MEDIA_TYPE',
+    isUnprocessable: false,
+  }) as never;
+  expect(() =>
+    get({ query: '{ a }' }, { 'content-type': 'text/plain' }),
+  ).toThrow(refused);
 });
 
 test('trusted documents are found by hash, prefixed hash and text; all others are refused', () => {
@@ -93,9 +139,15 @@ test('trusted documents are found by hash, prefixed hash and text; all others ar
     `${file} (DOCUMENTS) is not a manifest: a JSON object of hash -> document.`,
   );
   rmSync(folder, { recursive: true });
-  for (const named of [{ documentId: digest }, { documentId: `sha256:${digest}` }, { query: '{ a }' }]) {
+  for (const named of [
+    { documentId: digest },
+    { documentId: `sha256:${digest}` },
+    { query: '{ a }' },
+  ]) {
     expect(post(named, { trusted }).query).toBe('{ a }');
   }
-  const refused = expect.objectContaining({ code: 'OPERATION_NOT_TRUSTED' }) as never;
+  const refused = expect.objectContaining({
+    code: 'OPERATION_NOT_TRUSTED',
+  }) as never;
   expect(() => post({ query: '{ b }' }, { trusted })).toThrow(refused);
 });

@@ -13,7 +13,10 @@ import {
 
 /** Maximum size of an operation. */
 export interface OperationLimits {
-  /** Maximum number of fields when every fragment is expanded. The parser's own option bounds the text. */
+  /**
+   * Maximum number of fields when every fragment is expanded. The parser's own
+   * option bounds the text.
+   */
   maxFields: number;
   maxDepth: number;
   maxAliases: number;
@@ -21,62 +24,117 @@ export interface OperationLimits {
   maxDirectives: number;
 }
 
-/** A validation rule that rejects operations beyond the limits. The errors have a `code` in their extensions. */
-export function operationLimits({ maxFields, maxDepth, maxAliases, maxRootFields, maxDirectives }: OperationLimits) {
+/**
+ * A validation rule that rejects operations beyond the limits. The errors have
+ * a `code` in their extensions.
+ */
+export function operationLimits({
+  maxFields,
+  maxDepth,
+  maxAliases,
+  maxRootFields,
+  maxDirectives,
+}: OperationLimits) {
   return (context: ValidationContext): ASTVisitor => ({
     OperationDefinition(node) {
       const size = sizeOf(node.selectionSet, context.getFragment.bind(context));
-      const refuse = (code: string, what: string, found: number, limit: number) => {
+      const refuse = (
+        code: string,
+        what: string,
+        found: number,
+        limit: number,
+      ) => {
         if (found <= limit) return;
         const message = `The operation${what}: ${found}, at most ${limit}.`;
-        context.reportError(new GraphQLError(message, { nodes: node, extensions: { code } }));
+        context.reportError(
+          new GraphQLError(message, { nodes: node, extensions: { code } }),
+        );
       };
-      // A field is at least one token. Compilation expands every field, so fragments that double each other would never
-      // finish.
-      refuse('TOO_MANY_TOKENS', ', its fragments written out, has too many fields', size.fields, maxFields);
+      // A field is at least one token. Compilation expands every field, so
+      // fragments that double each other would never finish.
+      refuse(
+        'TOO_MANY_TOKENS',
+        ', its fragments written out, has too many fields',
+        size.fields,
+        maxFields,
+      );
       refuse('QUERY_TOO_DEEP', ' is nested too deeply', size.depth, maxDepth);
-      refuse('TOO_MANY_ALIASES', ' has too many aliases', size.aliases, maxAliases);
-      refuse('TOO_MANY_ROOT_FIELDS', ' has too many root fields', size.rootFields, maxRootFields);
+      refuse(
+        'TOO_MANY_ALIASES',
+        ' has too many aliases',
+        size.aliases,
+        maxAliases,
+      );
+      refuse(
+        'TOO_MANY_ROOT_FIELDS',
+        ' has too many root fields',
+        size.rootFields,
+        maxRootFields,
+      );
       const directives = size.directives + (node.directives?.length ?? 0);
-      refuse('TOO_MANY_DIRECTIVES', ' has too many directives', directives, maxDirectives);
+      refuse(
+        'TOO_MANY_DIRECTIVES',
+        ' has too many directives',
+        directives,
+        maxDirectives,
+      );
     },
   });
 }
 
 /**
- * A validation rule: the root field of a subscription has no conditions (GraphQL specification of September 2025,
- * section 5.2.4.1, Single Root Field). The rule of graphql-js 16 throws if one depends on a variable, and Apollo Server
- * answers 500; so this one is first, at the document, and removes what it has reported.
+ * A validation rule: the root field of a subscription has no conditions
+ * (GraphQL specification of September 2025, section 5.2.4.1, Single Root
+ * Field). The rule of graphql-js 16 throws if one depends on a variable, and
+ * Apollo Server answers 500; so this one is first, at the document, and removes
+ * what it has reported.
  */
-export function unconditionalSubscriptions(context: ValidationContext): ASTVisitor {
+export function unconditionalSubscriptions(
+  context: ValidationContext,
+): ASTVisitor {
   return {
     Document({ definitions }) {
       for (const node of definitions) {
-        if (node.kind !== Kind.OPERATION_DEFINITION || node.operation !== OperationTypeNode.SUBSCRIPTION) continue;
-        const selections = [...selectionsIn(node.selectionSet, context.getFragment.bind(context))];
+        if (
+          node.kind !== Kind.OPERATION_DEFINITION ||
+          node.operation !== OperationTypeNode.SUBSCRIPTION
+        )
+          continue;
+        const selections = [
+          ...selectionsIn(node.selectionSet, context.getFragment.bind(context)),
+        ];
         const conditional = selections.filter(({ directives = [] }) =>
-          directives.some(({ name }) => name.value === 'skip' || name.value === 'include'),
+          directives.some(
+            ({ name }) => name.value === 'skip' || name.value === 'include',
+          ),
         );
         if (conditional.length === 0) continue;
-        const message = 'The field of a subscription is neither skipped nor included on a condition.';
+        const message =
+          'The field of a subscription is neither skipped nor included on a condition.';
         context.reportError(new GraphQLError(message, { nodes: conditional }));
-        for (const selection of conditional) Object.assign(selection, { directives: [] });
+        for (const selection of conditional)
+          Object.assign(selection, { directives: [] });
       }
     },
   };
 }
 
 /** Finds the fragments of a document by name. */
-export type Fragments = (name: string) => FragmentDefinitionNode | null | undefined;
+export type Fragments = (
+  name: string,
+) => FragmentDefinitionNode | null | undefined;
 
 export function fragmentsOf({ definitions }: DocumentNode): Fragments {
-  const fragments = definitions.filter((node) => node.kind === Kind.FRAGMENT_DEFINITION);
+  const fragments = definitions.filter(
+    (node) => node.kind === Kind.FRAGMENT_DEFINITION,
+  );
   return (wanted) => fragments.find(({ name }) => name.value === wanted);
 }
 
 /**
- * Yields the selections of one level: fields, and fragments followed by their selections. Each fragment is entered
- * once, because spreading it again at the same level selects the same fields.
+ * Yields the selections of one level: fields, and fragments followed by their
+ * selections. Each fragment is entered once, because spreading it again at the
+ * same level selects the same fields.
  */
 function* selectionsIn(
   { selections }: SelectionSetNode,
@@ -85,40 +143,69 @@ function* selectionsIn(
 ): Generator<SelectionNode> {
   for (const node of selections) {
     yield node;
-    if (node.kind === Kind.INLINE_FRAGMENT) yield* selectionsIn(node.selectionSet, fragments, entered);
-    if (node.kind !== Kind.FRAGMENT_SPREAD || entered.has(node.name.value)) continue;
+    if (node.kind === Kind.INLINE_FRAGMENT)
+      yield* selectionsIn(node.selectionSet, fragments, entered);
+    if (node.kind !== Kind.FRAGMENT_SPREAD || entered.has(node.name.value))
+      continue;
     entered.add(node.name.value);
     const fragment = fragments(node.name.value);
-    if (fragment) yield* selectionsIn(fragment.selectionSet, fragments, entered);
+    if (fragment)
+      yield* selectionsIn(fragment.selectionSet, fragments, entered);
   }
 }
 
 /** The fields of one level, also those in fragments. */
-export function fieldsIn(selections: SelectionSetNode, fragments: Fragments): FieldNode[] {
-  return [...selectionsIn(selections, fragments)].filter((node) => node.kind === Kind.FIELD);
+export function fieldsIn(
+  selections: SelectionSetNode,
+  fragments: Fragments,
+): FieldNode[] {
+  return [...selectionsIn(selections, fragments)].filter(
+    (node) => node.kind === Kind.FIELD,
+  );
 }
 
-/** A longer alias counts as several, because each item of the answer repeats it. */
+/**
+ * A longer alias counts as several, because each item of the answer repeats it.
+ */
 const aliasLength = 64;
 
-const nothing = { depth: 0, aliases: 0, fields: 0, rootFields: 0, directives: 0 };
+const nothing = {
+  depth: 0,
+  aliases: 0,
+  fields: 0,
+  rootFields: 0,
+  directives: 0,
+};
 
 /**
- * Measures a selection with its fragments expanded, also in an invalid document. Each fragment is measured once, so
- * that measuring stays cheap when fragments spread each other.
+ * Measures a selection with its fragments expanded, also in an invalid
+ * document. Each fragment is measured once, so that measuring stays cheap when
+ * fragments spread each other.
  */
-function sizeOf(selectionSet: SelectionSetNode, fragments: Fragments, measured = new Map<unknown, typeof nothing>()) {
+function sizeOf(
+  selectionSet: SelectionSetNode,
+  fragments: Fragments,
+  measured = new Map<unknown, typeof nothing>(),
+) {
   const known = measured.get(selectionSet);
   if (known) return known;
-  // Ends the recursion of a fragment that spreads itself, which another rule rejects.
+  // Ends the recursion of a fragment that spreads itself, which another rule
+  // rejects.
   measured.set(selectionSet, nothing);
   const total = { ...nothing };
   for (const node of selectionSet.selections) {
     const isField = node.kind === Kind.FIELD;
-    const below = node.kind === Kind.FRAGMENT_SPREAD ? fragments(node.name.value)?.selectionSet : node.selectionSet;
-    const inner: typeof nothing = below ? sizeOf(below, fragments, measured) : nothing;
+    const below =
+      node.kind === Kind.FRAGMENT_SPREAD
+        ? fragments(node.name.value)?.selectionSet
+        : node.selectionSet;
+    const inner: typeof nothing = below
+      ? sizeOf(below, fragments, measured)
+      : nothing;
     total.depth = Math.max(total.depth, inner.depth + (isField ? 1 : 0));
-    total.aliases += inner.aliases + (isField ? Math.ceil((node.alias?.value.length ?? 0) / aliasLength) : 0);
+    total.aliases +=
+      inner.aliases +
+      (isField ? Math.ceil((node.alias?.value.length ?? 0) / aliasLength) : 0);
     total.fields += inner.fields + (isField ? 1 : 0);
     total.rootFields += isField ? 1 : inner.rootFields;
     total.directives += inner.directives + (node.directives?.length ?? 0);

@@ -1,5 +1,12 @@
-import { assertCosts, countedAbove, estimateOf } from '@animal-store/graphql-limits/cost';
-import { operationLimits, unconditionalSubscriptions } from '@animal-store/graphql-limits/limits';
+import {
+  assertCosts,
+  countedAbove,
+  estimateOf,
+} from '@animal-store/graphql-limits/cost';
+import {
+  operationLimits,
+  unconditionalSubscriptions,
+} from '@animal-store/graphql-limits/limits';
 import { expect, test } from '@jest/globals';
 import {
   buildSchema,
@@ -35,10 +42,22 @@ for (const name of ['edges', 'nodes']) {
 }
 assertCosts(schema);
 
-const limits = { maxFields: 20, maxDepth: 4, maxAliases: 2, maxRootFields: 3, maxDirectives: 2 };
+const limits = {
+  maxFields: 20,
+  maxDepth: 4,
+  maxAliases: 2,
+  maxRootFields: 3,
+  maxDirectives: 2,
+};
 const codes = (text: string) => {
-  const rules = [unconditionalSubscriptions, ...specifiedRules, operationLimits(limits)];
-  return validate(schema, parse(text), rules).map(({ extensions, message }) => extensions.code ?? message);
+  const rules = [
+    unconditionalSubscriptions,
+    ...specifiedRules,
+    operationLimits(limits),
+  ];
+  return validate(schema, parse(text), rules).map(
+    ({ extensions, message }) => extensions.code ?? message,
+  );
 };
 
 test.each([
@@ -48,26 +67,40 @@ test.each([
   // Each 64 characters of an alias count as one.
   [`{ pet { ${'a'.repeat(128)}: id } }`, []],
   [`{ pet { ${'a'.repeat(129)}: id } }`, ['TOO_MANY_ALIASES']],
-  [`{ pets { ...A } pet { ...A } } fragment A on Pet { ${'a'.repeat(65)}: id }`, ['TOO_MANY_ALIASES']],
-  ['{ pet { id } pet { id } pet { id } ...More } fragment More on Query { pet { id } }', ['TOO_MANY_ROOT_FIELDS']],
-  ['{ pet @skip(if: true) { id @skip(if: true) ... @skip(if: true) { id } } }', ['TOO_MANY_DIRECTIVES']],
+  [
+    `{ pets { ...A } pet { ...A } } fragment A on Pet { ${'a'.repeat(65)}: id }`,
+    ['TOO_MANY_ALIASES'],
+  ],
+  [
+    '{ pet { id } pet { id } pet { id } ...More } fragment More on Query { pet { id } }',
+    ['TOO_MANY_ROOT_FIELDS'],
+  ],
+  [
+    '{ pet @skip(if: true) { id @skip(if: true) ... @skip(if: true) { id } } }',
+    ['TOO_MANY_DIRECTIVES'],
+  ],
   [
     `{ pet { ...A ...A } } fragment A on Pet { ...B ...B } fragment B on Pet { ...C ...C } fragment C on Pet { id id id }`,
     ['TOO_MANY_TOKENS'],
   ],
   [
     'subscription ($no: Boolean!) { added @skip(if: $no) { id } }',
-    ['The field of a subscription is neither skipped nor included on a condition.', 'Variable "$no" is never used.'],
+    [
+      'The field of a subscription is neither skipped nor included on a condition.',
+      'Variable "$no" is never used.',
+    ],
   ],
 ])('%s', (text, expected) => expect(codes(text)).toEqual(expected));
 
-const mostItems = (limit: unknown) => Math.min(limit == null ? 20 : Number(limit), 100);
+const mostItems = (limit: unknown) =>
+  Math.min(limit == null ? 20 : Number(limit), 100);
 const estimate = (text: string, variables = {}, maxCost = 1_000_000) => {
   const document = parse(text);
   const node = getOperationAST(document) as OperationDefinitionNode;
   return estimateOf(schema, document, node, { maxCost, mostItems })(variables);
 };
-const ids = (count: number, name = 'a') => Array.from({ length: count }, (_, at) => `${name}${at}: id`).join(' ');
+const ids = (count: number, name = 'a') =>
+  Array.from({ length: count }, (_, at) => `${name}${at}: id`).join(' ');
 
 test.each([
   ['{ pet { id } }', {}, 2],
@@ -75,9 +108,18 @@ test.each([
   ['{ pets(limit: 5) { toys(first: 3) { name } } }', {}, 1 + 5 * (1 + 4)],
   ['query ($n: Int = 7) { pets(limit: $n) { id } }', {}, 8],
   ['query ($n: Int = 7) { pets(limit: $n) { id } }', { n: 9 }, 10],
-  ['{ node { ... on Pet { toys(first: 4) { id } } ... on Toy { owner { id } } } }', {}, 2 + 5 + 1],
-  // Without a resolver a list costs nothing, but its items have the longest page.
-  ['{ pet { toys(first: 1) { parts { owner { id } } } } }', {}, 2 + 1 + (1 + 100)],
+  [
+    '{ node { ... on Pet { toys(first: 4) { id } } ... on Toy { owner { id } } } }',
+    {},
+    2 + 5 + 1,
+  ],
+  // Without a resolver a list costs nothing, but its items have the longest
+  // page.
+  [
+    '{ pet { toys(first: 1) { parts { owner { id } } } } }',
+    {},
+    2 + 1 + (1 + 100),
+  ],
 ])('%s with %p costs %d', (text, variables, cost) => {
   expect(estimate(text, variables)).toMatchObject({ cost, fixed: 0 });
 });
@@ -86,7 +128,12 @@ test.each([
   ['ten of a list', `{ pets(limit: 5) { ${ids(10)} } }`, 6, 0],
   ['an eleventh', `{ pets(limit: 5) { ${ids(11)} } }`, 6, 5],
   ['a list of scalars', `{ pets(limit: 5) { ${ids(10)} tags } }`, 6, 5],
-  ['an eleventh in a fragment', `{ pets(limit: 5) { ${ids(10)} ...F } } fragment F on Pet { b: id }`, 6, 5],
+  [
+    'an eleventh in a fragment',
+    `{ pets(limit: 5) { ${ids(10)} ...F } } fragment F on Pet { b: id }`,
+    6,
+    5,
+  ],
   [
     'the same ones again, and __typename',
     `{ pets(limit: 5) { ${ids(10)} ...F __typename } } fragment F on Pet { ${ids(10)} }`,
@@ -101,36 +148,70 @@ test.each([
     6,
     5,
   ],
-  ['beside the list of a page', `{ page(first: 5) { ${ids(11).replaceAll('id', 'total')} nodes { id } } }`, 6, 0],
+  [
+    'beside the list of a page',
+    `{ page(first: 5) { ${ids(11).replaceAll('id', 'total')} nodes { id } } }`,
+    6,
+    0,
+  ],
   [
     'those of a field that is merged, together',
     `{ pets(limit: 1) { ${ids(6)} } pets(limit: 1) { ${ids(6, 'b')} } }`,
     4,
     2,
   ],
-  ['each list by itself', `{ a: pets(limit: 5) { ${ids(11)} } b: pets(limit: 2) { ${ids(12)} } }`, 9, 9],
-  ['a list below a list', `{ pets(limit: 5) { id toys(first: 3) { ${ids(11)} } } }`, 1 + 5 * (1 + 4), 5 * 3],
+  [
+    'each list by itself',
+    `{ a: pets(limit: 5) { ${ids(11)} } b: pets(limit: 2) { ${ids(12)} } }`,
+    9,
+    9,
+  ],
+  [
+    'a list below a list',
+    `{ pets(limit: 5) { id toys(first: 3) { ${ids(11)} } } }`,
+    1 + 5 * (1 + 4),
+    5 * 3,
+  ],
   [
     'an item read for each item',
     `{ pets(limit: 5) { toys(first: 1) { name owner { ${ids(11)} } } } }`,
     1 + 5 * (1 + 1 + 2),
     5,
   ],
-  ['a list of unknown length', `{ pet { toys(first: 1) { parts { ${ids(11)} } } } }`, 2 + 2, 100],
-  ['all types of an item', `{ node { ... on Pet { ${ids(6, 'p')} } ... on Toy { ${ids(6, 't')} n: name } } }`, 2, 3],
-])('ten leaf fields of an item are free, each further one costs a unit: %s', (_what, text, cost, fixed) => {
-  expect(estimate(text)).toMatchObject({ cost: cost + fixed, fixed });
-});
+  [
+    'a list of unknown length',
+    `{ pet { toys(first: 1) { parts { ${ids(11)} } } } }`,
+    2 + 2,
+    100,
+  ],
+  [
+    'all types of an item',
+    `{ node { ... on Pet { ${ids(6, 'p')} } ... on Toy { ${ids(6, 't')} n: name } } }`,
+    2,
+    3,
+  ],
+])(
+  'ten leaf fields of an item are free, each further one costs a unit: %s',
+  (_what, text, cost, fixed) => {
+    expect(estimate(text)).toMatchObject({ cost: cost + fixed, fixed });
+  },
+);
 
 test('an operation that may cost more than the limit is refused', () => {
-  const message = 'The operation may cost too much: 21, at most 20. Ask for fewer fields or smaller pages.';
+  const message =
+    'The operation may cost too much: 21, at most 20. Ask for fewer fields or smaller pages.';
   expect(() => estimate('{ pets { id } }', {}, 20)).toThrow(
-    expect.objectContaining({ message, extensions: { code: 'QUERY_TOO_COSTLY' } }),
+    expect.objectContaining({
+      message,
+      extensions: { code: 'QUERY_TOO_COSTLY' },
+    }),
   );
 });
 
 test('a list without pages must declare its cost', () => {
   const names = buildSchema('type Query { names: [String] }');
   resolve(names, 'Query', 'names');
-  expect(() => assertCosts(names)).toThrow('Query.names must say what it costs (complexity).');
+  expect(() => assertCosts(names)).toThrow(
+    'Query.names must say what it costs (complexity).',
+  );
 });

@@ -12,13 +12,22 @@ import {
 } from 'graphql';
 
 export interface SubgraphOptions<Context extends object> {
-  /** The types to which other subgraphs may refer by `id`: each finds an item, or null, by the text of its id. */
-  references: Record<string, (id: string, context: Context) => Promise<object | null>>;
+  /**
+   * The types to which other subgraphs may refer by `id`: each finds an item,
+   * or null, by the text of its id.
+   */
+  references: Record<
+    string,
+    (id: string, context: Context) => Promise<object | null>
+  >;
   /** The types that every subgraph may define alike. */
   shareable: readonly string[];
   /** Whether clients may read the schema; its SDL is part of it. */
   introspection: boolean;
-  /** Maximum number of representations of a field, and of look-ups of a request at a time. */
+  /**
+   * Maximum number of representations of a field, and of look-ups of a request
+   * at a time.
+   */
   maxRepresentations: number;
   /** Creates the error about one representation, or about too many. */
   refuse: (message: string) => Error;
@@ -27,8 +36,9 @@ export interface SubgraphOptions<Context extends object> {
 type Representation = Record<string, unknown> & { __typename: string };
 
 /**
- * Adds what makes a schema a subgraph (Apollo Federation subgraph specification, version 2.0): `_service` with its SDL,
- * and `_entities`, which finds the items to which other subgraphs refer by `id`.
+ * Adds what makes a schema a subgraph (Apollo Federation subgraph
+ * specification, version 2.0): `_service` with its SDL, and `_entities`, which
+ * finds the items to which other subgraphs refer by `id`.
  *
  * @throws Error for a type that does not exist
  */
@@ -40,14 +50,19 @@ export function subgraph<Context extends object>(
   for (const name of names) {
     const type = schema.getType(name);
     if (isObjectType(type) && type.getFields().id) continue;
-    throw new Error(`References name ${name}, and there is no GraphQL type of this name with an id.`);
+    throw new Error(
+      `References name ${name}, and there is no GraphQL type of this name with an id.`,
+    );
   }
   const root = schema.getQueryType()?.name;
   const service = `type _Service { sdl: String! } extend type ${root} { _service: _Service! }`;
   const entities = `scalar _Any
     union _Entity = ${names.join(' | ')}
     extend type ${root} { _entities(representations: [_Any!]!): [_Entity]! }`;
-  const added = [options.introspection ? service : '', names.length > 0 ? entities : ''].join('\n');
+  const added = [
+    options.introspection ? service : '',
+    names.length > 0 ? entities : '',
+  ].join('\n');
   if (!added.trim()) return schema;
   const extended = extendSchema(schema, parse(added));
   const { _service, _entities } = extended.getQueryType()?.getFields() ?? {};
@@ -59,7 +74,10 @@ export function subgraph<Context extends object>(
     resolve: entitiesResolver(options),
   });
   Object.assign(extended.getType('_Entity') as object, { resolveType: typeOf });
-  Object.assign(extended.getType('_Any') as object, { parseValue: representationOf, parseLiteral });
+  Object.assign(extended.getType('_Any') as object, {
+    parseValue: representationOf,
+    parseLiteral,
+  });
   return extended;
 }
 
@@ -72,12 +90,21 @@ function entitiesResolver<Context extends object>({
   references,
   refuse,
 }: SubgraphOptions<Context>): GraphQLFieldResolver<unknown, Context> {
-  /** @returns an error for one representation, so that the others are answered */
-  async function entityOf({ __typename: name, id }: Representation, context: Context): Promise<object | null> {
+  /**
+   * @returns an error for one representation, so that the others are answered
+   */
+  async function entityOf(
+    { __typename: name, id }: Representation,
+    context: Context,
+  ): Promise<object | null> {
     try {
-      const find = Object.hasOwn(references, name) ? references[name] : undefined;
-      if (!find) throw refuse(`No entity is named ${name.slice(0, longestName)}.`);
-      if (!isId(id)) throw refuse('A representation needs `id`: a string, or an integer.');
+      const find = Object.hasOwn(references, name)
+        ? references[name]
+        : undefined;
+      if (!find)
+        throw refuse(`No entity is named ${name.slice(0, longestName)}.`);
+      if (!isId(id))
+        throw refuse('A representation needs `id`: a string, or an integer.');
       const found = await find(`${id}`, context);
       return found && Object.create(found, { __typename: { value: name } });
     } catch (error) {
@@ -86,10 +113,16 @@ function entitiesResolver<Context extends object>({
   }
 
   /** Looks each item up once. */
-  function findAll(representations: Representation[], context: Context): Promise<unknown[]> {
+  function findAll(
+    representations: Representation[],
+    context: Context,
+  ): Promise<unknown[]> {
     const found = new Map<string, Promise<object | null>>();
     const places = representations.map((one) => {
-      const key = JSON.stringify([one.__typename, isId(one.id) ? `${one.id}` : null]);
+      const key = JSON.stringify([
+        one.__typename,
+        isId(one.id) ? `${one.id}` : null,
+      ]);
       const entity = found.get(key) ?? entityOf(one, context);
       found.set(key, entity);
       return entity;
@@ -100,7 +133,8 @@ function entitiesResolver<Context extends object>({
   /** The look-ups of each request, of which one is in progress. */
   const lookups = new WeakMap<Context, Promise<unknown>>();
   return (_root, { representations }, context) => {
-    // A page at a time, also of several fields, because other requests wait in the same queue.
+    // A page at a time, also of several fields, because other requests wait in
+    // the same queue.
     const find = () => findAll(representations, context);
     const found = lookups.get(context)?.then(find) ?? find();
     lookups.set(context, found);
@@ -108,15 +142,30 @@ function entitiesResolver<Context extends object>({
   };
 }
 
-const isId = (id: unknown) => typeof id === 'string' || typeof id === 'bigint' || Number.isSafeInteger(id);
+const isId = (id: unknown) =>
+  typeof id === 'string' || typeof id === 'bigint' || Number.isSafeInteger(id);
 
-/** One, plus one and the cost of its fields for every representation. It throws for too many, before execution. */
-function entitiesCost({ maxRepresentations, refuse }: Pick<SubgraphOptions<never>, 'maxRepresentations' | 'refuse'>) {
-  return ({ args, childComplexity }: { args: Record<string, unknown>; childComplexity: number }): number => {
+/**
+ * One, plus one and the cost of its fields for every representation. It throws
+ * for too many, before execution.
+ */
+function entitiesCost({
+  maxRepresentations,
+  refuse,
+}: Pick<SubgraphOptions<never>, 'maxRepresentations' | 'refuse'>) {
+  return ({
+    args,
+    childComplexity,
+  }: {
+    args: Record<string, unknown>;
+    childComplexity: number;
+  }): number => {
     const { representations } = args;
     const count = Array.isArray(representations) ? representations.length : 1;
     if (count <= maxRepresentations) return 1 + count * (1 + childComplexity);
-    throw refuse(`_entities takes at most ${maxRepresentations} representations at a time: ${count}.`);
+    throw refuse(
+      `_entities takes at most ${maxRepresentations} representations at a time: ${count}.`,
+    );
   };
 }
 
@@ -124,28 +173,46 @@ type Variables = Parameters<typeof valueFromASTUntyped>[1];
 
 function parseLiteral(node: ValueNode, variables: Variables): Representation {
   if (node.kind !== Kind.OBJECT) return representationOf(undefined);
-  const members = node.fields.map(({ name, value }) => [name.value, exactly(value, variables)]);
+  const members = node.fields.map(({ name, value }) => [
+    name.value,
+    exactly(value, variables),
+  ]);
   return representationOf(Object.fromEntries(members));
 }
 
 /** The digits of an integer. As a JavaScript number it would lose some. */
 function exactly(node: ValueNode, variables: Variables): unknown {
-  return node.kind === Kind.INT ? node.value : valueFromASTUntyped(node, variables);
+  return node.kind === Kind.INT
+    ? node.value
+    : valueFromASTUntyped(node, variables);
 }
 
 function representationOf(value: unknown): Representation {
-  if (typeof (value as Partial<Representation> | null | undefined)?.__typename === 'string') {
+  if (
+    typeof (value as Partial<Representation> | null | undefined)?.__typename ===
+    'string'
+  ) {
     return value as Representation;
   }
-  throw new GraphQLError('A representation must be an object with `__typename` and the fields of the key.');
+  throw new GraphQLError(
+    'A representation must be an object with `__typename` and the fields of the key.',
+  );
 }
 
 /** The schema with federation's directives. */
-function sdlOf(schema: GraphQLSchema, entities: readonly string[], shareable: readonly string[]): string {
-  const link = 'extend schema @link(url: "https://specs.apollo.dev/federation/v2.0", import: ["@key", "@shareable"])';
-  const types = printSchema(schema).replace(/^type (\w+)(?: implements .+)?(?= \{$)/gm, (type, name: string) => {
-    if (entities.includes(name)) return `${type} @key(fields: "id")`;
-    return shareable.includes(name) ? `${type} @shareable` : type;
-  });
+function sdlOf(
+  schema: GraphQLSchema,
+  entities: readonly string[],
+  shareable: readonly string[],
+): string {
+  const link =
+    'extend schema @link(url: "https://specs.apollo.dev/federation/v2.0", import: ["@key", "@shareable"])';
+  const types = printSchema(schema).replace(
+    /^type (\w+)(?: implements .+)?(?= \{$)/gm,
+    (type, name: string) => {
+      if (entities.includes(name)) return `${type} @key(fields: "id")`;
+      return shareable.includes(name) ? `${type} @shareable` : type;
+    },
+  );
   return `${link}\n\n${types}\n`;
 }

@@ -2,11 +2,15 @@ import { type SubgraphOptions, subgraph } from '@animal-store/graphql-subgraph';
 import { expect, test } from '@jest/globals';
 import { buildSchema, graphql, printSchema } from 'graphql';
 
-const schema = buildSchema('type Query { toys: [Toy!]! } type Toy { id: ID! name: String } type PageInfo { end: ID }');
+const schema = buildSchema(
+  'type Query { toys: [Toy!]! } type Toy { id: ID! name: String } type PageInfo { end: ID }',
+);
 
 function subgraphWith(options: Partial<SubgraphOptions<object>> = {}) {
   return subgraph<object>(schema, {
-    references: { Toy: async (id) => (id === '7' ? null : { id, name: `toy ${id}` }) },
+    references: {
+      Toy: async (id) => (id === '7' ? null : { id, name: `toy ${id}` }),
+    },
     shareable: ['PageInfo'],
     introspection: true,
     maxRepresentations: 5,
@@ -15,8 +19,17 @@ function subgraphWith(options: Partial<SubgraphOptions<object>> = {}) {
   });
 }
 
-const find = (source: string, served = subgraphWith(), representations: unknown = []) =>
-  graphql({ schema: served, source, contextValue: {}, variableValues: { representations } });
+const find = (
+  source: string,
+  served = subgraphWith(),
+  representations: unknown = [],
+) =>
+  graphql({
+    schema: served,
+    source,
+    contextValue: {},
+    variableValues: { representations },
+  });
 const query =
   'query ($representations: [_Any!]!) { _entities(representations: $representations) { ... on Toy { name } } }';
 
@@ -41,21 +54,34 @@ type PageInfo @shareable {
 `,
     },
   });
-  expect(printSchema(subgraphWith({ introspection: false }))).not.toContain('_service');
+  expect(printSchema(subgraphWith({ introspection: false }))).not.toContain(
+    '_service',
+  );
 });
 
 test('ids are exact, an error is about one representation, and an unknown item is null', async () => {
   const ids = ['1', 9007199254740993n, '7', undefined];
-  const representations = [...ids.map((id) => ({ __typename: 'Toy', id })), { __typename: 'Car', id: '1' }];
+  const representations = [
+    ...ids.map((id) => ({ __typename: 'Toy', id })),
+    { __typename: 'Car', id: '1' },
+  ];
   const { data, errors } = await find(query, undefined, representations);
-  expect(data?._entities).toEqual([{ name: 'toy 1' }, { name: 'toy 9007199254740993' }, null, null, null]);
+  expect(data?._entities).toEqual([
+    { name: 'toy 1' },
+    { name: 'toy 9007199254740993' },
+    null,
+    null,
+    null,
+  ]);
   expect(errors?.map(({ message, path }) => [message, path])).toEqual([
     ['A representation needs `id`: a string, or an integer.', ['_entities', 3]],
     ['No entity is named Car.', ['_entities', 4]],
   ]);
   const literal =
     '{ _entities(representations: [{ __typename: "Toy", id: 9007199254740993 }]) { ... on Toy { name } } }';
-  expect((await find(literal)).data?._entities).toEqual([{ name: 'toy 9007199254740993' }]);
+  expect((await find(literal)).data?._entities).toEqual([
+    { name: 'toy 9007199254740993' },
+  ]);
 });
 
 test('a request looks up a page at a time, also in several fields, and each item of a field once', async () => {
@@ -75,22 +101,32 @@ test('a request looks up a page at a time, also in several fields, and each item
   const source = `{ a: ${field([1, 2, 3, 4, 5])} b: ${field([2, '"2"', 3, 2])} }`;
   const { data } = await find(source, subgraphWith({ references: { Toy } }));
   const found = (ids: string[]) => ids.map((id) => ({ id }));
-  expect(data).toEqual({ a: found(['1', '2', '3', '4', '5']), b: found(['2', '2', '3', '2']) });
+  expect(data).toEqual({
+    a: found(['1', '2', '3', '4', '5']),
+    b: found(['2', '2', '3', '2']),
+  });
   expect([most, looked]).toEqual([5, ['1', '2', '3', '4', '5', '2', '3']]);
 });
 
 test('the cost of a field is one, and one and that of its fields for each representation; too many are refused', () => {
   const field = subgraphWith().getQueryType()?.getFields()._entities;
-  const complexity = field?.extensions.complexity as (estimate: object) => number;
-  const costOf = (representations: unknown) => complexity({ args: { representations }, childComplexity: 2 });
+  const complexity = field?.extensions.complexity as (
+    estimate: object,
+  ) => number;
+  const costOf = (representations: unknown) =>
+    complexity({ args: { representations }, childComplexity: 2 });
   expect([costOf([1, 2, 3, 4, 5]), costOf({})]).toEqual([16, 4]);
-  expect(() => costOf([1, 2, 3, 4, 5, 6])).toThrow('_entities takes at most 5 representations at a time: 6.');
+  expect(() => costOf([1, 2, 3, 4, 5, 6])).toThrow(
+    '_entities takes at most 5 representations at a time: 6.',
+  );
 });
 
 test('a representation without a type is refused, and so is a reference without a GraphQL type', async () => {
   const { data, errors } = await find(query, undefined, [{ id: '1' }]);
   expect(data).toBeUndefined();
-  expect(errors?.[0]?.message).toContain('A representation must be an object with `__typename`');
+  expect(errors?.[0]?.message).toContain(
+    'A representation must be an object with `__typename`',
+  );
   expect(() => subgraphWith({ references: { Car: async () => null } })).toThrow(
     'References name Car, and there is no GraphQL type of this name with an id.',
   );

@@ -1,23 +1,33 @@
 const longestQuiet = 60_000;
 
 /**
- * Logs a recurring fault once when it starts and once when it ends, instead of once per request. An incident ends after
- * a quiet time, which doubles each time the fault returns within a minute, so that a flapping fault does not flood the
- * log.
+ * Logs a recurring fault once when it starts and once when it ends, instead of
+ * once per request. An incident ends after a quiet time, which doubles each
+ * time the fault returns within a minute, so that a flapping fault does not
+ * flood the log.
  */
 export class Incident {
-  /** Undefined while nothing is wrong: then a hot path need not call `recovered`. */
-  ongoing: { since: number; times: number; recoveredAt?: number | undefined } | undefined;
+  /**
+   * Undefined while nothing is wrong: then a hot path need not call
+   * `recovered`.
+   */
+  ongoing:
+    | { since: number; times: number; recoveredAt?: number | undefined }
+    | undefined;
   #quiet: number;
   #endedAt = Number.NEGATIVE_INFINITY;
   #timer: NodeJS.Timeout | undefined;
 
   /**
-   * @param callbacks the end gets the time (ms) from the first occurrence to the recovery, and how often it occurred
+   * @param callbacks the end gets the time (ms) from the first occurrence to
+   *   the recovery, and how often it occurred
    * @param shortestQuiet the initial quiet time (ms)
    */
   constructor(
-    private readonly callbacks: { onStart(fields: object): void; onEnd(milliseconds: number, times: number): void },
+    private readonly callbacks: {
+      onStart(fields: object): void;
+      onEnd(milliseconds: number, times: number): void;
+    },
     private readonly shortestQuiet = 1000,
   ) {
     this.#quiet = shortestQuiet;
@@ -32,7 +42,9 @@ export class Incident {
     }
     const since = performance.now();
     const isBack = since - this.#endedAt < longestQuiet;
-    this.#quiet = isBack ? Math.min(2 * this.#quiet, longestQuiet) : this.shortestQuiet;
+    this.#quiet = isBack
+      ? Math.min(2 * this.#quiet, longestQuiet)
+      : this.shortestQuiet;
     this.ongoing = { since, times: 1 };
     this.callbacks.onStart(fields);
   }
@@ -46,7 +58,10 @@ export class Incident {
     this.#timer = setTimeout(() => {
       this.ongoing = undefined;
       this.#endedAt = performance.now();
-      this.callbacks.onEnd(Math.round(recoveredAt - current.since), current.times);
+      this.callbacks.onEnd(
+        Math.round(recoveredAt - current.since),
+        current.times,
+      );
     }, this.#quiet).unref();
   }
 }

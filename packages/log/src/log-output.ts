@@ -7,10 +7,11 @@ const interval = 200;
 const maxPending = 4 * 1024 * 1024;
 
 /**
- * Writes log lines to standard output in batches: one write per line would cost a sixth of a request. A full disk or a
- * stalled or closed reader stops neither the service nor its shutdown: lines that cannot be written are dropped and
- * counted, and the count is logged later. (pino's own destination retries forever at shutdown:
- * https://github.com/pinojs/sonic-boom/pull/250.)
+ * Writes log lines to standard output in batches: one write per line would cost
+ * a sixth of a request. A full disk or a stalled or closed reader stops neither
+ * the service nor its shutdown: lines that cannot be written are dropped and
+ * counted, and the count is logged later. (pino's own destination retries
+ * forever at shutdown: https://github.com/pinojs/sonic-boom/pull/250.)
  */
 export class LogOutput {
   /** Number of lines dropped since the start. */
@@ -18,8 +19,9 @@ export class LogOutput {
   /** Number of dropped lines that the log has reported. */
   #reported = 0;
   /**
-   * The pending bytes, and the buffer that is being written or free. Lines are copied at once, because pending strings
-   * would double the time of garbage collection and the size of the young generation.
+   * The pending bytes, and the buffer that is being written or free. Lines are
+   * copied at once, because pending strings would double the time of garbage
+   * collection and the size of the young generation.
    */
   #pending = Buffer.allocUnsafeSlow(maxPending);
   #other = Buffer.allocUnsafeSlow(maxPending);
@@ -36,14 +38,18 @@ export class LogOutput {
   /** Adds one line of pino's, or several of a worker's. */
   write(given: string): void {
     const lines = this.format(given);
-    if (this.#length + Buffer.byteLength(lines) > maxPending) this.dropped += countOf(lines);
+    if (this.#length + Buffer.byteLength(lines) > maxPending)
+      this.dropped += countOf(lines);
     else this.#length += this.#pending.write(lines, this.#length);
   }
 
   /** Writes the pending lines, as far as possible within this time. */
   async flush(milliseconds: number): Promise<void> {
     const giveUpAt = performance.now() + milliseconds;
-    while ((this.#length > 0 || this.#isWriting) && performance.now() < giveUpAt) {
+    while (
+      (this.#length > 0 || this.#isWriting) &&
+      performance.now() < giveUpAt
+    ) {
       this.#flush();
       await new Promise((done) => setTimeout(done, 5));
     }
@@ -57,17 +63,26 @@ export class LogOutput {
     [this.#pending, this.#other] = [this.#other, this.#pending];
     this.#length = 0;
     this.#isWriting = true;
-    this.#write(note ? Buffer.concat([lines, Buffer.from(note)]) : lines, (error) => {
-      this.#isWriting = false;
-      if (error) this.dropped += countOf(lines.toString());
-      else this.#reported = dropped;
-    });
+    this.#write(
+      note ? Buffer.concat([lines, Buffer.from(note)]) : lines,
+      (error) => {
+        this.#isWriting = false;
+        if (error) this.dropped += countOf(lines.toString());
+        else this.#reported = dropped;
+      },
+    );
   }
 
   #noteOf(dropped: number): string {
     if (dropped === this.#reported) return '';
-    const note = { level: 40, time: Date.now(), dropped: dropped - this.#reported };
-    return this.format(`${JSON.stringify({ ...note, msg: 'log lines could not be written' })}\n`);
+    const note = {
+      level: 40,
+      time: Date.now(),
+      dropped: dropped - this.#reported,
+    };
+    return this.format(
+      `${JSON.stringify({ ...note, msg: 'log lines could not be written' })}\n`,
+    );
   }
 
   /** Tries once, for an exit without `flush`. */
@@ -85,10 +100,14 @@ function countOf(lines: string): number {
 
 type Write = (bytes: Buffer, done: (error?: Error | null) => void) => void;
 
-/** Pipes and sockets use Node's stream, which never blocks; files and terminals use the thread pool. */
+/**
+ * Pipes and sockets use Node's stream, which never blocks; files and terminals
+ * use the thread pool.
+ */
 function writerOf(fd: number): Write {
   const stat = fstatSync(fd);
-  if (!stat.isFIFO() && !stat.isSocket()) return (bytes, done) => writeFile(fd, bytes, done);
+  if (!stat.isFIFO() && !stat.isSocket())
+    return (bytes, done) => writeFile(fd, bytes, done);
   // The callback of each write gets its error.
   process.stdout.on('error', () => undefined);
   return (bytes, done) => process.stdout.write(bytes, done);

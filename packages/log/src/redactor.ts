@@ -7,7 +7,8 @@ const unprintable = /[^\x20-\x7e]/g;
 /** Makes client input safe to log: bounded, printable and without secrets. */
 export class Redactor {
   /**
-   * @param issued finds issued secrets, also truncated ones: a global expression. Their first four characters are shown
+   * @param issued finds issued secrets, also truncated ones: a global
+   *   expression. Their first four characters are shown
    * @param configured a secret of another form
    */
   constructor(
@@ -16,17 +17,27 @@ export class Redactor {
   ) {}
 
   hasSecret(text: string): boolean {
-    return text.search(this.issued) >= 0 || (this.configured !== undefined && text.includes(this.configured));
+    return (
+      text.search(this.issued) >= 0 ||
+      (this.configured !== undefined && text.includes(this.configured))
+    );
   }
 
-  /** @returns at most `length` characters of printable ASCII. A text with a secret is percent-decoded. */
+  /**
+   * @returns at most `length` characters of printable ASCII. A text with a
+   *   secret is percent-decoded.
+   */
   redact(text: string, length: number): string {
-    // Examines more than it returns: a truncated secret would not be recognised, and an encoded one is longer.
+    // Examines more than it returns: a truncated secret would not be
+    // recognised, and an encoded one is longer.
     const enough = text.length > length ? text.slice(0, 8 * length) : text;
     const plain = enough.includes('%') ? decode(enough) : enough;
     const safe = this.hasSecret(plain) ? this.#withoutSecrets(plain) : enough;
     // A terminal would interpret control characters, also those above 127.
-    return (safe.length > length ? safe.slice(0, length) : safe).replace(unprintable, '?');
+    return (safe.length > length ? safe.slice(0, length) : safe).replace(
+      unprintable,
+      '?',
+    );
   }
 
   /** @returns at most 256 characters of a URL's path */
@@ -37,17 +48,30 @@ export class Redactor {
   }
 
   #withoutSecrets(text: string): string {
-    const withoutIssued = text.replaceAll(this.issued, (secret) => `${secret.slice(0, 4)}...`);
-    return this.configured ? withoutIssued.replaceAll(this.configured, '[key]') : withoutIssued;
+    const withoutIssued = text.replaceAll(
+      this.issued,
+      (secret) => `${secret.slice(0, 4)}...`,
+    );
+    return this.configured
+      ? withoutIssued.replaceAll(this.configured, '[key]')
+      : withoutIssued;
   }
 }
 
-/** Decodes repeatedly percent-encoded characters, too: `%61`, `%2561`, `%252561`. */
+/**
+ * Decodes repeatedly percent-encoded characters, too: `%61`, `%2561`,
+ * `%252561`.
+ */
 function decode(text: string): string {
-  return text.replace(/%(?:25)*([2-7][\da-f])/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
+  return text.replace(/%(?:25)*([2-7][\da-f])/gi, (_, hex: string) =>
+    String.fromCharCode(Number.parseInt(hex, 16)),
+  );
 }
 
-/** The client's IP address without its zone (`fe80::1%eth0`); undefined when a proxy sent an invalid one. */
+/**
+ * The client's IP address without its zone (`fe80::1%eth0`); undefined when a
+ * proxy sent an invalid one.
+ */
 export function addressOf({ ip }: { ip: string }): string | undefined {
   if (isIP(ip) === 0) return undefined;
   return ip.includes('%') ? ip.split('%', 1)[0] : ip;

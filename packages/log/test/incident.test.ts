@@ -14,7 +14,10 @@ function pass(milliseconds: number): void {
   mock.timers.tick(milliseconds);
 }
 
-/** From now on only `pass` moves the clocks. The timers of Jest are not affected, because they have begun before. */
+/**
+ * From now on only `pass` moves the clocks. The timers of Jest are not
+ * affected, because they have begun before.
+ */
 function observe() {
   time = 0;
   performance.now = () => time;

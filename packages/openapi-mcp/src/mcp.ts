@@ -1,7 +1,22 @@
-import type { FastifyContextConfig, FastifyInstance, FastifyRequest, FastifySchema } from 'fastify';
-import { isRecord, type OpenApi, type Operation, type Service, type Tool, toolsOf } from './tools.ts';
+import type {
+  FastifyContextConfig,
+  FastifyInstance,
+  FastifyRequest,
+  FastifySchema,
+} from 'fastify';
+import {
+  isRecord,
+  type OpenApi,
+  type Operation,
+  type Service,
+  type Tool,
+  toolsOf,
+} from './tools.ts';
 
-/** The revision in which each request declares its version, and those that begin with `initialize`, newest first. */
+/**
+ * The revision in which each request declares its version, and those that begin
+ * with `initialize`, newest first.
+ */
 const modern = '2026-07-28';
 const legacy = ['2025-11-25', '2025-06-18', '2025-03-26'];
 const versions = [modern, ...legacy];
@@ -12,7 +27,10 @@ const capabilitiesKey = 'io.modelcontextprotocol/clientCapabilities';
 const cacheable = { ttlMs: 300_000, cacheScope: 'private' };
 
 export interface OpenApiMcpOptions extends Service {
-  /** The OpenAPI document, read when the server is ready. Its `info` is that of the MCP server. */
+  /**
+   * The OpenAPI document, read when the server is ready. Its `info` is that of
+   * the MCP server.
+   */
   document(): object;
   /** The server's name for programs. */
   name: string;
@@ -20,12 +38,16 @@ export interface OpenApiMcpOptions extends Service {
   origins: readonly string[];
   /** For the hooks of the route. */
   config?: FastifyContextConfig;
-  /** Whether `tools/list` shows an operation to this caller. A call is checked by the operation itself. */
+  /**
+   * Whether `tools/list` shows an operation to this caller. A call is checked
+   * by the operation itself.
+   */
   isListed(operation: Operation, request: FastifyRequest): boolean;
 }
 
 /** An origin or a host. */
-const loopback = /^(?:https?:\/\/)?(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/i;
+const loopback =
+  /^(?:https?:\/\/)?(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/i;
 
 interface Message {
   /** Absent in a notification. */
@@ -35,18 +57,30 @@ interface Message {
 }
 
 /** A JSON-RPC response without its id. */
-type Outcome = { status?: number } & ({ result: object } | { error: { code: number; message: string; data?: object } });
+type Outcome = { status?: number } & (
+  | { result: object }
+  | { error: { code: number; message: string; data?: object } }
+);
 
-const failed = (code: number, message: string, status = 200, data?: object): Outcome => ({
+const failed = (
+  code: number,
+  message: string,
+  status = 200,
+  data?: object,
+): Outcome => ({
   status,
   error: { code, message, ...(data && { data }) },
 });
 
 /**
- * Serves assistants at `/mcp` by the Model Context Protocol: streamable HTTP with JSON answers, without sessions and
- * streams. The revisions since 2025-03-26 are answered side by side.
+ * Serves assistants at `/mcp` by the Model Context Protocol: streamable HTTP
+ * with JSON answers, without sessions and streams. The revisions since
+ * 2025-03-26 are answered side by side.
  */
-export async function openApiMcp(app: FastifyInstance, options: OpenApiMcpOptions): Promise<void> {
+export async function openApiMcp(
+  app: FastifyInstance,
+  options: OpenApiMcpOptions,
+): Promise<void> {
   const { document, name, origins, config = {}, isListed, refuse } = options;
   let tools = new Map<string, Tool>();
   let serverInfo = {};
@@ -56,7 +90,11 @@ export async function openApiMcp(app: FastifyInstance, options: OpenApiMcpOption
     const { title, version, description } = openApi.info;
     tools = toolsOf(openApi, options);
     serverInfo = { name, title, version };
-    about = { capabilities: { tools: {} }, serverInfo, instructions: description };
+    about = {
+      capabilities: { tools: {} },
+      serverInfo,
+      instructions: description,
+    };
   });
   app.route({
     method: 'POST',
@@ -64,34 +102,50 @@ export async function openApiMcp(app: FastifyInstance, options: OpenApiMcpOption
     schema: { hide: true } as FastifySchema,
     config,
     async onRequest({ headers: { origin, host = '' } }) {
-      // Required against DNS rebinding, by which a page's origin would equal the host (Streamable HTTP, section 1). The
-      // host would then be the page's own name, not that of this machine.
+      // Required against DNS rebinding, by which a page's origin would equal
+      // the host (Streamable HTTP, section 1). The host would then be the
+      // page's own name, not that of this machine.
       const isOwn = loopback.test(host) && loopback.test(`${origin}`);
-      if (origin !== undefined && !isOwn && !origins.includes(origin)) throw refuse(403, 'This Origin is not allowed.');
+      if (origin !== undefined && !isOwn && !origins.includes(origin))
+        throw refuse(403, 'This Origin is not allowed.');
     },
     async handler(request, reply) {
       const { body } = request;
       if (!isMessage(body)) {
-        throw refuse(400, 'The body must be one JSON-RPC 2.0 request or notification; no batch.');
+        throw refuse(
+          400,
+          'The body must be one JSON-RPC 2.0 request or notification; no batch.',
+        );
       }
       const { 'mcp-protocol-version': version = modern } = request.headers;
-      if (body.id === undefined && versions.includes(`${version}`)) return reply.code(202).send();
+      if (body.id === undefined && versions.includes(`${version}`))
+        return reply.code(202).send();
       const { status = 200, ...outcome } = await answer(body, request);
-      return reply.code(status).send({ jsonrpc: '2.0', id: body.id, ...outcome });
+      return reply
+        .code(status)
+        .send({ jsonrpc: '2.0', id: body.id, ...outcome });
     },
   });
 
-  async function answer(message: Message, request: FastifyRequest): Promise<Outcome> {
+  async function answer(
+    message: Message,
+    request: FastifyRequest,
+  ): Promise<Outcome> {
     const { method, params = {} } = message;
     const meta = isRecord(params._meta) ? params._meta : {};
     const { 'mcp-protocol-version': asked = legacy[0] } = request.headers;
     const isModern = meta[versionKey] !== undefined || asked === modern;
     const refusal = isModern ? refusalOf(message, meta, request) : undefined;
     if (refusal) return refusal;
-    if (!isModern && !legacy.includes(`${asked}`)) return unsupported(asked, versions);
+    if (!isModern && !legacy.includes(`${asked}`))
+      return unsupported(asked, versions);
     const complete = (result: object) => ({
       result: isModern
-        ? { ...result, resultType: 'complete', _meta: { 'io.modelcontextprotocol/serverInfo': serverInfo } }
+        ? {
+            ...result,
+            resultType: 'complete',
+            _meta: { 'io.modelcontextprotocol/serverInfo': serverInfo },
+          }
         : result,
     });
     if (method === 'tools/call') {
@@ -103,14 +157,20 @@ export async function openApiMcp(app: FastifyInstance, options: OpenApiMcpOption
         : failed(-32602, 'The arguments must be an object.');
     }
     if (method === 'tools/list') {
-      const listed = [...tools.values()].filter(({ operation }) => isListed(operation, request));
-      return complete({ tools: listed.map(({ definition }) => definition), ...(isModern && cacheable) });
+      const listed = [...tools.values()].filter(({ operation }) =>
+        isListed(operation, request),
+      );
+      return complete({
+        tools: listed.map(({ definition }) => definition),
+        ...(isModern && cacheable),
+      });
     }
     if (isModern && method === 'server/discover')
       return complete({ supportedVersions: [modern], ...about, ...cacheable });
     if (!isModern && method === 'ping') return complete({});
     if (!isModern && method === 'initialize') {
-      const protocolVersion = legacy.find((one) => one === params.protocolVersion) ?? legacy[0];
+      const protocolVersion =
+        legacy.find((one) => one === params.protocolVersion) ?? legacy[0];
       return complete({ protocolVersion, ...about });
     }
     return failed(-32601, 'There is no such method.', isModern ? 404 : 200);
@@ -118,29 +178,60 @@ export async function openApiMcp(app: FastifyInstance, options: OpenApiMcpOption
 }
 
 function isMessage(body: unknown): body is Message {
-  if (!isRecord(body) || body.jsonrpc !== '2.0' || typeof body.method !== 'string') return false;
+  if (
+    !isRecord(body) ||
+    body.jsonrpc !== '2.0' ||
+    typeof body.method !== 'string'
+  )
+    return false;
   const { id, params } = body;
-  const isId = id === undefined || typeof id === 'string' || Number.isSafeInteger(id);
+  const isId =
+    id === undefined || typeof id === 'string' || Number.isSafeInteger(id);
   return isId && (params === undefined || isRecord(params));
 }
 
-/** Refuses a version that is not served, and headers that a proxy may have read differently from the body. */
+/**
+ * Refuses a version that is not served, and headers that a proxy may have read
+ * differently from the body.
+ */
 function refusalOf(
   { method, params }: Message,
-  { [versionKey]: version, [capabilitiesKey]: capabilities }: Record<string, unknown>,
+  {
+    [versionKey]: version,
+    [capabilitiesKey]: capabilities,
+  }: Record<string, unknown>,
   { headers }: FastifyRequest,
 ): Outcome | undefined {
-  if (typeof version !== 'string') return failed(-32602, `_meta must have ${versionKey}.`, 400);
+  if (typeof version !== 'string')
+    return failed(-32602, `_meta must have ${versionKey}.`, 400);
   const tool = `${params?.name}`;
   // A name may be in Base64 (Streamable HTTP, "Value Encoding").
-  const names = { 'mcp-name': [tool, `=?base64?${Buffer.from(tool).toString('base64')}?=`] };
-  const mirrored = { 'mcp-protocol-version': [version], 'mcp-method': [method], ...(method === 'tools/call' && names) };
-  const wrong = Object.entries(mirrored).find(([name, values]) => !values.includes(`${headers[name]}`));
-  if (wrong) return failed(-32020, `The header ${wrong[0]} does not match the body.`, 400);
+  const names = {
+    'mcp-name': [tool, `=?base64?${Buffer.from(tool).toString('base64')}?=`],
+  };
+  const mirrored = {
+    'mcp-protocol-version': [version],
+    'mcp-method': [method],
+    ...(method === 'tools/call' && names),
+  };
+  const wrong = Object.entries(mirrored).find(
+    ([name, values]) => !values.includes(`${headers[name]}`),
+  );
+  if (wrong)
+    return failed(
+      -32020,
+      `The header ${wrong[0]} does not match the body.`,
+      400,
+    );
   if (version !== modern) return unsupported(version, [modern]);
-  return isRecord(capabilities) ? undefined : failed(-32602, `_meta must have ${capabilitiesKey}.`, 400);
+  return isRecord(capabilities)
+    ? undefined
+    : failed(-32602, `_meta must have ${capabilitiesKey}.`, 400);
 }
 
 function unsupported(requested: unknown, supported: string[]): Outcome {
-  return failed(-32022, 'Unsupported protocol version', 400, { supported, requested });
+  return failed(-32022, 'Unsupported protocol version', 400, {
+    supported,
+    requested,
+  });
 }

@@ -5,15 +5,27 @@ type Arguments = Record<string, unknown>;
 
 /** The server's own words and numbers. */
 export interface Service {
-  /** Creates the error for a request that is refused before it reaches an operation. */
+  /**
+   * Creates the error for a request that is refused before it reaches an
+   * operation.
+   */
   refuse(status: 400 | 403, message: string): Error;
-  /** The text of an error for the assistant. @param error the body of an error response, or an error of `refuse` */
+  /**
+   * The text of an error for the assistant. @param error the body of an error
+   * response, or an error of `refuse`
+   */
   describe(error: { code?: string; message?: string }): string;
-  /** Writes JSON, with each `bigint` as an integer, and what else the parser makes of a number. */
+  /**
+   * Writes JSON, with each `bigint` as an integer, and what else the parser
+   * makes of a number.
+   */
   stringify(value: unknown): string;
 }
 
-/** An operation as a tool. Int64 is text in and out, because most assistants' `JSON.parse` would round it. */
+/**
+ * An operation as a tool. Int64 is text in and out, because most assistants'
+ * `JSON.parse` would round it.
+ */
 export type Tool = ReturnType<typeof toolOf>;
 
 interface Schema {
@@ -35,7 +47,13 @@ export interface Operation {
   summary?: string;
   description?: string;
   deprecated?: boolean;
-  parameters?: Array<{ in: string; name: string; required?: boolean; description?: string; schema: Schema }>;
+  parameters?: Array<{
+    in: string;
+    name: string;
+    required?: boolean;
+    description?: string;
+    schema: Schema;
+  }>;
   requestBody?: Body;
   responses: Record<string, Body & { description: string }>;
 }
@@ -47,30 +65,50 @@ export interface OpenApi {
   components?: { schemas?: Record<string, object> };
 }
 
-/** @returns a tool for each operation that can succeed and is not deprecated, by name */
-export function toolsOf(document: OpenApi, service: Service): Map<string, Tool> {
-  const { servers: [server] = [], components: { schemas = {} } = {} } = document;
+/**
+ * @returns a tool for each operation that can succeed and is not deprecated, by
+ *   name
+ */
+export function toolsOf(
+  document: OpenApi,
+  service: Service,
+): Map<string, Tool> {
+  const { servers: [server] = [], components: { schemas = {} } = {} } =
+    document;
   // Not every assistant follows references.
   const inlined = (part: unknown): unknown => {
     if (Array.isArray(part)) return part.map(inlined);
     if (!isRecord(part)) return part;
     const { $ref, ...rest } = part;
-    const whole = typeof $ref === 'string' ? { ...schemas[$ref.slice($ref.lastIndexOf('/') + 1)], ...rest } : part;
+    const whole =
+      typeof $ref === 'string'
+        ? { ...schemas[$ref.slice($ref.lastIndexOf('/') + 1)], ...rest }
+        : part;
     // Examples have numbers where a tool has text.
-    const members = Object.entries(whole).filter(([name, value]) => name !== 'examples' || !Array.isArray(value));
-    return Object.fromEntries(members.map(([name, value]) => [name, inlined(value)]));
+    const members = Object.entries(whole).filter(
+      ([name, value]) => name !== 'examples' || !Array.isArray(value),
+    );
+    return Object.fromEntries(
+      members.map(([name, value]) => [name, inlined(value)]),
+    );
   };
   const { paths } = inlined(document) as OpenApi;
   const tools = Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods)
-      .filter(([, { deprecated, responses }]) => !deprecated && successOf(responses))
-      .map(([method, operation]) => toolOf(method, `${server?.url ?? ''}${path}`, operation, service)),
+      .filter(
+        ([, { deprecated, responses }]) => !deprecated && successOf(responses),
+      )
+      .map(([method, operation]) =>
+        toolOf(method, `${server?.url ?? ''}${path}`, operation, service),
+      ),
   );
   return new Map(tools.map((tool) => [tool.definition.name, tool]));
 }
 
 function successOf(responses: Operation['responses']) {
-  return Object.entries(responses).find(([status]) => status.startsWith('2'))?.[1];
+  return Object.entries(responses).find(([status]) =>
+    status.startsWith('2'),
+  )?.[1];
 }
 
 const idempotencyKey = {
@@ -78,40 +116,89 @@ const idempotencyKey = {
   description:
     'A name for this call, for example a UUID; a new one for each thing to create. After a timeout or an error, repeat the call with the same name: it is carried out once.',
 };
-const next = { type: 'string', description: 'Pass this as `after` to get the next page. Absent on the last page.' };
+const next = {
+  type: 'string',
+  description:
+    'Pass this as `after` to get the next page. Absent on the last page.',
+};
 /** Headers of the assistant's request that the operation gets, too. */
-const passedOn = /^(?:authorization|host|user-agent|traceparent|x-forwarded-\w+)$/;
+const passedOn =
+  /^(?:authorization|host|user-agent|traceparent|x-forwarded-\w+)$/;
 
-function toolOf(method: string, path: string, operation: Operation, service: Service) {
+function toolOf(
+  method: string,
+  path: string,
+  operation: Operation,
+  service: Service,
+) {
   const { refuse, describe, stringify } = service;
-  const { operationId, description, summary = description, parameters = [], requestBody, responses } = operation;
+  const {
+    operationId,
+    description,
+    summary = description,
+    parameters = [],
+    requestBody,
+    responses,
+  } = operation;
   const given = parameters.filter((parameter) => parameter.in !== 'header');
   const body = requestBody?.content?.['application/json'].schema;
   const success = successOf(responses);
   const answer = success?.content?.['application/json'].schema;
   // Before the revision 2026-07-28 the output of a tool is an object.
   const isList = answer?.type === 'array';
-  const output = isList ? { type: 'object', properties: { items: answer, next }, required: ['items'] } : answer;
+  const output = isList
+    ? {
+        type: 'object',
+        properties: { items: answer, next },
+        required: ['items'],
+      }
+    : answer;
   const properties: Record<string, Schema> = {
-    ...Object.fromEntries(given.map(({ name, description = '', schema }) => [name, { ...schema, description }])),
+    ...Object.fromEntries(
+      given.map(({ name, description = '', schema }) => [
+        name,
+        { ...schema, description },
+      ]),
+    ),
     ...body?.properties,
-    ...(parameters.some(({ name }) => name === 'Idempotency-Key') && { idempotencyKey }),
+    ...(parameters.some(({ name }) => name === 'Idempotency-Key') && {
+      idempotencyKey,
+    }),
   };
-  const required = [...given.filter((one) => one.required).map(({ name }) => name), ...(body?.required ?? [])];
+  const required = [
+    ...given.filter((one) => one.required).map(({ name }) => name),
+    ...(body?.required ?? []),
+  ];
 
   const invalid = (message: string) => failure(describe(refuse(400, message)));
   /** An argument as the operation reads it: text, or anything else as JSON. */
-  const textOf = (value: unknown) => (typeof value === 'string' ? value : `${stringify(value)}`);
+  const textOf = (value: unknown) =>
+    typeof value === 'string' ? value : `${stringify(value)}`;
 
-  function requestOf(args: Arguments, { id, headers, raw }: FastifyRequest): InjectOptions {
-    const passed = Object.entries(headers).filter(([name]) => passedOn.test(name));
-    const isGiven = (name: string) => args[name] !== undefined && args[name] !== null;
-    const query = given.filter(({ name, in: place }) => place === 'query' && isGiven(name));
-    const search = new URLSearchParams(query.map(({ name }): [string, string] => [name, textOf(args[name])]));
-    const target = path.replace(/\{(\w+)\}/g, (_, name) => encodeURIComponent(textOf(args[name]).toWellFormed()));
+  function requestOf(
+    args: Arguments,
+    { id, headers, raw }: FastifyRequest,
+  ): InjectOptions {
+    const passed = Object.entries(headers).filter(([name]) =>
+      passedOn.test(name),
+    );
+    const isGiven = (name: string) =>
+      args[name] !== undefined && args[name] !== null;
+    const query = given.filter(
+      ({ name, in: place }) => place === 'query' && isGiven(name),
+    );
+    const search = new URLSearchParams(
+      query.map(({ name }): [string, string] => [name, textOf(args[name])]),
+    );
+    const target = path.replace(/\{(\w+)\}/g, (_, name) =>
+      encodeURIComponent(textOf(args[name]).toWellFormed()),
+    );
     const members = Object.entries(body?.properties ?? {})
       .filter(([name]) => Object.hasOwn(args, name))
-      .map(([name, { format }]) => [name, format === 'int64' ? integerIn(args[name]) : args[name]]);
+      .map(([name, { format }]) => [
+        name,
+        format === 'int64' ? integerIn(args[name]) : args[name],
+      ]);
     return {
       method: method as 'get',
       url: `${target}?${search}`,
@@ -121,25 +208,38 @@ function toolOf(method: string, path: string, operation: Operation, service: Ser
         // Joins the two log lines of a call.
         'x-request-id': id,
         ...(body && { 'content-type': 'application/json' }),
-        ...(isGiven('idempotencyKey') && { 'idempotency-key': textOf(args.idempotencyKey) }),
+        ...(isGiven('idempotencyKey') && {
+          'idempotency-key': textOf(args.idempotencyKey),
+        }),
       },
       ...(body && { payload: stringify(Object.fromEntries(members)) }),
     };
   }
 
   /**
-   * Carries out the operation as a request of the same caller, so that its scope, quota, checks, idempotency, log line
-   * and metrics are those of the operation. The request passes no network, and is served while the service shuts down.
+   * Carries out the operation as a request of the same caller, so that its
+   * scope, quota, checks, idempotency, log line and metrics are those of the
+   * operation. The request passes no network, and is served while the service
+   * shuts down.
    *
    * @returns a result of `tools/call`
    */
   async function call(args: Arguments, request: FastifyRequest) {
-    // The operation ignores unknown parameters. An assistant would take the unfiltered list for an answer.
+    // The operation ignores unknown parameters. An assistant would take the
+    // unfiltered list for an answer.
     if (!Object.keys(args).every((name) => Object.hasOwn(properties, name))) {
-      return invalid(`An argument is unknown; known are ${Object.keys(properties).join(', ')}.`);
+      return invalid(
+        `An argument is unknown; known are ${Object.keys(properties).join(', ')}.`,
+      );
     }
-    const id = Object.keys(args).find((name) => properties[name]?.format === 'int64' && mayBeRounded(args[name]));
-    if (id) return invalid(`${id} must be text, because most clients round a number beyond 2^53.`);
+    const id = Object.keys(args).find(
+      (name) =>
+        properties[name]?.format === 'int64' && mayBeRounded(args[name]),
+    );
+    if (id)
+      return invalid(
+        `${id} must be text, because most clients round a number beyond 2^53.`,
+      );
     const { routing } = request.server;
     let own: InjectOptions;
     try {
@@ -148,16 +248,31 @@ function toolOf(method: string, path: string, operation: Operation, service: Ser
       // Only the recursion of `JSON.stringify` can fail.
       return invalid('The arguments are nested too deeply.');
     }
-    const { statusCode, headers, payload } = await inject(routing as never, own);
+    const { statusCode, headers, payload } = await inject(
+      routing as never,
+      own,
+    );
     if (statusCode >= 400) {
       const wait = headers['retry-after'];
-      return failure(describe(JSON.parse(payload)) + (wait ? ` Try again in ${wait} s.` : ''));
+      return failure(
+        describe(JSON.parse(payload)) +
+          (wait ? ` Try again in ${wait} s.` : ''),
+      );
     }
-    if (!output) return { content: [{ type: 'text', text: success?.description ?? '' }] };
+    if (!output)
+      return { content: [{ type: 'text', text: success?.description ?? '' }] };
     const answer = JSON.parse(payload, exactInteger as never);
-    const after = /[?&]after=([^&>]+)[^>]*>; rel="next"/.exec(`${headers.link}`)?.[1];
-    const structuredContent = withTextIds(isList ? { items: answer, ...(after && { next: after }) } : answer, output);
-    return { content: [{ type: 'text', text: JSON.stringify(structuredContent) }], structuredContent };
+    const after = /[?&]after=([^&>]+)[^>]*>; rel="next"/.exec(
+      `${headers.link}`,
+    )?.[1];
+    const structuredContent = withTextIds(
+      isList ? { items: answer, ...(after && { next: after }) } : answer,
+      output,
+    );
+    return {
+      content: [{ type: 'text', text: JSON.stringify(structuredContent) }],
+      structuredContent,
+    };
   }
 
   /** As `tools/list` shows it. */
@@ -182,15 +297,29 @@ function failure(text: string) {
   return { content: [{ type: 'text', text }], isError: true };
 }
 
-const mayBeRounded = (value: unknown) => typeof value !== 'string' && Math.abs(Number(value)) > Number.MAX_SAFE_INTEGER;
+const mayBeRounded = (value: unknown) =>
+  typeof value !== 'string' &&
+  Math.abs(Number(value)) > Number.MAX_SAFE_INTEGER;
 
-/** The integer of a text. The operation describes the fault of any other value. */
+/**
+ * The integer of a text. The operation describes the fault of any other value.
+ */
 function integerIn(value: unknown): unknown {
-  return typeof value === 'string' && /^(?:0|-?[1-9]\d{0,18})$/.test(value) ? BigInt(value) : value;
+  return typeof value === 'string' && /^(?:0|-?[1-9]\d{0,18})$/.test(value)
+    ? BigInt(value)
+    : value;
 }
 
-function exactInteger(_name: string, value: unknown, { source }: { source: string }): unknown {
-  return typeof value === 'number' && !Number.isSafeInteger(value) && /^-?\d+$/.test(source) ? BigInt(source) : value;
+function exactInteger(
+  _name: string,
+  value: unknown,
+  { source }: { source: string },
+): unknown {
+  return typeof value === 'number' &&
+    !Number.isSafeInteger(value) &&
+    /^-?\d+$/.test(source)
+    ? BigInt(source)
+    : value;
 }
 
 /** The schema of the same value with int64 as text. */
@@ -202,19 +331,31 @@ function textIdsIn(part: unknown): unknown {
     const asText = Array.isArray(type) ? ['string', 'null'] : 'string';
     // What follows the first sentence is about JSON numbers.
     const [about] = `${description}`.split(/(?<=\.) /);
-    return { type: asText, pattern: '^-?\\d+$', description: `${about} An integer as text.`.trim() };
+    return {
+      type: asText,
+      pattern: '^-?\\d+$',
+      description: `${about} An integer as text.`.trim(),
+    };
   }
-  return Object.fromEntries(Object.entries(part).map(([name, value]) => [name, textIdsIn(value)]));
+  return Object.fromEntries(
+    Object.entries(part).map(([name, value]) => [name, textIdsIn(value)]),
+  );
 }
 
 /** The same value with int64 as text. */
-function withTextIds(value: unknown, { format, items = {}, properties = {} }: Schema): unknown {
+function withTextIds(
+  value: unknown,
+  { format, items = {}, properties = {} }: Schema,
+): unknown {
   if (format === 'int64' && value !== null) return `${value}`;
   // Only an int64 is exact.
   if (typeof value === 'bigint') return Number(value);
   if (Array.isArray(value)) return value.map((one) => withTextIds(one, items));
   if (!isRecord(value)) return value;
-  const members = Object.entries(value).map(([name, one]) => [name, withTextIds(one, properties[name] ?? {})]);
+  const members = Object.entries(value).map(([name, one]) => [
+    name,
+    withTextIds(one, properties[name] ?? {}),
+  ]);
   return Object.fromEntries(members);
 }
 

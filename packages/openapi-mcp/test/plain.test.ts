@@ -6,11 +6,23 @@ import Fastify from 'fastify';
 
 const big = '9007199254740993';
 const id = { type: 'integer', format: 'int64' };
-const toy = { type: 'object', properties: { id, name: { type: 'string' } }, required: ['name'] };
-const json = (schema: object) => ({ content: { 'application/json': { schema } } });
+const toy = {
+  type: 'object',
+  properties: { id, name: { type: 'string' } },
+  required: ['name'],
+};
+const json = (schema: object) => ({
+  content: { 'application/json': { schema } },
+});
 const ofToy = { $ref: '#/components/schemas/Toy' };
-const listToys = { summary: 'List toys', responses: { 200: json({ type: 'array', items: ofToy }) } };
-const createToy = { requestBody: json(ofToy), responses: { 201: json(ofToy), 403: {} } };
+const listToys = {
+  summary: 'List toys',
+  responses: { 200: json({ type: 'array', items: ofToy }) },
+};
+const createToy = {
+  requestBody: json(ofToy),
+  responses: { 201: json(ofToy), 403: {} },
+};
 const document = {
   info: { title: 'Toys', version: '2.0.0', description: 'All toys.' },
   components: { schemas: { Toy: toy } },
@@ -19,34 +31,54 @@ const document = {
       get: { operationId: 'listToys', ...listToys },
       post: { operationId: 'createToy', ...createToy },
     },
-    '/old': { get: { operationId: 'old', deprecated: true, responses: { 200: {} } } },
+    '/old': {
+      get: { operationId: 'old', deprecated: true, responses: { 200: {} } },
+    },
   },
 };
 
 const app = Fastify();
 let received: object;
 beforeAll(async () => {
-  app.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, body, done) => done(null, body));
+  app.addContentTypeParser(
+    'application/json',
+    { parseAs: 'string' },
+    (_request, body, done) => done(null, body),
+  );
   app.get('/toys', async ({ headers }, reply) => {
     received = headers;
-    reply.header('link', '</toys?after=7&kind=ball>; rel="next"').type('application/json').send(`[{"id":${big}}]`);
+    reply
+      .header('link', '</toys?after=7&kind=ball>; rel="next"')
+      .type('application/json')
+      .send(`[{"id":${big}}]`);
   });
   app.post('/toys', async ({ body, headers }, reply) => {
-    if (!headers.authorization) throw Object.assign(new Error('Who are you?'), { statusCode: 401 });
+    if (!headers.authorization)
+      throw Object.assign(new Error('Who are you?'), { statusCode: 401 });
     return reply.code(201).type('application/json').send(body);
   });
   await app.register(async (own) => {
     own.removeAllContentTypeParsers();
-    own.addContentTypeParser('application/json', { parseAs: 'string' }, own.getDefaultJsonParser('error', 'error'));
+    own.addContentTypeParser(
+      'application/json',
+      { parseAs: 'string' },
+      own.getDefaultJsonParser('error', 'error'),
+    );
     await own.register(openApiMcp, {
       name: 'toys',
       document: () => document,
       origins: [],
-      isListed: ({ responses }, { headers }) => !('403' in responses) || headers.authorization !== undefined,
-      refuse: (statusCode, message) => Object.assign(new Error(message), { statusCode }),
+      isListed: ({ responses }, { headers }) =>
+        !('403' in responses) || headers.authorization !== undefined,
+      refuse: (statusCode, message) =>
+        Object.assign(new Error(message), { statusCode }),
       describe: ({ message }) => `${message}`,
       stringify: (value) =>
-        JSON.stringify(value, (_, one) => (typeof one === 'bigint' ? (JSON as never as Raw).rawJSON(`${one}`) : one)),
+        JSON.stringify(value, (_, one) =>
+          typeof one === 'bigint'
+            ? (JSON as never as Raw).rawJSON(`${one}`)
+            : one,
+        ),
     });
   });
 });
@@ -68,37 +100,76 @@ const known = { authorization: 'Bearer x' };
 
 test('the server has the info of the document, and lists the tools that the caller may see', async () => {
   const serverInfo = { name: 'toys', title: 'Toys', version: '2.0.0' };
-  const result = { protocolVersion: '2025-11-25', capabilities: { tools: {} }, serverInfo, instructions: 'All toys.' };
+  const result = {
+    protocolVersion: '2025-11-25',
+    capabilities: { tools: {} },
+    serverInfo,
+    instructions: 'All toys.',
+  };
   expect((await rpc('initialize')).result).toEqual(result);
   const names = async (headers = {}) =>
-    (await rpc('tools/list', {}, headers)).result.tools.map(({ name }: { name: string }) => name);
-  expect([await names(), await names(known)]).toEqual([['list_toys'], ['list_toys', 'create_toy']]);
+    (await rpc('tools/list', {}, headers)).result.tools.map(
+      ({ name }: { name: string }) => name,
+    );
+  expect([await names(), await names(known)]).toEqual([
+    ['list_toys'],
+    ['list_toys', 'create_toy'],
+  ]);
 });
 
 test('a tool calls its operation with the headers of the caller, exact to the last digit', async () => {
   const list = (await rpc('tools/call', { name: 'list_toys' })).result;
   expect(list.structuredContent).toEqual({ items: [{ id: big }], next: '7' });
   const call = { name: 'create_toy', arguments: { id: big, name: 'Ball' } };
-  expect((await rpc('tools/call', call, known)).result.structuredContent).toEqual({ id: big, name: 'Ball' });
+  expect(
+    (await rpc('tools/call', call, known)).result.structuredContent,
+  ).toEqual({ id: big, name: 'Ball' });
   // The parser of this server has rounded it.
-  const rounded = { name: 'create_toy', arguments: { id: 2 ** 53, name: 'Ball' } };
-  const message = 'id must be text, because most clients round a number beyond 2^53.';
-  expect((await rpc('tools/call', rounded, known)).result.content[0].text).toBe(message);
-  const refused = { content: [{ type: 'text', text: 'Who are you?' }], isError: true };
+  const rounded = {
+    name: 'create_toy',
+    arguments: { id: 2 ** 53, name: 'Ball' },
+  };
+  const message =
+    'id must be text, because most clients round a number beyond 2^53.';
+  expect((await rpc('tools/call', rounded, known)).result.content[0].text).toBe(
+    message,
+  );
+  const refused = {
+    content: [{ type: 'text', text: 'Who are you?' }],
+    isError: true,
+  };
   expect((await rpc('tools/call', call)).result).toEqual(refused);
 });
 
 test('an operation gets the headers that name the caller, its proxy and its trace, and no others', async () => {
   const passed = {
-    ...{ authorization: 'Bearer x', host: 'a.example', 'user-agent': 'b', traceparent: 'c' },
-    ...{ 'x-forwarded-for': 'd', 'x-forwarded-host': 'e', 'x-forwarded-proto': 'f', 'x-forwarded-prefix': '/g' },
+    ...{
+      authorization: 'Bearer x',
+      host: 'a.example',
+      'user-agent': 'b',
+      traceparent: 'c',
+    },
+    ...{
+      'x-forwarded-for': 'd',
+      'x-forwarded-host': 'e',
+      'x-forwarded-proto': 'f',
+      'x-forwarded-prefix': '/g',
+    },
   };
-  const others = { accept: 'text/html', cookie: 'h', 'idempotency-key': 'i', 'x-forwarded-': 'j', forwarded: 'k' };
+  const others = {
+    accept: 'text/html',
+    cookie: 'h',
+    'idempotency-key': 'i',
+    'x-forwarded-': 'j',
+    forwarded: 'k',
+  };
   await rpc('tools/call', { name: 'list_toys' }, { ...passed, ...others });
   expect(received).toEqual({ ...passed, 'x-request-id': expect.any(String) });
 });
 
 test('pages of other origins and bodies that are no request are refused', async () => {
-  expect(await rpc('ping', {}, { origin: 'http://evil.example' })).toMatchObject({ statusCode: 403 });
+  expect(
+    await rpc('ping', {}, { origin: 'http://evil.example' }),
+  ).toMatchObject({ statusCode: 403 });
   expect(await rpc('ping', [])).toMatchObject({ statusCode: 400 });
 });

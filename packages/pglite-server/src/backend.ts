@@ -4,13 +4,14 @@ import type { PGlite } from '@electric-sql/pglite';
 import { BackendConnection } from './connection.ts';
 
 /**
- * Multiplexes connections onto PGlite, which is a single backend. `@electric-sql/pglite-socket` mixes the messages of
- * two connections when one of them arrives in pieces, and hangs forever after the engine throws
- * (https://github.com/electric-sql/pglite/issues/1046). Here a connection has exclusive use of the backend during a
- * query and during a transaction.
+ * Multiplexes connections onto PGlite, which is a single backend.
+ * `@electric-sql/pglite-socket` mixes the messages of two connections when one
+ * of them arrives in pieces, and hangs forever after the engine throws
+ * (https://github.com/electric-sql/pglite/issues/1046). Here a connection has
+ * exclusive use of the backend during a query and during a transaction.
  *
- * An engine that throws or sends an incomplete answer causes an unhandled rejection, which ends the thread and the
- * service.
+ * An engine that throws or sends an incomplete answer causes an unhandled
+ * rejection, which ends the thread and the service.
  */
 export class SharedBackend {
   readonly #engine: PGlite;
@@ -25,7 +26,10 @@ export class SharedBackend {
   #isBusy = false;
   #silence: NodeJS.Timeout | undefined;
 
-  /** @param maxSilence how long (ms) a connection may be idle in a transaction, because all others wait */
+  /**
+   * @param maxSilence how long (ms) a connection may be idle in a transaction,
+   *   because all others wait
+   */
   constructor(
     engine: PGlite,
     private readonly maxSilence = 30_000,
@@ -86,25 +90,40 @@ export class SharedBackend {
       let end = Buffer.alloc(0);
       await this.#engine.execProtocolRawStream(bytes, {
         onRawData: (data) => {
-          end = Buffer.concat([end, data.subarray(-readyForQuery)]).subarray(-readyForQuery);
+          end = Buffer.concat([end, data.subarray(-readyForQuery)]).subarray(
+            -readyForQuery,
+          );
           connection.write(data);
         },
       });
-      const isBroken = bytes[0] !== startup && !connection.isAmidQuery && end[0] !== 0x5a;
+      const isBroken =
+        bytes[0] !== startup && !connection.isAmidQuery && end[0] !== 0x5a;
       if (isBroken) throw new Error('The embedded store has stopped working.');
     }
     if (connection.hasSettings) this.#configuredBy = connection;
-    this.#holder = connection.isAmidQuery || this.#engine.isInTransaction() ? connection : undefined;
-    // A stopped process, or an idle psql. Closing the connection rolls the transaction back.
+    this.#holder =
+      connection.isAmidQuery || this.#engine.isInTransaction()
+        ? connection
+        : undefined;
+    // A stopped process, or an idle psql. Closing the connection rolls the
+    // transaction back.
     if (this.#holder && this.maxSilence !== Number.POSITIVE_INFINITY)
-      this.#silence = setTimeout(() => connection.socket.destroy(), this.maxSilence).unref();
+      this.#silence = setTimeout(
+        () => connection.socket.destroy(),
+        this.maxSilence,
+      ).unref();
     if (connection.isOver) connection.socket.destroySoon();
   }
 
-  /** Ends the query or transaction of a closed connection, and resets its session. */
+  /**
+   * Ends the query or transaction of a closed connection, and resets its
+   * session.
+   */
   async #abandon(connection: BackendConnection): Promise<void> {
     if (this.#holder === connection) {
-      await this.#engine.execProtocolRawStream(sync, { onRawData: () => undefined });
+      await this.#engine.execProtocolRawStream(sync, {
+        onRawData: () => undefined,
+      });
       if (this.#engine.isInTransaction()) await this.#engine.exec('rollback');
       this.#holder = undefined;
     }
@@ -112,7 +131,10 @@ export class SharedBackend {
     await this.#reset();
   }
 
-  /** Discards settings and temporary tables, because all connections share one session. */
+  /**
+   * Discards settings and temporary tables, because all connections share one
+   * session.
+   */
   async #reset(): Promise<void> {
     if (!this.#configuredBy) return;
     this.#configuredBy.hasSettings = false;
@@ -121,7 +143,8 @@ export class SharedBackend {
   }
 }
 
-// The length of ReadyForQuery, which starts with a `Z`: PostgreSQL ends every answer with it.
+// The length of ReadyForQuery, which starts with a `Z`: PostgreSQL ends every
+// answer with it.
 const readyForQuery = 6;
 // A startup message has no type byte; it begins with its length.
 const startup = 0;

@@ -6,11 +6,20 @@ const shortest = { first: 9, other: 4 };
 // The types of COPY data are excluded.
 const types = 'BCDEFHPQSX';
 
-/** Splits the bytes of one connection into messages of PostgreSQL's protocol (its manual, chapter 55). */
+/**
+ * Splits the bytes of one connection into messages of PostgreSQL's protocol
+ * (its manual, chapter 55).
+ */
 export class BackendConnection {
-  /** True between the first message of a query and its end: a Sync, or a single Query or FunctionCall. */
+  /**
+   * True between the first message of a query and its end: a Sync, or a single
+   * Query or FunctionCall.
+   */
   isAmidQuery = false;
-  /** True when the client has ended the session, or sent something that would crash the engine. */
+  /**
+   * True when the client has ended the session, or sent something that would
+   * crash the engine.
+   */
   isOver = false;
   /** True when the connection may have changed settings of the session. */
   hasSettings = false;
@@ -27,25 +36,30 @@ export class BackendConnection {
     this.#received += chunk.length;
   }
 
-  /** Takes all complete messages together; the startup message is taken alone. */
+  /**
+   * Takes all complete messages together; the startup message is taken alone.
+   */
   take(): Uint8Array | undefined {
     if (this.isOver || this.#received < this.#needed) return undefined;
     const bytes = Buffer.concat(this.#chunks);
-    const end = this.#isStarted ? this.#endOfMessages(bytes) : this.#endOfStartup(bytes);
+    const end = this.#isStarted
+      ? this.#endOfMessages(bytes)
+      : this.#endOfStartup(bytes);
     this.#chunks = [bytes.subarray(end)];
     this.#received -= end;
     return end > 0 ? new Uint8Array(bytes.subarray(0, end)) : undefined;
   }
 
   write(data: Uint8Array): void {
-    // Copied, because the engine's memory will have changed by the time a slow reader takes the data.
+    // Copied, because the engine's memory will have changed by the time a slow
+    // reader takes the data.
     if (this.socket.writable) this.socket.write(Buffer.from(data));
   }
 
   #endOfStartup(bytes: Buffer): number {
     const [length, version] = [bytes.readUInt32BE(0), bytes.readUInt16BE(4)];
-    // Any other first message is a cancel request, which has no answer, or an encryption request, which no client sends
-    // on a Unix socket.
+    // Any other first message is a cancel request, which has no answer, or an
+    // encryption request, which no client sends on a Unix socket.
     if (version !== 3 || length < shortest.first) {
       this.isOver = true;
       return 0;
@@ -60,13 +74,19 @@ export class BackendConnection {
   #endOfMessages(bytes: Buffer): number {
     for (let end = 0; ; end += this.#needed) {
       const rest = bytes.length - end;
-      const length = rest < headerSize.other ? shortest.other : bytes.readUInt32BE(end + 1);
+      const length =
+        rest < headerSize.other ? shortest.other : bytes.readUInt32BE(end + 1);
       this.#needed = Math.max(headerSize.other, 1 + length);
       const type = String.fromCharCode(bytes[end] ?? 0);
-      if (rest > 0 && (!types.includes(type) || length < shortest.other)) this.isOver = true;
+      if (rest > 0 && (!types.includes(type) || length < shortest.other))
+        this.isOver = true;
       if (this.isOver || rest < this.#needed) return end;
       if (type === 'X') this.isOver = true;
-      if (type === 'Q' || type === 'P') this.#examine(type, bytes.subarray(end + headerSize.other, end + this.#needed));
+      if (type === 'Q' || type === 'P')
+        this.#examine(
+          type,
+          bytes.subarray(end + headerSize.other, end + this.#needed),
+        );
       if (this.isOver) return end;
       this.isAmidQuery = !'SQF'.includes(type);
     }
@@ -82,28 +102,43 @@ export class BackendConnection {
 }
 
 /**
- * True when the text contains such a statement outside of strings, quoted names and comments.
+ * True when the text contains such a statement outside of strings, quoted names
+ * and comments.
  *
  * @param sql bytes as latin1 characters are sufficient
  */
-function contains({ hint, statement }: { hint: RegExp; statement: RegExp }, sql: string): boolean {
+function contains(
+  { hint, statement }: { hint: RegExp; statement: RegExp },
+  sql: string,
+): boolean {
   if (!hint.test(sql)) return false;
-  const statements = sql.replace(tokens, (_token, word?: string) => word ?? ' ');
+  const statements = sql.replace(
+    tokens,
+    (_token, word?: string) => word ?? ' ',
+  );
   // Nested comments are not parsed; they may hide such a statement.
   return statement.test(statements) || statements.includes('/*');
 }
 
 /**
- * COPY FROM STDIN: PGlite would look for the rows in the message itself, and terminate
- * (https://github.com/electric-sql/pglite/pull/1028).
+ * COPY FROM STDIN: PGlite would look for the rows in the message itself, and
+ * terminate (https://github.com/electric-sql/pglite/pull/1028).
  */
-const copyIn = { hint: /\bcopy\b.*\bstdin\b/is, statement: /\bcopy\b.*\bfrom\s+stdin\b/is };
-/** What may change what later statements of the same session see: settings, temporary tables. */
+const copyIn = {
+  hint: /\bcopy\b.*\bstdin\b/is,
+  statement: /\bcopy\b.*\bfrom\s+stdin\b/is,
+};
+/**
+ * What may change what later statements of the same session see: settings,
+ * temporary tables.
+ */
 const sessionChange = {
   hint: /\b(?:set|reset|set_config|temp|temporary|prepare|listen|load|do|call)\b/i,
-  statement: /(?:^|;)\s*(?:set|reset|prepare|listen|load|do|call)\b|\b(?:set_config|temp|temporary)\b/i,
+  statement:
+    /(?:^|;)\s*(?:set|reset|prepare|listen|load|do|call)\b|\b(?:set_config|temp|temporary)\b/i,
 };
-// Words, because they may contain a dollar sign; and text that only looks like a statement: strings, quoted names,
-// comments. A doubled quote ends one string and starts the next.
+// Words, because they may contain a dollar sign; and text that only looks like
+// a statement: strings, quoted names, comments. A doubled quote ends one string
+// and starts the next.
 const tokens =
   /e'(?:[^'\\]|''|\\.)*'|([a-z_\x80-\xff][\w$\x80-\xff]*)|'[^']*'|"[^"]*"|\$((?:[a-z_\x80-\xff][\w\x80-\xff]*)?)\$.*?\$\2\$|--[^\n]*|\/\*(?:(?!\/\*).)*?\*\//gis;

@@ -1,34 +1,55 @@
-import { chmodSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { PGlite } from '@electric-sql/pglite';
 import { dataDir as emptyFolder } from '@electric-sql/pglite-prepopulatedfs';
 import { setModes } from './prepared-folder.ts';
 
-/** The major version of PostgreSQL in PGlite, and of the data that it can open. */
+/**
+ * The major version of PostgreSQL in PGlite, and of the data that it can open.
+ */
 export const engineVersion = '18';
 
 /**
- * Opens PGlite on a folder, and makes the folder private. A new folder is a copy of the prepared one, if any; otherwise
- * it is unpacked. PGlite's `initdb` takes 1.2 GB of memory and three seconds, unpacking a third of both, copying 0.2
- * seconds.
+ * Opens PGlite on a folder, and makes the folder private. A new folder is a
+ * copy of the prepared one, if any; otherwise it is unpacked. PGlite's `initdb`
+ * takes 1.2 GB of memory and three seconds, unpacking a third of both, copying
+ * 0.2 seconds.
  *
  * @param prepared the folder of a closed engine; see `prepared-folder.ts`
- * @throws Error with a readable message when the folder holds something else, or data of another version.
+ * @throws Error with a readable message when the folder holds something else,
+ *   or data of another version.
  */
-export async function openEngine(folder: string, prepared?: string): Promise<PGlite> {
-  // V8's optimising compiler takes 600 MB for one function of the engine (apparently PostgreSQL's interpreter of
-  // expressions), without a measurable gain. Its baseline compiler is enough.
-  for (const flag of ['--no-wasm-tier-up', '--no-wasm-dynamic-tiering']) setFlagsFromString(flag);
+export async function openEngine(
+  folder: string,
+  prepared?: string,
+): Promise<PGlite> {
+  // V8's optimising compiler takes 600 MB for one function of the engine
+  // (apparently PostgreSQL's interpreter of expressions), without a measurable
+  // gain. Its baseline compiler is enough.
+  for (const flag of ['--no-wasm-tier-up', '--no-wasm-dynamic-tiering'])
+    setFlagsFromString(flag);
   const marker = `${folder}.unfinished`;
   // A process that was killed while unpacking leaves an incomplete folder.
   if (existsSync(marker)) rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   chmodSync(folder, 0o700);
   const versionFile = join(folder, 'PG_VERSION');
-  if (existsSync(versionFile)) return openExisting(folder, readFileSync(versionFile, 'utf8').trim());
+  if (existsSync(versionFile))
+    return openExisting(folder, readFileSync(versionFile, 'utf8').trim());
   if (readdirSync(folder).length > 0) {
-    throw new Error(`${folder} is not empty, and holds no database (PG_VERSION is missing).`);
+    throw new Error(
+      `${folder} is not empty, and holds no database (PG_VERSION is missing).`,
+    );
   }
   writeFileSync(marker, '');
   const engine = await createIn(folder, prepared);
@@ -36,8 +57,12 @@ export async function openEngine(folder: string, prepared?: string): Promise<PGl
   return engine;
 }
 
-async function createIn(folder: string, prepared: string | undefined): Promise<PGlite> {
-  if (!prepared) return PGlite.create(folder, { loadDataDir: await emptyFolder() });
+async function createIn(
+  folder: string,
+  prepared: string | undefined,
+): Promise<PGlite> {
+  if (!prepared)
+    return PGlite.create(folder, { loadDataDir: await emptyFolder() });
   cpSync(prepared, folder, { recursive: true });
   // Makes the copy writable, because the build may be read-only.
   setModes(folder, { folders: 0o700, files: 0o600 });

@@ -5,14 +5,17 @@ import { setTimeout as sleep } from 'node:timers/promises';
 export type Release = () => void;
 
 /**
- * Takes an exclusive lock on a file. The operating system releases it when the process ends, so a killed process leaves
- * no stale lock. Node has no `flock`, but Node's SQLite locks its database file.
+ * Takes an exclusive lock on a file. The operating system releases it when the
+ * process ends, so a killed process leaves no stale lock. Node has no `flock`,
+ * but Node's SQLite locks its database file.
  *
- * @returns a function that releases the lock; undefined when another holder has it.
+ * @returns a function that releases the lock; undefined when another holder has
+ *   it.
  * @throws Error with a readable message when the disk is full.
  */
 export function lockFile(path: string): Release | undefined {
-  // Loaded dynamically: with a static import, an older Node could not report that it is too old.
+  // Loaded dynamically: with a static import, an older Node could not report
+  // that it is too old.
   const { DatabaseSync } = process.getBuiltinModule('node:sqlite');
   const file = new DatabaseSync(path, { timeout: 0 });
   try {
@@ -24,12 +27,19 @@ export function lockFile(path: string): Release | undefined {
     file.close();
     const { errcode } = error as { errcode?: number };
     if (errcode === SQLITE_BUSY) return undefined;
-    throw errcode === SQLITE_FULL ? new Error(fullDisk(dirname(path)), { cause: error }) : error;
+    throw errcode === SQLITE_FULL
+      ? new Error(fullDisk(dirname(path)), { cause: error })
+      : error;
   }
 }
 
-/** Waits for the lock without blocking signals, as SQLite's own waiting would. */
-export async function lockFileWithin(path: string, milliseconds: number): Promise<Release | undefined> {
+/**
+ * Waits for the lock without blocking signals, as SQLite's own waiting would.
+ */
+export async function lockFileWithin(
+  path: string,
+  milliseconds: number,
+): Promise<Release | undefined> {
   const giveUpAt = performance.now() + milliseconds;
   for (;;) {
     const release = lockFile(path);
@@ -47,7 +57,9 @@ export function retire(dataDir: string, message: string): void {
 export function assertNotRetired(dataDir: string): void {
   const file = retiredFile(dataDir);
   if (!existsSync(file)) return;
-  throw new Error(`${readFileSync(file, 'utf8').trim()} To use this store again nevertheless, remove ${file}.`);
+  throw new Error(
+    `${readFileSync(file, 'utf8').trim()} To use this store again nevertheless, remove ${file}.`,
+  );
 }
 
 const retiredFile = (dataDir: string) => join(dataDir, 'retired');

@@ -1,6 +1,13 @@
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { accessSync, constants, lstatSync, mkdirSync, realpathSync, statfsSync } from 'node:fs';
+import {
+  accessSync,
+  constants,
+  lstatSync,
+  mkdirSync,
+  realpathSync,
+  statfsSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
@@ -17,10 +24,14 @@ export interface EmbeddedOptions {
   prepared?: string | undefined;
   /** Also opens a retired store. */
   evenRetired?: boolean;
-  /** Excludes other processes, by listening on a socket that they do not look for. */
+  /**
+   * Excludes other processes, by listening on a socket that they do not look
+   * for.
+   */
   exclusive?: boolean;
   /**
-   * How long (ms) a connection may be silent in a transaction; 30 seconds when absent. Without limit when exclusive.
+   * How long (ms) a connection may be silent in a transaction; 30 seconds when
+   * absent. Without limit when exclusive.
    */
   maxSilence?: number;
 }
@@ -32,18 +43,27 @@ const socketName = (port: number) => `.s.PGSQL.${port}`;
 const longestSocketPath = 107;
 
 /**
- * Opens the store in `dataDir`, or connects to the process that owns it and takes over when that process ends.
+ * Opens the store in `dataDir`, or connects to the process that owns it and
+ * takes over when that process ends.
  *
- * @throws Error with a readable message when the folder cannot be used, or is in use and should be exclusive.
+ * @throws Error with a readable message when the folder cannot be used, or is
+ *   in use and should be exclusive.
  */
-export async function openEmbeddedPostgres(dataDir: string, options: EmbeddedOptions = {}) {
+export async function openEmbeddedPostgres(
+  dataDir: string,
+  options: EmbeddedOptions = {},
+) {
   const { onLost, ...others } = options;
   const folder = usableFolder(dataDir);
   if (!others.evenRetired) assertNotRetired(folder);
   const host = socketFolder(folder);
   const port = others.exclusive ? ports.exclusive : ports.shared;
   const worker = new Worker(new URL('./postgres.worker.js', import.meta.url), {
-    workerData: { ...others, dataDir: folder, socketPath: join(host, socketName(port)) } satisfies WorkerData,
+    workerData: {
+      ...others,
+      dataDir: folder,
+      socketPath: join(host, socketName(port)),
+    } satisfies WorkerData,
     stdout: true,
   });
   const exited = new Promise((resolve) => worker.once('exit', resolve));
@@ -62,28 +82,48 @@ export async function openEmbeddedPostgres(dataDir: string, options: EmbeddedOpt
     await exited;
   };
   await once(worker, 'message').catch((error) => {
-    throw new Error(`The embedded store could not be opened: ${reasonOf(error, folder)}`, { cause: error });
+    throw new Error(
+      `The embedded store could not be opened: ${reasonOf(error, folder)}`,
+      { cause: error },
+    );
   });
   if (others.exclusive && !isOwner) {
     await close();
-    throw new Error(`Another process has the store in ${folder} open. Stop it, and run this again.`);
+    throw new Error(
+      `Another process has the store in ${folder} open. Stop it, and run this again.`,
+    );
   }
-  worker.on('error', (error) => onLost?.(new Error(reasonOf(error, folder), { cause: error })));
+  worker.on('error', (error) =>
+    onLost?.(new Error(reasonOf(error, folder), { cause: error })),
+  );
   return {
     /** The folder of the Unix socket, as `host` for libpq and pg. */
     host,
     port,
     user: 'postgres',
     database: 'postgres',
-    /** False while another process owns it, and this process is connected to that one. */
+    /**
+     * False while another process owns it, and this process is connected to
+     * that one.
+     */
     get isOwner() {
       return isOwner;
     },
-    /** Resolves when this process owns it: immediately, or after the other process has ended. */
+    /**
+     * Resolves when this process owns it: immediately, or after the other
+     * process has ended.
+     */
     owned,
-    /** Takes the lock for migrations. @returns a function that releases it; undefined after a timeout */
-    exclude: (milliseconds: number) => lockFileWithin(join(folder, 'migration.lock'), milliseconds),
-    /** Marks it as moved, so that it is not opened again. @param message names the new location */
+    /**
+     * Takes the lock for migrations. @returns a function that releases it;
+     * undefined after a timeout
+     */
+    exclude: (milliseconds: number) =>
+      lockFileWithin(join(folder, 'migration.lock'), milliseconds),
+    /**
+     * Marks it as moved, so that it is not opened again. @param message names
+     * the new location
+     */
     retire: (message: string) => retire(folder, message),
     close,
     /** Stops it from keeping the process alive. */
@@ -100,24 +140,35 @@ function usableFolder(dataDir: string): string {
     accessSync(dataDir, constants.R_OK | constants.W_OK | constants.X_OK);
     return realpathSync(dataDir);
   } catch (cause) {
-    throw new Error(`The data folder ${dataDir} cannot be written: ${(cause as Error).message}`, { cause });
+    throw new Error(
+      `The data folder ${dataDir} cannot be written: ${(cause as Error).message}`,
+      { cause },
+    );
   }
 }
 
 /**
- * Returns the data folder or, when its path is too long for a socket, a private folder in the system's temporary
- * folder.
+ * Returns the data folder or, when its path is too long for a socket, a private
+ * folder in the system's temporary folder.
  *
  * @throws Error when other users have access to that folder
  */
 function socketFolder(folder: string): string {
-  if (Buffer.byteLength(join(folder, socketName(ports.shared))) <= longestSocketPath) return folder;
+  if (
+    Buffer.byteLength(join(folder, socketName(ports.shared))) <=
+    longestSocketPath
+  )
+    return folder;
   const name = createHash('sha256').update(folder).digest('hex').slice(0, 24);
   const short = join(tmpdir(), `pglite-server-${name}`);
   mkdirSync(short, { recursive: true, mode: 0o700 });
   // Does not follow a symbolic link, because its owner could change its target.
   const found = lstatSync(short);
-  if (!found.isDirectory() || found.uid !== process.getuid?.() || (found.mode & 0o077) !== 0) {
+  if (
+    !found.isDirectory() ||
+    found.uid !== process.getuid?.() ||
+    (found.mode & 0o077) !== 0
+  ) {
     throw new Error(
       `The socket folder ${short} is another user's, or open to others; choose a shorter path for the data.`,
     );
@@ -127,7 +178,10 @@ function socketFolder(folder: string): string {
 
 const almostNothing = 32 * 1024 * 1024;
 
-/** Explains a failure: the engine does not distinguish a full disk from other failures. */
+/**
+ * Explains a failure: the engine does not distinguish a full disk from other
+ * failures.
+ */
 function reasonOf({ message }: Error, folder: string): string {
   const { bavail, bsize } = statfsSync(folder);
   return bavail * bsize > almostNothing ? message : fullDisk(folder);

@@ -8,19 +8,24 @@ import { assertNotRetired, lockFile, type Release } from './lock.ts';
 import type { EmbeddedOptions } from './postgres.ts';
 
 /**
- * The thread that owns the embedded store, or waits to own it. PGlite has no lock, and a second process that opened the
- * same files would lose rows. The process with the lock opens the files; the others connect to its socket, and one of
- * them takes over when it ends.
+ * The thread that owns the embedded store, or waits to own it. PGlite has no
+ * lock, and a second process that opened the same files would lose rows. The
+ * process with the lock opens the files; the others connect to its socket, and
+ * one of them takes over when it ends.
  */
 export interface WorkerData extends Omit<EmbeddedOptions, 'onLost'> {
   dataDir: string;
   socketPath: string;
 }
 
-/** The thread's message: it owns the store, or another process does and accepts connections. */
+/**
+ * The thread's message: it owns the store, or another process does and accepts
+ * connections.
+ */
 export type Role = 'owner' | 'standby';
 
-const { dataDir, socketPath, prepared, evenRetired, exclusive, maxSilence } = workerData as WorkerData;
+const { dataDir, socketPath, prepared, evenRetired, exclusive, maxSilence } =
+  workerData as WorkerData;
 const port = parentPort as NonNullable<typeof parentPort>;
 
 let stop = async () => {};
@@ -34,10 +39,16 @@ if (release) {
   // The previous owner may have retired it while this process waited.
   if (!evenRetired) assertNotRetired(dataDir);
   // Only the owner needs the engine.
-  const [{ openEngine }, { SharedBackend }] = await Promise.all([import('./engine.ts'), import('./backend.ts')]);
+  const [{ openEngine }, { SharedBackend }] = await Promise.all([
+    import('./engine.ts'),
+    import('./backend.ts'),
+  ]);
   const postgres = await openEngine(join(dataDir, 'postgres'), prepared);
   rmSync(socketPath, { force: true });
-  const backend = new SharedBackend(postgres, exclusive ? Number.POSITIVE_INFINITY : maxSilence);
+  const backend = new SharedBackend(
+    postgres,
+    exclusive ? Number.POSITIVE_INFINITY : maxSilence,
+  );
   await backend.listen(socketPath);
   chmodSync(socketPath, 0o600);
   stop = async () => {
@@ -48,14 +59,20 @@ if (release) {
 }
 port.postMessage((release ? 'owner' : 'standby') satisfies Role);
 
-/** Waits for the lock; an owner listens on the socket until it ends. @returns undefined when it should be exclusive */
+/**
+ * Waits for the lock; an owner listens on the socket until it ends. @returns
+ * undefined when it should be exclusive
+ */
 async function ownership(): Promise<Release | undefined> {
   for (;;) {
     const held = lockFile(join(dataDir, 'lock'));
     if (held || exclusive) return held;
-    const owner = connect(socketPath, () => port.postMessage('standby' satisfies Role)).resume();
+    const owner = connect(socketPath, () =>
+      port.postMessage('standby' satisfies Role),
+    ).resume();
     await once(owner, 'close').catch(() => undefined);
-    // The owner releases the lock shortly after, and several processes may wait for it.
+    // The owner releases the lock shortly after, and several processes may wait
+    // for it.
     await sleep(50 + Math.random() * 100);
   }
 }

@@ -5,15 +5,37 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type EmbeddedPostgres, openEmbeddedPostgres } from '@animal-store/pglite-server';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import {
+  type EmbeddedPostgres,
+  openEmbeddedPostgres,
+} from '@animal-store/pglite-server';
+import {
+  afterAll,
+  afterEach,
+  beforeAll,
+  describe,
+  expect,
+  test,
+} from '@jest/globals';
 import pg from 'pg';
 
-const newFolder = () => mkdtempDisposableSync(join(tmpdir(), 'embedded-postgres-test-'));
+const newFolder = () =>
+  mkdtempDisposableSync(join(tmpdir(), 'embedded-postgres-test-'));
 
 /** Opens a session with a store. */
-async function sessionWith({ host, port = 5432 }: { host: string; port?: number }): Promise<pg.Client> {
-  const session = new pg.Client({ host, port, user: 'postgres', database: 'postgres' });
+async function sessionWith({
+  host,
+  port = 5432,
+}: {
+  host: string;
+  port?: number;
+}): Promise<pg.Client> {
+  const session = new pg.Client({
+    host,
+    port,
+    user: 'postgres',
+    database: 'postgres',
+  });
   session.on('error', () => undefined);
   await session.connect();
   return session;
@@ -22,10 +44,16 @@ async function sessionWith({ host, port = 5432 }: { host: string; port?: number 
 const folder = newFolder();
 let store: EmbeddedPostgres;
 let pool: pg.Pool;
-// All tests share one store, so none may leave a state that affects the next one.
+// All tests share one store, so none may leave a state that affects the next
+// one.
 beforeAll(async () => {
   store = await openEmbeddedPostgres(folder.path);
-  pool = new pg.Pool({ host: store.host, user: store.user, database: store.database, max: 8 });
+  pool = new pg.Pool({
+    host: store.host,
+    user: store.user,
+    database: store.database,
+    max: 8,
+  });
   pool.on('error', () => undefined);
 });
 afterEach(() => pool.query('drop table if exists visit'));
@@ -35,10 +63,15 @@ afterAll(async () => {
   folder.remove();
 });
 
-/** A message of PostgreSQL's protocol; the first message of a session has no type. */
+/**
+ * A message of PostgreSQL's protocol; the first message of a session has no
+ * type.
+ */
 function message(type: string, ...parts: Array<string | number[]>): Buffer {
   const body = Buffer.concat(
-    parts.map((part) => (typeof part === 'string' ? Buffer.from(`${part}\0`) : Buffer.from(part))),
+    parts.map((part) =>
+      typeof part === 'string' ? Buffer.from(`${part}\0`) : Buffer.from(part),
+    ),
   );
   const length = Buffer.alloc(4);
   length.writeInt32BE(body.length + 4);
@@ -51,10 +84,15 @@ const flush = message('H');
 
 const connected = () => connect(join(store.host, '.s.PGSQL.5432'));
 
-/** @returns a socket after the start of a session; the test writes the bytes of its messages */
+/**
+ * @returns a socket after the start of a session; the test writes the bytes of
+ *   its messages
+ */
 async function session(): Promise<Socket> {
   const socket = connected();
-  socket.write(message('', [0, 3, 0, 0], 'user', 'postgres', 'database', 'postgres', [0]));
+  socket.write(
+    message('', [0, 3, 0, 0], 'user', 'postgres', 'database', 'postgres', [0]),
+  );
   await once(socket, 'data');
   return socket;
 }
@@ -63,9 +101,14 @@ describe('the shared backend', () => {
   test('rolls back a transaction whose connection falls silent, and serves the others', async () => {
     using own = newFolder();
     const impatient = await openEmbeddedPostgres(own.path, { maxSilence: 50 });
-    const [silent, other] = await Promise.all([sessionWith(impatient), sessionWith(impatient)]);
+    const [silent, other] = await Promise.all([
+      sessionWith(impatient),
+      sessionWith(impatient),
+    ]);
     await silent.query('begin; create table held (id int)');
-    expect((await other.query(`select to_regclass('held') as held`)).rows).toEqual([{ held: null }]);
+    expect(
+      (await other.query(`select to_regclass('held') as held`)).rows,
+    ).toEqual([{ held: null }]);
     await expect(silent.query('commit')).rejects.toThrow();
     await other.end();
     await impatient.close();
@@ -74,8 +117,13 @@ describe('the shared backend', () => {
   test('separates statements that arrive in many pieces, and sends an error to its sender only', async () => {
     const long = 'x'.repeat(300_000);
     const calls = Array.from({ length: 30 }, async (_, n) => {
-      const failing = expect(pool.query('select 1 / $1::int', [0])).rejects.toThrow('division by zero');
-      const { rows } = await pool.query('select length($1::text) as length, $2::int as n', [long, n]);
+      const failing = expect(
+        pool.query('select 1 / $1::int', [0]),
+      ).rejects.toThrow('division by zero');
+      const { rows } = await pool.query(
+        'select length($1::text) as length, $2::int as n',
+        [long, n],
+      );
       expect(rows).toEqual([{ length: long.length, n }]);
       await failing;
     });
@@ -87,43 +135,70 @@ describe('the shared backend', () => {
     const client = await pool.connect();
     await client.query('begin');
     await client.query('insert into visit values (1)');
-    const others = Array.from({ length: 5 }, () => pool.query('select count(*)::int as visits from visit'));
+    const others = Array.from({ length: 5 }, () =>
+      pool.query('select count(*)::int as visits from visit'),
+    );
     await client.query('insert into visit values (2)');
     await client.query('rollback');
     client.release();
-    for (const { rows } of await Promise.all(others)) expect(rows).toEqual([{ visits: 0 }]);
+    for (const { rows } of await Promise.all(others))
+      expect(rows).toEqual([{ visits: 0 }]);
   });
 
   test.each<[when: string, bytes: Buffer[]]>([
     ['in a transaction', [begin]],
     ['between the messages of a query', [parse, flush]],
     ['in the middle of a message', [parse, parse.subarray(0, 7)]],
-  ])('continues when a connection breaks %s, or before its start message', async (_, bytes) => {
-    const unknown = connected();
-    unknown.write(Buffer.from([0, 0]));
-    const socket = await session();
-    socket.write(Buffer.concat(bytes));
-    await once(socket, 'data');
-    for (const one of [unknown, socket]) one.destroy();
-    const { rows } = await pool.query(`select to_regclass('unfinished') as left, $1::int as n`, [7]);
-    expect(rows).toEqual([{ left: null, n: 7 }]);
-  });
+  ])(
+    'continues when a connection breaks %s, or before its start message',
+    async (_, bytes) => {
+      const unknown = connected();
+      unknown.write(Buffer.from([0, 0]));
+      const socket = await session();
+      socket.write(Buffer.concat(bytes));
+      await once(socket, 'data');
+      for (const one of [unknown, socket]) one.destroy();
+      const { rows } = await pool.query(
+        `select to_regclass('unfinished') as left, $1::int as n`,
+        [7],
+      );
+      expect(rows).toEqual([{ left: null, n: 7 }]);
+    },
+  );
 
   test('executes a statement that arrives byte by byte; the Terminate message behind it ends the transaction', async () => {
     const socket = await session();
     const output = text(socket);
-    for (const byte of Buffer.concat([begin, message('Q', "select 'fare' || 'well'")])) socket.write(Buffer.of(byte));
+    for (const byte of Buffer.concat([
+      begin,
+      message('Q', "select 'fare' || 'well'"),
+    ]))
+      socket.write(Buffer.of(byte));
     socket.write(message('X'));
     expect(await output).toContain('farewell');
-    expect((await pool.query("select to_regclass('unfinished') as left")).rows).toEqual([{ left: null }]);
+    expect(
+      (await pool.query("select to_regclass('unfinished') as left")).rows,
+    ).toEqual([{ left: null }]);
   });
 
   test.each<[what: string, isGreeted: boolean, bytes: Buffer]>([
-    ['sends a cancel request', false, Buffer.from([0, 0, 0, 8, 4, 210, 22, 46])],
+    [
+      'sends a cancel request',
+      false,
+      Buffer.from([0, 0, 0, 8, 4, 210, 22, 46]),
+    ],
     ['sends an SSL request', false, Buffer.from([0, 0, 0, 8, 4, 210, 22, 47])],
-    ['begins with a message that is too short', false, Buffer.from([0, 0, 0, 8, 0, 3, 0, 0])],
+    [
+      'begins with a message that is too short',
+      false,
+      Buffer.from([0, 0, 0, 8, 0, 3, 0, 0]),
+    ],
     ['sends a message of no known type', true, message('z')],
-    ['sends a message that is shorter than its length', true, Buffer.from([...Buffer.from('Q'), 0, 0, 0, 3])],
+    [
+      'sends a message that is shorter than its length',
+      true,
+      Buffer.from([...Buffer.from('Q'), 0, 0, 0, 3]),
+    ],
   ])('disconnects a client that %s', async (_, isGreeted, bytes) => {
     const socket = isGreeted ? await session() : connected();
     socket.write(bytes);
@@ -136,23 +211,40 @@ describe('the shared backend', () => {
     "begin; select 1; SET /* for good */ search_path = ''; commit",
     "-- as pg_dump does it\nselect pg_catalog.set_config('search_path', '', false)",
     'create temp table visit (id int); insert into visit values (7)',
-  ])('does not apply session changes of one connection to the others: %s', async (change) => {
-    await pool.query('create table visit (id int)');
-    const [guest, prepared] = await Promise.all([sessionWith(store), sessionWith(store)]);
-    await guest.query(change);
-    await prepared.query({ name: 'add', text: 'insert into visit values ($1)', values: [1] });
-    expect((await pool.query('select id from visit')).rows).toEqual([{ id: 1 }]);
-    // Also while the connection stays open and changes its session again.
-    await guest.query(change);
-    await pool.query('insert into visit values (2)');
-    await Promise.all([guest.end(), prepared.end()]);
-    expect((await pool.query('select id from visit')).rows).toEqual([{ id: 1 }, { id: 2 }]);
-  });
+  ])(
+    'does not apply session changes of one connection to the others: %s',
+    async (change) => {
+      await pool.query('create table visit (id int)');
+      const [guest, prepared] = await Promise.all([
+        sessionWith(store),
+        sessionWith(store),
+      ]);
+      await guest.query(change);
+      await prepared.query({
+        name: 'add',
+        text: 'insert into visit values ($1)',
+        values: [1],
+      });
+      expect((await pool.query('select id from visit')).rows).toEqual([
+        { id: 1 },
+      ]);
+      // Also while the connection stays open and changes its session again.
+      await guest.query(change);
+      await pool.query('insert into visit values (2)');
+      await Promise.all([guest.end(), prepared.end()]);
+      expect((await pool.query('select id from visit')).rows).toEqual([
+        { id: 1 },
+        { id: 2 },
+      ]);
+    },
+  );
 
   test('keeps the settings of a connection until another connection has its turn', async () => {
     const guest = await sessionWith(store);
     await guest.query("set search_path = ''");
-    const path = async () => (await guest.query("select current_setting('search_path') as path")).rows[0].path;
+    const path = async () =>
+      (await guest.query("select current_setting('search_path') as path"))
+        .rows[0].path;
     expect(await path()).toBe('""');
     await pool.query('select 1');
     expect(await path()).toContain('public');
@@ -160,22 +252,44 @@ describe('the shared backend', () => {
   });
 });
 
-/** PGlite reads the rows of a COPY from the message itself, and terminates. So its sender is disconnected before. */
+/**
+ * PGlite reads the rows of a COPY from the message itself, and terminates. So
+ * its sender is disconnected before.
+ */
 describe('COPY FROM STDIN', () => {
   /** A simple query, and a prepared statement. */
-  const ways = (text: string): pg.QueryConfig[] => [{ text }, { text, name: text.slice(0, 60) }];
+  const ways = (text: string): pg.QueryConfig[] => [
+    { text },
+    { text, name: text.slice(0, 60) },
+  ];
 
   test.each<[text: string, value: string | undefined]>([
-    ["select 'it''s copy visit from stdin' as text", "it's copy visit from stdin"],
-    [String.raw`select E'it\'s copy visit from stdin' as text`, "it's copy visit from stdin"],
-    [String.raw`select '\' || 'copy visit from stdin' as text`, String.raw`\copy visit from stdin`],
-    ["select $a$ $$ ' copy visit from stdin $b$ $a$ as text", " $$ ' copy visit from stdin $b$ "],
+    [
+      "select 'it''s copy visit from stdin' as text",
+      "it's copy visit from stdin",
+    ],
+    [
+      String.raw`select E'it\'s copy visit from stdin' as text`,
+      "it's copy visit from stdin",
+    ],
+    [
+      String.raw`select '\' || 'copy visit from stdin' as text`,
+      String.raw`\copy visit from stdin`,
+    ],
+    [
+      "select $a$ $$ ' copy visit from stdin $b$ $a$ as text",
+      " $$ ' copy visit from stdin $b$ ",
+    ],
     ['select 1 as "a "" copy visit from stdin"', undefined],
     ["select 'plain' as text -- copy visit from stdin", 'plain'],
     ["select /* copy visit\nfrom stdin */ 'plain' as text", 'plain'],
-  ])('is not detected in strings, names and comments: %s', async (text, value) => {
-    for (const way of ways(text)) expect((await pool.query(way)).rows[0].text).toBe(value);
-  });
+  ])(
+    'is not detected in strings, names and comments: %s',
+    async (text, value) => {
+      for (const way of ways(text))
+        expect((await pool.query(way)).rows[0].text).toBe(value);
+    },
+  );
 
   test.each([
     'COPY "visit" (id)\n\tFROM  STDIN with (format csv)',
@@ -189,8 +303,12 @@ describe('COPY FROM STDIN', () => {
   ])('ends the connection of its sender, and no other: %s', async (text) => {
     await pool.query('create table visit (id int)');
     for (const way of ways(text)) {
-      await expect(pool.query(way)).rejects.toThrow('Connection terminated unexpectedly');
-      expect((await pool.query('select count(*)::int as visits from visit')).rows).toEqual([{ visits: 0 }]);
+      await expect(pool.query(way)).rejects.toThrow(
+        'Connection terminated unexpectedly',
+      );
+      expect(
+        (await pool.query('select count(*)::int as visits from visit')).rows,
+      ).toEqual([{ visits: 0 }]);
     }
   });
 });
@@ -199,9 +317,14 @@ describe('a store that is opened exclusively', () => {
   test('is not closed when it falls silent, admits no other process, and is then opened by the waiting one', async () => {
     using place = newFolder();
     const { path: folder } = place;
-    const own = await openEmbeddedPostgres(folder, { exclusive: true, maxSilence: 50 });
+    const own = await openEmbeddedPostgres(folder, {
+      exclusive: true,
+      maxSilence: 50,
+    });
     const session = await sessionWith(own);
-    await session.query('create table pet (id int); begin; insert into pet values (1)');
+    await session.query(
+      'create table pet (id int); begin; insert into pet values (1)',
+    );
     await expect(sessionWith({ host: folder })).rejects.toThrow(/ENOENT/);
     const next = openEmbeddedPostgres(folder);
     expect(await Promise.race([next, sleep(500, 'waits')])).toBe('waits');
@@ -218,7 +341,9 @@ describe('a store that is opened exclusively', () => {
     using place = newFolder();
     const { path: folder } = place;
     const other = await openEmbeddedPostgres(folder);
-    await expect(openEmbeddedPostgres(folder, { exclusive: true })).rejects.toThrow(
+    await expect(
+      openEmbeddedPostgres(folder, { exclusive: true }),
+    ).rejects.toThrow(
       `Another process has the store in ${folder} open. Stop it, and run this again.`,
     );
     await other.close();
@@ -226,7 +351,9 @@ describe('a store that is opened exclusively', () => {
     const retired = `It is elsewhere. To use this store again nevertheless, remove ${folder}/retired.`;
     const waiting = openEmbeddedPostgres(folder);
     // It may be refused before the owner is closed.
-    const refused = expect(waiting).rejects.toThrow(`The embedded store could not be opened: ${retired}`);
+    const refused = expect(waiting).rejects.toThrow(
+      `The embedded store could not be opened: ${retired}`,
+    );
     await sleep(100);
     own.retire('It is elsewhere.');
     await own.close();

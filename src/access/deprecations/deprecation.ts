@@ -1,8 +1,21 @@
-import type { FastifyRequest, onResponseHookHandler, onSendHookHandler, RouteOptions } from 'fastify';
-import { type DocumentNode, type GraphQLSchema, TypeInfo, visit, visitWithTypeInfo } from 'graphql';
+import type {
+  FastifyRequest,
+  onResponseHookHandler,
+  onSendHookHandler,
+  RouteOptions,
+} from 'fastify';
+import {
+  type DocumentNode,
+  type GraphQLSchema,
+  TypeInfo,
+  visit,
+  visitWithTypeInfo,
+} from 'graphql';
 import type { DeprecationUsage } from './usage.ts';
 
-/** A deprecated operation: its deprecation date, removal date and replacement. */
+/**
+ * A deprecated operation: its deprecation date, removal date and replacement.
+ */
 export interface Deprecation {
   since: Date;
   removal: Date;
@@ -11,7 +24,10 @@ export interface Deprecation {
 }
 
 /** A deprecated route: its operationId, and the path of its replacement. */
-export type DeprecatedRoute = Deprecation & { operation: string; successor: string };
+export type DeprecatedRoute = Deprecation & {
+  operation: string;
+  successor: string;
+};
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -19,16 +35,23 @@ declare module 'fastify' {
   }
 }
 
-const months = 'January February March April May June July August September October November December'.split(' ');
+const months =
+  'January February March April May June July August September October November December'.split(
+    ' ',
+  );
 
-/** Formats the day, as in `5 December 2030`. `Intl` would add 8 MB to every process. */
+/**
+ * Formats the day, as in `5 December 2030`. `Intl` would add 8 MB to every
+ * process.
+ */
 export function dayOf(date: Date): string {
   return `${date.getUTCDate()} ${months[date.getUTCMonth()]} ${date.getUTCFullYear()}`;
 }
 
 /**
- * Adds to every response of a deprecated route, failures included: `Deprecation` (RFC 9745 section 2), `Sunset` (RFC
- * 8594 section 3) and a link to the successor (RFC 5829 section 3.3). Counts the calls.
+ * Adds to every response of a deprecated route, failures included:
+ * `Deprecation` (RFC 9745 section 2), `Sunset` (RFC 8594 section 3) and a link
+ * to the successor (RFC 5829 section 3.3). Counts the calls.
  *
  * @param origin the address of the service as the client sees it
  */
@@ -39,9 +62,13 @@ export function deprecationHooks(
 ): { onSend?: onSendHookHandler; onResponse?: onResponseHookHandler } {
   if (!deprecation) return {};
   const { operation, since, removal, successor } = deprecation;
-  const dates = { deprecation: `@${since.getTime() / 1000}`, sunset: removal.toUTCString() };
+  const dates = {
+    deprecation: `@${since.getTime() / 1000}`,
+    sunset: removal.toUTCString(),
+  };
   return {
-    // Rejections pass this hook, too, because Fastify rejects a request within its route.
+    // Rejections pass this hook, too, because Fastify rejects a request within
+    // its route.
     onSend(request, reply, _payload, done) {
       const link = `<${origin(request)}${successor}>; rel="successor-version"`;
       const others = reply.getHeader('link');
@@ -60,14 +87,25 @@ export interface DeprecatedField {
   deprecation: Deprecation;
 }
 
-/** @returns the removal dates of the deprecated fields that a document uses, by their coordinates: `Query.pet` */
-export function deprecatedFieldsIn(schema: GraphQLSchema, document: DocumentNode): ReadonlyMap<string, Date> {
+/**
+ * @returns the removal dates of the deprecated fields that a document uses, by
+ *   their coordinates: `Query.pet`
+ */
+export function deprecatedFieldsIn(
+  schema: GraphQLSchema,
+  document: DocumentNode,
+): ReadonlyMap<string, Date> {
   const used = new Map<string, Date>();
   const types = new TypeInfo(schema);
   const Field = () => {
     const field = types.getFieldDef();
-    const { deprecation } = (field?.extensions ?? {}) as Partial<DeprecatedField>;
-    if (deprecation) used.set(`${types.getParentType()?.name}.${field?.name}`, deprecation.removal);
+    const { deprecation } = (field?.extensions ??
+      {}) as Partial<DeprecatedField>;
+    if (deprecation)
+      used.set(
+        `${types.getParentType()?.name}.${field?.name}`,
+        deprecation.removal,
+      );
   };
   visit(document, visitWithTypeInfo(types, { Field }));
   return used;

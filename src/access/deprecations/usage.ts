@@ -24,8 +24,17 @@ export class DeprecatedCall extends deprecatedCallTable.class {}
 
 deprecatedCallTable.setClass(DeprecatedCall);
 
-type Calls = Pick<DeprecatedCall, 'keyId' | 'operation' | 'removal' | 'lastCallAt'> & { calls: number };
-const columns = ['keyId', 'operation', 'removal', 'calls', 'lastCallAt'] as const;
+type Calls = Pick<
+  DeprecatedCall,
+  'keyId' | 'operation' | 'removal' | 'lastCallAt'
+> & { calls: number };
+const columns = [
+  'keyId',
+  'operation',
+  'removal',
+  'calls',
+  'lastCallAt',
+] as const;
 
 const addCalls: Statement = {
   name: 'add_deprecated_calls',
@@ -40,9 +49,15 @@ const addCalls: Statement = {
       last_call_at = greatest(known.last_call_at, excluded.last_call_at)`,
 };
 
-/** Counts the calls of deprecated operations by key, in REST and GraphQL. A call is never counted twice. */
+/**
+ * Counts the calls of deprecated operations by key, in REST and GraphQL. A call
+ * is never counted twice.
+ */
 export class DeprecationUsage {
-  /** The counts that are not written yet. After a failure they are kept, unless they may have been stored. */
+  /**
+   * The counts that are not written yet. After a failure they are kept, unless
+   * they may have been stored.
+   */
   readonly calls: WriteBehind<Calls>;
 
   constructor(
@@ -59,14 +74,24 @@ export class DeprecationUsage {
     );
   }
 
-  /** Counts a call. @param operation the name in the API: `getPet`, `Query.pet` */
+  /**
+   * Counts a call. @param operation the name in the API: `getPet`, `Query.pet`
+   */
   called({ id: keyId, name }: Caller, operation: string, removal: Date): void {
-    this.calls.add(`${keyId} ${operation}`, { keyId, operation, removal, calls: 1, lastCallAt: new Date() });
+    this.calls.add(`${keyId} ${operation}`, {
+      keyId,
+      operation,
+      removal,
+      calls: 1,
+      lastCallAt: new Date(),
+    });
     this.observer?.deprecatedCall(operation, name);
   }
 
   /** The most recently called first. */
   async list(): Promise<DeprecatedCall[]> {
-    return this.database.orm.em.fork().find(DeprecatedCall, {}, { orderBy: { lastCallAt: 'desc' } });
+    return this.database.orm.em
+      .fork()
+      .find(DeprecatedCall, {}, { orderBy: { lastCallAt: 'desc' } });
   }
 }

@@ -1,5 +1,10 @@
 import { hash } from 'node:crypto';
-import type { FastifyRequest, onSendHookHandler, preValidationHookHandler, RouteOptions } from 'fastify';
+import type {
+  FastifyRequest,
+  onSendHookHandler,
+  preValidationHookHandler,
+  RouteOptions,
+} from 'fastify';
 import type { IdempotencyClaim } from '../../call-context.ts';
 import { StoreError } from '../../errors.ts';
 import { mayWrite } from '../keys/bearer.ts';
@@ -10,7 +15,10 @@ declare module 'fastify' {
     claim: IdempotencyClaim | undefined;
   }
   interface FastifyContextConfig {
-    /** Accepts `Idempotency-Key`; the handler passes `request.claim` to the service. */
+    /**
+     * Accepts `Idempotency-Key`; the handler passes `request.claim` to the
+     * service.
+     */
     isIdempotent?: boolean;
   }
 }
@@ -28,7 +36,8 @@ const visible = /^[\x21-\x7e]+$/;
  * The claim of a request with an `Idempotency-Key`; undefined without one.
  *
  * @param operation the same in REST and GraphQL
- * @param path path of the field, when a request has several fields of this operation
+ * @param path path of the field, when a request has several fields of this
+ *   operation
  * @throws StoreError BAD_USER_INPUT
  */
 export function claimOf(
@@ -50,26 +59,50 @@ export function claimOf(
   };
 }
 
-/** Accepts the draft's quoted string, or a bare key, as many clients send it. @throws StoreError BAD_USER_INPUT */
+/**
+ * Accepts the draft's quoted string, or a bare key, as many clients send it.
+ * @throws StoreError BAD_USER_INPUT
+ */
 function keyIn(text: string): string {
-  const key = text.startsWith('"') ? quoted.exec(text)?.[1]?.replace(/\\(.)/g, '$1') : text;
-  if (key !== undefined && key.length <= longestKey && visible.test(key)) return key;
+  const key = text.startsWith('"')
+    ? quoted.exec(text)?.[1]?.replace(/\\(.)/g, '$1')
+    : text;
+  if (key !== undefined && key.length <= longestKey && visible.test(key))
+    return key;
   const message = `Idempotency-Key must be 1 to ${longestKey} visible ASCII characters, bare or as a quoted string.`;
   throw new StoreError('BAD_USER_INPUT', message);
 }
 
-/** The error for a key that the operation would ignore, because the client relies on it. */
+/**
+ * The error for a key that the operation would ignore, because the client
+ * relies on it.
+ */
 export function notIdempotent(): StoreError {
-  const message = 'This operation takes no Idempotency-Key: a repeated request is carried out again.';
+  const message =
+    'This operation takes no Idempotency-Key: a repeated request is carried out again.';
   return new StoreError('BAD_USER_INPUT', message);
 }
 
-/** The error for a precondition: all entity tags here are weak, so none could match (RFC 9110, section 13.1.1). */
+/**
+ * The error for a precondition: all entity tags here are weak, so none could
+ * match (RFC 9110, section 13.1.1).
+ */
 const unmatched = () =>
-  new StoreError('BAD_USER_INPUT', 'If-Match is not supported: send the version that you have read.');
+  new StoreError(
+    'BAD_USER_INPUT',
+    'If-Match is not supported: send the version that you have read.',
+  );
 
-/** Reads the key for an idempotent route; other routes that write reject it, and `If-Match`. */
-export function idempotencyHooks({ method, url, schema, config }: RouteOptions): {
+/**
+ * Reads the key for an idempotent route; other routes that write reject it, and
+ * `If-Match`.
+ */
+export function idempotencyHooks({
+  method,
+  url,
+  schema,
+  config,
+}: RouteOptions): {
   preValidation?: preValidationHookHandler;
   onSend?: onSendHookHandler;
 } {

@@ -1,6 +1,9 @@
 import { defineEntity, p } from '@mikro-orm/core';
 
-/** What a key may do: `read` lists and fetches, `write` also creates, changes and removes. */
+/**
+ * What a key may do: `read` lists and fetches, `write` also creates, changes
+ * and removes.
+ */
 export const KeyScope = { read: 'read', write: 'write' } as const;
 export type KeyScope = (typeof KeyScope)[keyof typeof KeyScope];
 
@@ -13,9 +16,15 @@ const apiKeyTable = defineEntity({
     scope: p.enum(Object.values(KeyScope)),
     /** The first characters of the secret, to recognise it. */
     hint: p.text(),
-    /** SHA-256 of the secret, in hexadecimal; of a subject, of its issuer and name. They themselves are not stored. */
+    /**
+     * SHA-256 of the secret, in hexadecimal; of a subject, of its issuer and
+     * name. They themselves are not stored.
+     */
     hash: p.text().unique(),
-    /** After a rotation: the hash of the previous secret, valid until `previousExpiresAt`. */
+    /**
+     * After a rotation: the hash of the previous secret, valid until
+     * `previousExpiresAt`.
+     */
     previousHash: p.text().unique().nullable(),
     previousExpiresAt: p.datetime().nullable(),
     createdAt: p.datetime().defaultRaw('now()'),
@@ -25,7 +34,10 @@ const apiKeyTable = defineEntity({
   },
 });
 
-/** The table `api_key`: keys, and subjects of an identity provider, whose hint begins with `sub_`. */
+/**
+ * The table `api_key`: keys, and subjects of an identity provider, whose hint
+ * begins with `sub_`.
+ */
 export class ApiKey extends apiKeyTable.class {}
 
 apiKeyTable.setClass(ApiKey);
@@ -40,7 +52,10 @@ const keyEventTable = defineEntity({
     /** The first characters of the secret after the change. */
     hint: p.text(),
     change: p.enum(['issued', 'rotated', 'revoked']),
-    /** The user name; the user id when it has no name, for example in a container. */
+    /**
+     * The user name; the user id when it has no name, for example in a
+     * container.
+     */
     user: p.text().fieldName('os_user'),
     /** The user who ran sudo. Not trustworthy: `user` can set SUDO_USER. */
     sudoUser: p.text().nullable(),
@@ -50,7 +65,10 @@ const keyEventTable = defineEntity({
   },
 });
 
-/** The table `key_event`: who issued, rotated and revoked keys. Rows are added, never changed. */
+/**
+ * The table `key_event`: who issued, rotated and revoked keys. Rows are added,
+ * never changed.
+ */
 export class KeyEvent extends keyEventTable.class {}
 
 keyEventTable.setClass(KeyEvent);

@@ -24,7 +24,12 @@ export interface IssuedKey extends Pick<ApiKey, 'id' | 'name' | 'scope'> {
 type Actor = Pick<KeyEvent, 'user' | 'sudoUser' | 'host' | 'command'>;
 
 export function actorOf(command: string, sudoUser?: string): Actor {
-  return { user: userName(), sudoUser: sudoUser || null, host: hostname(), command };
+  return {
+    user: userName(),
+    sudoUser: sudoUser || null,
+    host: hostname(),
+    command,
+  };
 }
 
 function userName(): string {
@@ -35,17 +40,30 @@ function userName(): string {
   }
 }
 
-/** Issues, rotates and revokes keys, and records each change with its actor in the same transaction. */
+/**
+ * Issues, rotates and revokes keys, and records each change with its actor in
+ * the same transaction.
+ */
 export class ApiKeyService {
   constructor(
     private readonly database: Database,
     private readonly actor: Actor = actorOf('code'),
   ) {}
 
-  async issue({ name, scope = KeyScope.write, expiresAt = null }: NewKey): Promise<IssuedKey> {
+  async issue({
+    name,
+    scope = KeyScope.write,
+    expiresAt = null,
+  }: NewKey): Promise<IssuedKey> {
     const secret = createSecret();
     const id = await this.database.orm.em.fork().transactional(async (em) => {
-      const key = em.create(ApiKey, { name, scope, expiresAt, hint: hintOf(secret), hash: hashSecret(secret) });
+      const key = em.create(ApiKey, {
+        name,
+        scope,
+        expiresAt,
+        hint: hintOf(secret),
+        hash: hashSecret(secret),
+      });
       await em.flush();
       this.#record(em, key, 'issued');
       return key.id;
@@ -53,48 +71,83 @@ export class ApiKeyService {
     return { id, name, scope, key: secret, expiresAt };
   }
 
-  /** Issues the first key of a new store. @returns undefined when keys exist already. */
+  /**
+   * Issues the first key of a new store. @returns undefined when keys exist
+   * already.
+   */
   async issueFirst(): Promise<IssuedKey | undefined> {
-    return (await this.list()).length > 0 ? undefined : this.issue({ name: 'first key' });
+    return (await this.list()).length > 0
+      ? undefined
+      : this.issue({ name: 'first key' });
   }
 
   /** All keys, including revoked ones, by id. */
   async list(): Promise<ApiKey[]> {
     const areKeys = { $not: { hint: { $like: `${subjectPrefix}%` } } };
-    return this.database.orm.em.fork().find(ApiKey, areKeys, { orderBy: { id: 'asc' } });
+    return this.database.orm.em
+      .fork()
+      .find(ApiKey, areKeys, { orderBy: { id: 'asc' } });
   }
 
   /** All changes of keys, the oldest first. */
   async history(): Promise<KeyEvent[]> {
-    return this.database.orm.em.fork().find(KeyEvent, {}, { orderBy: { id: 'asc' } });
+    return this.database.orm.em
+      .fork()
+      .find(KeyEvent, {}, { orderBy: { id: 'asc' } });
   }
 
   /**
    * Gives a key a new secret.
    *
-   * @param overlap how long (ms) the current secret stays valid; an older one becomes invalid immediately
-   * @throws StoreError NOT_FOUND, or BAD_USER_INPUT for a key that is revoked or has expired
+   * @param overlap how long (ms) the current secret stays valid; an older one
+   *   becomes invalid immediately
+   * @throws StoreError NOT_FOUND, or BAD_USER_INPUT for a key that is revoked
+   *   or has expired
    */
-  async rotate(id: number, overlap: number): Promise<IssuedKey & { previousExpiresAt: Date | null }> {
+  async rotate(
+    id: number,
+    overlap: number,
+  ): Promise<IssuedKey & { previousExpiresAt: Date | null }> {
     const secret = createSecret();
-    const { name, scope, expiresAt, previousExpiresAt } = await this.#change(id, (key) => {
-      if (key.hint.startsWith(subjectPrefix)) {
-        throw new StoreError('BAD_USER_INPUT', `${id} is a subject of ${key.name}, which has no secret.`);
-      }
-      if (key.revokedAt) throw new StoreError('BAD_USER_INPUT', `The key ${id} is revoked.`);
-      if (key.expiresAt && key.expiresAt.getTime() <= Date.now()) {
-        throw new StoreError('BAD_USER_INPUT', `The key ${id} has expired; issue a new one.`);
-      }
-      key.previousHash = overlap > 0 ? key.hash : null;
-      key.previousExpiresAt = overlap > 0 ? new Date(Date.now() + overlap) : null;
-      key.hash = hashSecret(secret);
-      key.hint = hintOf(secret);
-      return 'rotated';
-    });
-    return { id, name, scope, key: secret, expiresAt: expiresAt ?? null, previousExpiresAt: previousExpiresAt ?? null };
+    const { name, scope, expiresAt, previousExpiresAt } = await this.#change(
+      id,
+      (key) => {
+        if (key.hint.startsWith(subjectPrefix)) {
+          throw new StoreError(
+            'BAD_USER_INPUT',
+            `${id} is a subject of ${key.name}, which has no secret.`,
+          );
+        }
+        if (key.revokedAt)
+          throw new StoreError('BAD_USER_INPUT', `The key ${id} is revoked.`);
+        if (key.expiresAt && key.expiresAt.getTime() <= Date.now()) {
+          throw new StoreError(
+            'BAD_USER_INPUT',
+            `The key ${id} has expired; issue a new one.`,
+          );
+        }
+        key.previousHash = overlap > 0 ? key.hash : null;
+        key.previousExpiresAt =
+          overlap > 0 ? new Date(Date.now() + overlap) : null;
+        key.hash = hashSecret(secret);
+        key.hint = hintOf(secret);
+        return 'rotated';
+      },
+    );
+    return {
+      id,
+      name,
+      scope,
+      key: secret,
+      expiresAt: expiresAt ?? null,
+      previousExpiresAt: previousExpiresAt ?? null,
+    };
   }
 
-  /** Revokes the key with all its secrets, on every node within a second. @throws StoreError NOT_FOUND */
+  /**
+   * Revokes the key with all its secrets, on every node within a second.
+   * @throws StoreError NOT_FOUND
+   */
   async revoke(id: number): Promise<ApiKey> {
     return this.#change(id, (key) => {
       if (key.revokedAt) return undefined;
@@ -104,18 +157,31 @@ export class ApiKeyService {
   }
 
   /** @param change returns the change to record, if any */
-  async #change(id: number, change: (key: ApiKey) => KeyEvent['change'] | undefined): Promise<ApiKey> {
+  async #change(
+    id: number,
+    change: (key: ApiKey) => KeyEvent['change'] | undefined,
+  ): Promise<ApiKey> {
     return this.database.orm.em.fork().transactional(async (em) => {
-      // Serialises concurrent rotations, so that each keeps the secret of the one before.
-      const key = await em.findOne(ApiKey, { id }, { lockMode: LockMode.PESSIMISTIC_WRITE });
-      if (!key) throw new StoreError('NOT_FOUND', `There is no key with the id ${id}.`);
+      // Serialises concurrent rotations, so that each keeps the secret of the
+      // one before.
+      const key = await em.findOne(
+        ApiKey,
+        { id },
+        { lockMode: LockMode.PESSIMISTIC_WRITE },
+      );
+      if (!key)
+        throw new StoreError('NOT_FOUND', `There is no key with the id ${id}.`);
       const made = change(key);
       if (made) this.#record(em, key, made);
       return key;
     });
   }
 
-  #record(em: EntityManager, { id: keyId, hint }: ApiKey, change: KeyEvent['change']): void {
+  #record(
+    em: EntityManager,
+    { id: keyId, hint }: ApiKey,
+    change: KeyEvent['change'],
+  ): void {
     em.create(KeyEvent, { keyId, hint, change, ...this.actor });
   }
 }

@@ -6,16 +6,28 @@ import type { KeyObserver } from '../../runtime/telemetry/observers.ts';
 import type { FailureLimit } from '../limits/failure-limit.ts';
 import { WriteBehind } from '../write-behind.ts';
 import { KeyScope } from './api-key.entity.ts';
-import { hashSecret, hintOf, isSecret, isSigned, shortestBootstrapKey } from './secret.ts';
+import {
+  hashSecret,
+  hintOf,
+  isSecret,
+  isSigned,
+  shortestBootstrapKey,
+} from './secret.ts';
 import type { VerifyToken } from './tokens.ts';
 
-/** The caller: a stored key, the configured key (id 0), or a subject of the identity provider, which has a row, too. */
+/**
+ * The caller: a stored key, the configured key (id 0), or a subject of the
+ * identity provider, which has a row, too.
+ */
 export interface Caller {
   readonly id: number;
   readonly name: string;
   /** undefined for a token without a scope of ours. */
   readonly scope: KeyScope | undefined;
-  /** The first characters of the secret that the caller sent; a rotated key has two secrets. Of a subject, its hash. */
+  /**
+   * The first characters of the secret that the caller sent; a rotated key has
+   * two secrets. Of a subject, its hash.
+   */
   readonly hint?: string | undefined;
   /** Of a subject: the provider's first name of each scope, for a 403. */
   readonly scopeNames?: Partial<Record<KeyScope, string>>;
@@ -24,7 +36,10 @@ export interface Caller {
 export interface AuthenticatorOptions {
   /** The configured secret, which is not stored. */
   bootstrapKey?: string | undefined;
-  /** Limits wrong keys per address, to save look-ups: keys are too long to guess. No limit when absent. */
+  /**
+   * Limits wrong keys per address, to save look-ups: keys are too long to
+   * guess. No limit when absent.
+   */
   failures?: FailureLimit | undefined;
   /** Accepts tokens of an identity provider. */
   verifyToken?: VerifyToken | undefined;
@@ -39,11 +54,17 @@ interface KnownKey {
   readonly caller: Caller | null;
   /** The time (`Date.now()`) from which the secret is rejected. */
   readonly validUntil: number;
-  /** When the look-up expires (`performance.now()`, which does not change with the time of day). */
+  /**
+   * When the look-up expires (`performance.now()`, which does not change with
+   * the time of day).
+   */
   readonly staleAt: number;
 }
 
-/** How long (ms) a look-up is cached. Under a second, so that a revocation takes effect within a second. */
+/**
+ * How long (ms) a look-up is cached. Under a second, so that a revocation takes
+ * effect within a second.
+ */
 const freshFor = 900;
 /** The same for an invalid secret, which never becomes valid again. */
 const rejectedFor = 10_000;
@@ -55,15 +76,26 @@ const batchOptions = {
   blockTime: 100,
   isRetryable: () => false,
 };
-const bootstrapCaller: Caller = { id: 0, name: 'bootstrap', scope: KeyScope.write };
+const bootstrapCaller: Caller = {
+  id: 0,
+  name: 'bootstrap',
+  scope: KeyScope.write,
+};
 const always = Number.POSITIVE_INFINITY;
-const knownBootstrap: KnownKey = { caller: bootstrapCaller, validUntil: always, staleAt: always };
+const knownBootstrap: KnownKey = {
+  caller: bootstrapCaller,
+  validUntil: always,
+  staleAt: always,
+};
 
 /** Authenticates callers by their keys. */
 export class Authenticator {
   /** Last use of each key. */
   readonly uses: WriteBehind<{ keyId: number; at: Date }>;
-  /** By hash; for the bootstrap key by hash and address, because each address has its own failure limit. */
+  /**
+   * By hash; for the bootstrap key by hash and address, because each address
+   * has its own failure limit.
+   */
   readonly #known = new LRUCache<string, KnownKey>({ max: 20_000 });
   readonly #bootstrapHash: string | undefined;
   readonly #selections: Batches<string, KnownKey | null>;
@@ -72,32 +104,51 @@ export class Authenticator {
     private readonly database: Database,
     private readonly options: AuthenticatorOptions = {},
   ) {
-    this.#bootstrapHash = options.bootstrapKey && hashSecret(options.bootstrapKey);
-    this.#selections = database.batched((hashes) => selectKeys(database, hashes), batchOptions);
+    this.#bootstrapHash =
+      options.bootstrapKey && hashSecret(options.bootstrapKey);
+    this.#selections = database.batched(
+      (hashes) => selectKeys(database, hashes),
+      batchOptions,
+    );
     this.uses = new WriteBehind(
-      (uses) => database.rows(touchKeys, [uses.map(({ keyId }) => keyId), uses.map(({ at }) => at)]),
+      (uses) =>
+        database.rows(touchKeys, [
+          uses.map(({ keyId }) => keyId),
+          uses.map(({ at }) => at),
+        ]),
       (_earlier, later) => later,
     );
   }
 
   /**
-   * Returns the caller of a key or token; null when it is unknown, mistyped, expired or revoked. The result is a
-   * promise only when it is not cached: about once a second for a valid key, every ten seconds for an invalid one.
+   * Returns the caller of a key or token; null when it is unknown, mistyped,
+   * expired or revoked. The result is a promise only when it is not cached:
+   * about once a second for a valid key, every ten seconds for an invalid one.
    *
-   * @param address the client's address. Unknown keys and forged tokens from one address are limited. A key that was
-   *   valid at its last look-up, and a token that the provider has signed, are not subject to that limit.
-   * @throws StoreError TOO_MANY_REQUESTS, for a token also those of `VerifyToken`; DatabaseUnavailable
+   * @param address the client's address. Unknown keys and forged tokens from
+   *   one address are limited. A key that was valid at its last look-up, and a
+   *   token that the provider has signed, are not subject to that limit.
+   * @throws StoreError TOO_MANY_REQUESTS, for a token also those of
+   *   `VerifyToken`; DatabaseUnavailable
    */
-  lookUp(secret: string, address: string, call: CallContext = unboundedCall): Caller | null | Promise<Caller | null> {
+  lookUp(
+    secret: string,
+    address: string,
+    call: CallContext = unboundedCall,
+  ): Caller | null | Promise<Caller | null> {
     const hash = hashSecret(secret);
     const name = hash === this.#bootstrapHash ? `${hash} ${address}` : hash;
     const known = this.#known.get(name);
     if (known?.caller && Date.now() >= known.validUntil) return null;
     if (known && performance.now() < known.staleAt) return known.caller;
     if (known?.caller) return this.#select(secret, hash, call);
-    // With a bootstrap key, any text that is long enough may be a guess at it, so it counts as a wrong key.
+    // With a bootstrap key, any text that is long enough may be a guess at it,
+    // so it counts as a wrong key.
     const isShaped = isSecret(secret) || this.isToken(secret);
-    const mayExist = isShaped || (this.#bootstrapHash !== undefined && secret.length >= shortestBootstrapKey);
+    const mayExist =
+      isShaped ||
+      (this.#bootstrapHash !== undefined &&
+        secret.length >= shortestBootstrapKey);
     return mayExist ? this.#askWithinLimit(secret, hash, address, call) : null;
   }
 
@@ -106,15 +157,24 @@ export class Authenticator {
     return this.options.verifyToken !== undefined && isSigned(text);
   }
 
-  async #askWithinLimit(secret: string, hash: string, address: string, call: CallContext): Promise<Caller | null> {
+  async #askWithinLimit(
+    secret: string,
+    hash: string,
+    address: string,
+    call: CallContext,
+  ): Promise<Caller | null> {
     const { failures, onBootstrapUse } = this.options;
     // A user's next token passes, whatever others have sent from the address.
     const subject = await this.#verify(secret, hash);
     const seconds = subject ? 0 : await failures?.secondsToWait(address);
     if (seconds) {
-      throw new StoreError('TOO_MANY_REQUESTS', 'Too many requests with a wrong API key came from this address.', {
-        headers: { 'retry-after': `${seconds}` },
-      });
+      throw new StoreError(
+        'TOO_MANY_REQUESTS',
+        'Too many requests with a wrong API key came from this address.',
+        {
+          headers: { 'retry-after': `${seconds}` },
+        },
+      );
     }
     if (hash === this.#bootstrapHash) {
       onBootstrapUse?.(address);
@@ -128,20 +188,37 @@ export class Authenticator {
 
   /** Who has the token, if it is one. The result is cached (`VerifyToken`). */
   async #verify(secret: string, hash: string) {
-    return isSigned(secret) ? this.options.verifyToken?.(secret, hash) : undefined;
+    return isSigned(secret)
+      ? this.options.verifyToken?.(secret, hash)
+      : undefined;
   }
 
-  async #select(secret: string, hash: string, call: CallContext): Promise<Caller | null> {
+  async #select(
+    secret: string,
+    hash: string,
+    call: CallContext,
+  ): Promise<Caller | null> {
     const subject = await this.#verify(secret, hash);
     if (!subject && !isSecret(secret)) return this.#reject(hash);
     let found = await this.#find(subject?.hash ?? hash, call);
     if (!found && subject) {
-      await this.database.rows(addSubject, [subject.issuer, subject.caller.hint, subject.hash]);
+      await this.database.rows(addSubject, [
+        subject.issuer,
+        subject.caller.hint,
+        subject.hash,
+      ]);
       found = await this.#find(subject.hash, call);
     }
-    const validUntil = Math.min(found?.validUntil ?? 0, subject?.validUntil ?? always);
+    const validUntil = Math.min(
+      found?.validUntil ?? 0,
+      subject?.validUntil ?? always,
+    );
     if (!found?.caller || Date.now() >= validUntil) return this.#reject(hash);
-    const caller = { ...found.caller, hint: hintOf(secret), ...subject?.caller };
+    const caller = {
+      ...found.caller,
+      hint: hintOf(secret),
+      ...subject?.caller,
+    };
     this.#known.set(hash, { ...found, caller, validUntil });
     this.uses.add(`${caller.id}`, { keyId: caller.id, at: new Date() });
     return caller;
@@ -158,7 +235,11 @@ export class Authenticator {
   }
 
   #reject(hash: string): null {
-    this.#known.set(hash, { caller: null, validUntil: 0, staleAt: performance.now() + rejectedFor });
+    this.#known.set(hash, {
+      caller: null,
+      validUntil: 0,
+      staleAt: performance.now() + rejectedFor,
+    });
     return null;
   }
 }
@@ -170,7 +251,10 @@ const touchKeys: Statement = {
     from unnest($1::int[], $2::timestamptz[]) as used (id, at) where api_key.id = used.id`,
 };
 
-/** The row of a subject has an id for all that a caller has, and no scope of its own: tokens bring one. */
+/**
+ * The row of a subject has an id for all that a caller has, and no scope of its
+ * own: tokens bring one.
+ */
 const addSubject: Statement = {
   name: 'add_subject',
   isWrite: true,
@@ -179,7 +263,8 @@ const addSubject: Statement = {
     where not exists (select from api_key where hash = $3) on conflict (hash) do nothing`,
 };
 
-// A join by `hash or previous_hash` is slow until the table is analysed, which the embedded store never does.
+// A join by `hash or previous_hash` is slow until the table is analysed, which
+// the embedded store never does.
 const selectKeysByHash: Statement = {
   name: 'select_keys',
   text: `
@@ -201,17 +286,25 @@ type KeyRow = [
 ];
 
 /**
- * Queries a replica first, and the primary for keys unknown there, which may just have been issued.
+ * Queries a replica first, and the primary for keys unknown there, which may
+ * just have been issued.
  *
  * @returns the key of every current or previous hash; null for an unknown hash
  */
-async function selectKeys(database: Database, hashes: string[]): Promise<Array<KnownKey | null>> {
+async function selectKeys(
+  database: Database,
+  hashes: string[],
+): Promise<Array<KnownKey | null>> {
   const staleAt = performance.now() + freshFor;
   const found = new Map<string, KnownKey>();
   const learn = (rows: KeyRow[]) => {
     for (const [hash, id, name, scope, expires, replaced] of rows) {
       const validUntil = Math.min(timeOf(expires), timeOf(replaced));
-      found.set(hash, { caller: { id: Number(id), name, scope }, validUntil, staleAt });
+      found.set(hash, {
+        caller: { id: Number(id), name, scope },
+        validUntil,
+        staleAt,
+      });
     }
   };
   const wanted = [...new Set(hashes)];
@@ -221,7 +314,8 @@ async function selectKeys(database: Database, hashes: string[]): Promise<Array<K
   };
   learn(await database.read<KeyRow>(selectKeysByHash, [wanted], noteServer));
   const unknown = wanted.filter((hash) => !found.has(hash));
-  if (isReplica && unknown.length > 0) learn(await database.rows<KeyRow>(selectKeysByHash, [unknown]));
+  if (isReplica && unknown.length > 0)
+    learn(await database.rows<KeyRow>(selectKeysByHash, [unknown]));
   return hashes.map((hash) => found.get(hash) ?? null);
 }
 

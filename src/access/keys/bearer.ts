@@ -11,9 +11,15 @@ declare module 'fastify' {
     caller: Caller | null;
   }
   interface FastifyContextConfig {
-    /** True for a route that needs no key, or a function that selects such requests. */
+    /**
+     * True for a route that needs no key, or a function that selects such
+     * requests.
+     */
     public?: boolean | ((request: FastifyRequest) => boolean);
-    /** The required scope, checked before the body is read. Default: `write` for methods that write, else `read`. */
+    /**
+     * The required scope, checked before the body is read. Default: `write` for
+     * methods that write, else `read`.
+     */
     scope?: KeyScope;
   }
 }
@@ -29,14 +35,22 @@ export function requireScope(route: RouteOptions): void {
   if (mayWrite(route)) route.config = { scope: 'write', ...route.config };
 }
 
-/** Authenticates every request, also for unknown routes: sets `request.caller`, or fails with 401, 403 or 429. */
+/**
+ * Authenticates every request, also for unknown routes: sets `request.caller`,
+ * or fails with 401, 403 or 429.
+ */
 export const bearer = fastifyPlugin<{ keys: Authenticator }>(
   async (app, { keys }) => {
     app.decorateRequest('caller', null);
-    // Callbacks instead of promises, because this runs for every request and most look-ups are cached.
+    // Callbacks instead of promises, because this runs for every request and
+    // most look-ups are cached.
     app.addHook('onRequest', (request, _reply, done) => {
       const { public: isPublic, scope = 'read' } = request.routeOptions.config;
-      if (isPublic === true || (typeof isPublic === 'function' && isPublic(request))) return done();
+      if (
+        isPublic === true ||
+        (typeof isPublic === 'function' && isPublic(request))
+      )
+        return done();
       const admit = (caller: Caller | null) => {
         request.caller = caller;
         if (!caller) done(unauthenticated(keys, request));
@@ -51,40 +65,63 @@ export const bearer = fastifyPlugin<{ keys: Authenticator }>(
   { name: 'bearer', dependencies: ['lifecycle', 'cors'] },
 );
 
-/** @throws StoreError UNAUTHENTICATED, TOO_MANY_REQUESTS; DatabaseUnavailable */
-export async function authenticate(keys: Authenticator, request: FastifyRequest): Promise<Caller> {
+/**
+ * @throws StoreError UNAUTHENTICATED, TOO_MANY_REQUESTS; DatabaseUnavailable
+ */
+export async function authenticate(
+  keys: Authenticator,
+  request: FastifyRequest,
+): Promise<Caller> {
   const caller = await callerOfRequest(keys, request);
   if (!caller) throw unauthenticated(keys, request);
   return caller;
 }
 
-function callerOfRequest(keys: Authenticator, request: FastifyRequest): Caller | null | Promise<Caller | null> {
+function callerOfRequest(
+  keys: Authenticator,
+  request: FastifyRequest,
+): Caller | null | Promise<Caller | null> {
   const secret = secretIn(request);
-  return secret === undefined ? null : keys.lookUp(secret, request.ip, request.call);
+  return secret === undefined
+    ? null
+    : keys.lookUp(secret, request.ip, request.call);
 }
 
-// RFC 6750 section 2.1, with the scheme's case ignored as RFC 9110 section 11.1 requires.
+// RFC 6750 section 2.1, with the scheme's case ignored as RFC 9110 section 11.1
+// requires.
 const credentials = /^bearer +([A-Za-z0-9\-._~+/]+=*) *$/i;
 
 function secretIn({ headers }: FastifyRequest): string | undefined {
   return credentials.exec(headers.authorization ?? '')?.[1];
 }
 
-/** The loggable part of a rejected key; undefined for other text, which may be a password. */
+/**
+ * The loggable part of a rejected key; undefined for other text, which may be a
+ * password.
+ */
 export function presentedHint(request: FastifyRequest): string | undefined {
   const secret = secretIn(request);
   return secret !== undefined && isSecret(secret) ? hintOf(secret) : undefined;
 }
 
 /** The error with the challenge of RFC 6750 section 3. */
-function unauthenticated(keys: Authenticator, request: FastifyRequest): StoreError {
+function unauthenticated(
+  keys: Authenticator,
+  request: FastifyRequest,
+): StoreError {
   // A different scheme counts as no key (RFC 6750 section 3.1).
   const isGiven = /^bearer +\S/i.test(request.headers.authorization ?? '');
   const isToken = keys.isToken(secretIn(request) ?? '');
-  const wrong = isToken ? 'The token is not valid, or has expired.' : 'The API key is not valid.';
-  const message = isGiven ? wrong : 'An API key is required: Authorization: Bearer <API_KEY>.';
+  const wrong = isToken
+    ? 'The token is not valid, or has expired.'
+    : 'The API key is not valid.';
+  const message = isGiven
+    ? wrong
+    : 'An API key is required: Authorization: Bearer <API_KEY>.';
   const challenge = isGiven ? 'Bearer error="invalid_token"' : 'Bearer';
-  return new StoreError('UNAUTHENTICATED', message, { headers: { 'www-authenticate': challenge } });
+  return new StoreError('UNAUTHENTICATED', message, {
+    headers: { 'www-authenticate': challenge },
+  });
 }
 
 /** `write` includes `read`. */
@@ -92,10 +129,26 @@ export function hasScope(caller: Caller | null, scope: KeyScope): boolean {
   return caller?.scope === 'write' || caller?.scope === scope;
 }
 
-/** A caller with a token is told the provider's name of the scope (RFC 6750, section 3.1). */
-export function forbidden(scope: KeyScope, caller?: Pick<Caller, 'scopeNames'> | null): StoreError {
+/**
+ * A caller with a token is told the provider's name of the scope (RFC 6750,
+ * section 3.1).
+ */
+export function forbidden(
+  scope: KeyScope,
+  caller?: Pick<Caller, 'scopeNames'> | null,
+): StoreError {
   const name = caller?.scopeNames?.[scope];
-  if (name === undefined) return new StoreError('FORBIDDEN', `This needs an API key with the scope "${scope}".`);
-  const headers = { 'www-authenticate': `Bearer error="insufficient_scope", scope="${name}"` };
-  return new StoreError('FORBIDDEN', `This needs a token with the scope "${name}".`, { headers });
+  if (name === undefined)
+    return new StoreError(
+      'FORBIDDEN',
+      `This needs an API key with the scope "${scope}".`,
+    );
+  const headers = {
+    'www-authenticate': `Bearer error="insufficient_scope", scope="${name}"`,
+  };
+  return new StoreError(
+    'FORBIDDEN',
+    `This needs a token with the scope "${name}".`,
+    { headers },
+  );
 }

@@ -2,40 +2,55 @@ import { hash, randomBytes } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 
 /**
- * A secret is `ask_` + 256 random bits + a CRC-32 of both, all in base 62 (43 and 6 digits). The prefix lets leak
- * scanners recognise a secret (`ask_[0-9A-Za-z]{49}`), the checksum detects a typo without a look-up.
+ * A secret is `ask_` + 256 random bits + a CRC-32 of both, all in base 62 (43
+ * and 6 digits). The prefix lets leak scanners recognise a secret
+ * (`ask_[0-9A-Za-z]{49}`), the checksum detects a typo without a look-up.
  */
 const secretPrefix = 'ask_';
 /** Finds secrets and signed tokens in a text, also truncated ones. */
-export const secretsInText = new RegExp(`${secretPrefix}\\w*|eyJ[\\w-]{8}[\\w.-]*`, 'g');
+export const secretsInText = new RegExp(
+  `${secretPrefix}\\w*|eyJ[\\w-]{8}[\\w.-]*`,
+  'g',
+);
 /** Begins the hint of a subject of the identity provider. */
 export const subjectPrefix = 'sub_';
 const digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const randomDigits = 43;
 const checksumDigits = 6;
-const shape = new RegExp(`^${secretPrefix}[0-9A-Za-z]{${randomDigits + checksumDigits}}$`);
+const shape = new RegExp(
+  `^${secretPrefix}[0-9A-Za-z]{${randomDigits + checksumDigits}}$`,
+);
 
 /** Minimum length of the configured key. */
 export const shortestBootstrapKey = 32;
 
 export function createSecret(): string {
-  const body = secretPrefix + base62(BigInt(`0x${randomBytes(32).toString('hex')}`), randomDigits);
+  const body =
+    secretPrefix +
+    base62(BigInt(`0x${randomBytes(32).toString('hex')}`), randomDigits);
   return body + checksum(body);
 }
 
 /** True when the format and the checksum of a secret are valid. */
 export function isSecret(text: string): boolean {
-  return shape.test(text) && checksum(text.slice(0, -checksumDigits)) === text.slice(-checksumDigits);
+  return (
+    shape.test(text) &&
+    checksum(text.slice(0, -checksumDigits)) === text.slice(-checksumDigits)
+  );
 }
 
-/** True for the form of a signed token: header, claims, signature (RFC 7515, section 7.1). */
+/**
+ * True for the form of a signed token: header, claims, signature (RFC 7515,
+ * section 7.1).
+ */
 export function isSigned(text: string): boolean {
   return /^[\w-]+\.[\w-]+\.[\w-]+$/.test(text);
 }
 
 /**
- * Returns the SHA-256 of a secret, which is stored instead of the secret. Look-ups compare hashes, so their timing does
- * not leak the secret. 256 random bits need no slow hash.
+ * Returns the SHA-256 of a secret, which is stored instead of the secret.
+ * Look-ups compare hashes, so their timing does not leak the secret. 256 random
+ * bits need no slow hash.
  */
 export function hashSecret(secret: string): string {
   return hash('sha256', secret, 'hex');
@@ -52,6 +67,7 @@ function checksum(body: string): string {
 
 function base62(value: bigint, length: number): string {
   let text = '';
-  for (let rest = value; rest > 0n; rest /= 62n) text = digits[Number(rest % 62n)] + text;
+  for (let rest = value; rest > 0n; rest /= 62n)
+    text = digits[Number(rest % 62n)] + text;
   return text.padStart(length, digits[0]);
 }

@@ -9,7 +9,10 @@ import { subjectPrefix } from './secret.ts';
 /** `scopes` are the provider's and ours: `pets:read=read,pets:write=write`. */
 export type TokenOptions = NonNullable<Config['tokens']>;
 
-/** A person or a program that the identity provider knows, according to a verified token. */
+/**
+ * A person or a program that the identity provider knows, according to a
+ * verified token.
+ */
 export type Subject = ReturnType<typeof subjectOf>;
 
 /**
@@ -17,41 +20,71 @@ export type Subject = ReturnType<typeof subjectOf>;
  *
  * @param digest the SHA-256 of the token
  * @returns null for a token that the provider has not signed
- * @throws StoreError UNAUTHENTICATED for one that is for another service or time; SERVICE_UNAVAILABLE when the provider
- *   does not say whether the key is its own
+ * @throws StoreError UNAUTHENTICATED for one that is for another service or
+ *   time; SERVICE_UNAVAILABLE when the provider does not say whether the key is
+ *   its own
  */
-export type VerifyToken = (token: string, digest: string) => Promise<Subject | null>;
+export type VerifyToken = (
+  token: string,
+  digest: string,
+) => Promise<Subject | null>;
 
 /** Seconds by which the provider's clock may differ. */
 const clockTolerance = 30;
-/** Asymmetric ones only: with HMAC the provider's public key would be the secret (RFC 8725, section 2.1). */
-const algorithms = 'RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA Ed25519'.split(' ');
-/** RFC 9068, section 4, and `JWT` of providers that are older than it. Other types are no access tokens. */
+/**
+ * Asymmetric ones only: with HMAC the provider's public key would be the secret
+ * (RFC 8725, section 2.1).
+ */
+const algorithms =
+  'RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA Ed25519'.split(
+    ' ',
+  );
+/**
+ * RFC 9068, section 4, and `JWT` of providers that are older than it. Other
+ * types are no access tokens.
+ */
 const types = /^(?:application\/)?(?:at\+)?jwt$/i;
-/** How long (ms) a result is cached, and the provider is not asked again, for an unknown key or after a failure. */
+/**
+ * How long (ms) a result is cached, and the provider is not asked again, for an
+ * unknown key or after a failure.
+ */
 const pause = 10_000;
-/** How long (ms) until the keys of the provider are read again, and after a failure; the known ones stay until then. */
+/**
+ * How long (ms) until the keys of the provider are read again, and after a
+ * failure; the known ones stay until then.
+ */
 const [refreshAfter, retryAfter] = [600_000, 60_000];
 /** How long (ms) the provider may take. */
 const patience = 3000;
 /** The largest answer (bytes); a set of ten keys has about 10 KB. */
 const maxBytes = 262_144;
 
-/** Accepts signed tokens (RFC 7519, RFC 9068) of an identity provider, which need not be reachable yet. */
+/**
+ * Accepts signed tokens (RFC 7519, RFC 9068) of an identity provider, which
+ * need not be reachable yet.
+ */
 export async function acceptTokens(
   options: TokenOptions,
   log: Record<'warn', (fields: object, message: string) => void>,
 ): Promise<VerifyToken> {
   // Only a service with an issuer loads it.
-  const { createRemoteJWKSet, customFetch, errors, jwtVerify } = await import('jose');
+  const { createRemoteJWKSet, customFetch, errors, jwtVerify } = await import(
+    'jose'
+  );
   const readings = new LRUCache<'', Promise<JWK[]>>({
     max: 1,
     ttl: pause,
     memoMethod: () =>
       providerKeys(options).catch((err) => {
-        log.warn({ err }, 'the identity provider cannot be used: tokens with unknown keys get 503');
-        const message = 'The identity provider does not answer, so this token cannot be verified; try again shortly.';
-        throw new StoreError('SERVICE_UNAVAILABLE', message, { headers: { 'retry-after': `${pause / 1000}` } });
+        log.warn(
+          { err },
+          'the identity provider cannot be used: tokens with unknown keys get 503',
+        );
+        const message =
+          'The identity provider does not answer, so this token cannot be verified; try again shortly.';
+        throw new StoreError('SERVICE_UNAVAILABLE', message, {
+          headers: { 'retry-after': `${pause / 1000}` },
+        });
       }),
   });
   const keys = createRemoteJWKSet(new URL(options.issuer), {
@@ -67,9 +100,19 @@ export async function acceptTokens(
     );
     if (hasFailed) refreshes.set('', Promise.resolve(), { ttl: retryAfter });
   };
-  const refreshes = new LRUCache<'', Promise<void>>({ max: 1, ttl: refreshAfter, memoMethod: refresh });
+  const refreshes = new LRUCache<'', Promise<void>>({
+    max: 1,
+    ttl: refreshAfter,
+    memoMethod: refresh,
+  });
   const { issuer, audience } = options;
-  const rules = { algorithms, issuer, audience, clockTolerance, requiredClaims: ['exp', 'sub'] };
+  const rules = {
+    algorithms,
+    issuer,
+    audience,
+    clockTolerance,
+    requiredClaims: ['exp', 'sub'],
+  };
   const results = new LRUCache<string, Promise<Subject | null>, string>({
     max: 20_000,
     ttl: pause,
@@ -78,15 +121,18 @@ export async function acceptTokens(
         (verified) => subjectOf(verified, options),
         (error) => {
           if (error instanceof StoreError) throw error;
-          const isSigned = error instanceof errors.JWTClaimValidationFailed || error instanceof errors.JWTExpired;
+          const isSigned =
+            error instanceof errors.JWTClaimValidationFailed ||
+            error instanceof errors.JWTExpired;
           if (isSigned) throw unacceptable(error.message);
           return null;
         },
       ),
   });
   return async (token, digest) => {
-    // A key that the provider has withdrawn is not accepted after a quiet time, either. A provider that has failed is
-    // asked again while its known keys serve.
+    // A key that the provider has withdrawn is not accepted after a quiet time,
+    // either. A provider that has failed is asked again while its known keys
+    // serve.
     const refreshed = refreshes.memo('');
     if (!hasFailed) await refreshed;
     return results.memo(digest, { context: token });
@@ -94,26 +140,50 @@ export async function acceptTokens(
 }
 
 /** @throws StoreError UNAUTHENTICATED */
-function subjectOf({ payload, protectedHeader }: JWTVerifyResult, { issuer, scopes }: TokenOptions) {
+function subjectOf(
+  { payload, protectedHeader }: JWTVerifyResult,
+  { issuer, scopes }: TokenOptions,
+) {
   const { sub, exp } = payload;
   const { typ = 'JWT' } = protectedHeader;
-  if (typeof typ !== 'string' || !types.test(typ)) throw unacceptable('unexpected "typ" JWT header value');
-  if (typeof sub !== 'string' || !Number.isFinite(exp)) throw unacceptable('"sub" or "exp" claim has another type');
-  // An ID token is for its client, and one that is bound to a sender (RFC 9449, RFC 8705) needs the sender's proof.
-  const foreign = ['at_hash', 'c_hash', 'cnf'].find((claim) => payload[claim] !== undefined);
-  if (foreign || payload.typ === 'ID') throw unacceptable(`unexpected "${foreign ?? 'typ'}" claim`);
+  if (typeof typ !== 'string' || !types.test(typ))
+    throw unacceptable('unexpected "typ" JWT header value');
+  if (typeof sub !== 'string' || !Number.isFinite(exp))
+    throw unacceptable('"sub" or "exp" claim has another type');
+  // An ID token is for its client, and one that is bound to a sender (RFC 9449,
+  // RFC 8705) needs the sender's proof.
+  const foreign = ['at_hash', 'c_hash', 'cnf'].find(
+    (claim) => payload[claim] !== undefined,
+  );
+  if (foreign || payload.typ === 'ID')
+    throw unacceptable(`unexpected "${foreign ?? 'typ'}" claim`);
   const namesOf = (scope: KeyScope) =>
-    scopes.split(',').flatMap((pair) => (pair.endsWith(`=${scope}`) ? pair.slice(0, -scope.length - 1) : []));
-  const [read, write] = [[...namesOf('read'), ...namesOf('write')], namesOf('write')];
-  // A text in RFC 9068, a list in Okta's `scp`. Auth0's `permissions` are those of the user, so they count only when the
-  // client has asked for no scope of ours.
-  const namesIn = (claim: unknown) => (typeof claim === 'string' ? claim.split(' ') : [claim].flat()) as string[];
+    scopes
+      .split(',')
+      .flatMap((pair) =>
+        pair.endsWith(`=${scope}`) ? pair.slice(0, -scope.length - 1) : [],
+      );
+  const [read, write] = [
+    [...namesOf('read'), ...namesOf('write')],
+    namesOf('write'),
+  ];
+  // A text in RFC 9068, a list in Okta's `scp`. Auth0's `permissions` are those
+  // of the user, so they count only when the client has asked for no scope of
+  // ours.
+  const namesIn = (claim: unknown) =>
+    (typeof claim === 'string' ? claim.split(' ') : [claim].flat()) as string[];
   const asked = [...namesIn(payload.scope), ...namesIn(payload.scp)];
-  const granted = asked.some((name) => read.includes(name)) ? asked : namesIn(payload.permissions);
+  const granted = asked.some((name) => read.includes(name))
+    ? asked
+    : namesIn(payload.permissions);
   const isGranted = (name: string) => granted.includes(name);
   // As JSON, which keeps lone surrogates apart.
   const subject = hash('sha256', JSON.stringify([issuer, sub]), 'hex');
-  const scope: KeyScope | undefined = write.some(isGranted) ? 'write' : read.some(isGranted) ? 'read' : undefined;
+  const scope: KeyScope | undefined = write.some(isGranted)
+    ? 'write'
+    : read.some(isGranted)
+      ? 'read'
+      : undefined;
   return {
     hash: subject,
     issuer,
@@ -130,33 +200,63 @@ function subjectOf({ payload, protectedHeader }: JWTVerifyResult, { issuer, scop
 
 function unacceptable(reason: string): StoreError {
   const headers = { 'www-authenticate': 'Bearer error="invalid_token"' };
-  return new StoreError('UNAUTHENTICATED', `The token is not valid: ${reason}.`, { headers });
+  return new StoreError(
+    'UNAUTHENTICATED',
+    `The token is not valid: ${reason}.`,
+    { headers },
+  );
 }
 
-/** @returns the keys of an identity provider (RFC 7517, section 5) @throws Error that says what the provider did */
-export async function providerKeys({ issuer, jwksUrl }: TokenOptions): Promise<JWK[]> {
+/**
+ * @returns the keys of an identity provider (RFC 7517, section 5) @throws Error
+ *   that says what the provider did
+ */
+export async function providerKeys({
+  issuer,
+  jwksUrl,
+}: TokenOptions): Promise<JWK[]> {
   const signal = AbortSignal.timeout(patience);
   const url = jwksUrl ?? (await discover(issuer, signal));
   const { keys } = (await readJson(url, signal)) ?? {};
-  if (Array.isArray(keys) && keys.every((key) => key && typeof key === 'object')) return keys;
+  if (
+    Array.isArray(keys) &&
+    keys.every((key) => key && typeof key === 'object')
+  )
+    return keys;
   throw new Error(`${url} has no set of keys`);
 }
 
-/** OpenID Connect Discovery 1.0, section 4; else RFC 8414, section 3. @returns the address of the keys */
+/**
+ * OpenID Connect Discovery 1.0, section 4; else RFC 8414, section 3. @returns
+ * the address of the keys
+ */
 async function discover(issuer: string, signal: AbortSignal): Promise<string> {
   const { protocol, origin, pathname } = new URL(issuer);
   const path = pathname.replace(/\/$/, '');
   const metadata =
-    (await readJson(`${origin}${path}/.well-known/openid-configuration`, signal)) ??
-    (await readJson(`${origin}/.well-known/oauth-authorization-server${path}`, signal));
-  if (metadata?.issuer !== issuer) throw new Error(`${issuer} calls itself ${JSON.stringify(metadata?.issuer)}`);
+    (await readJson(
+      `${origin}${path}/.well-known/openid-configuration`,
+      signal,
+    )) ??
+    (await readJson(
+      `${origin}/.well-known/oauth-authorization-server${path}`,
+      signal,
+    ));
+  if (metadata?.issuer !== issuer)
+    throw new Error(
+      `${issuer} calls itself ${JSON.stringify(metadata?.issuer)}`,
+    );
   const keys = new URL(`${metadata.jwks_uri}`);
-  if (keys.protocol !== 'https:' && keys.protocol !== protocol) throw new Error(`${issuer} has its keys at ${keys}`);
+  if (keys.protocol !== 'https:' && keys.protocol !== protocol)
+    throw new Error(`${issuer} has its keys at ${keys}`);
   return keys.href;
 }
 
 /** @returns undefined for a status that is not 200 */
-async function readJson(url: string, signal: AbortSignal): Promise<Record<string, unknown> | undefined> {
+async function readJson(
+  url: string,
+  signal: AbortSignal,
+): Promise<Record<string, unknown> | undefined> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
   try {
@@ -166,7 +266,9 @@ async function readJson(url: string, signal: AbortSignal): Promise<Record<string
       if (bytes > maxBytes) throw new Error(`more than ${maxBytes} bytes`);
       chunks.push(chunk);
     }
-    return response.status === 200 ? JSON.parse(Buffer.concat(chunks).toString()) : undefined;
+    return response.status === 200
+      ? JSON.parse(Buffer.concat(chunks).toString())
+      : undefined;
   } catch (error) {
     const { message, cause = { message } } = error as Error & { cause?: Error };
     throw new Error(`${url} cannot be read: ${cause.message}`);

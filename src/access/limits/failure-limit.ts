@@ -1,21 +1,37 @@
 import { isIPv6, SocketAddress } from 'node:net';
-import { type Limiter, type LimiterStore, secondsLeft, windowSeconds } from './limiter.ts';
+import {
+  type Limiter,
+  type LimiterStore,
+  secondsLeft,
+  windowSeconds,
+} from './limiter.ts';
 
 /** How long (s) a repeated attempt is not counted again. */
 const repetition = 10;
 
 /**
- * Limits failed attempts, such as wrong keys, per client network and minute. Attempts in progress when the limit is
- * reached still finish.
+ * Limits failed attempts, such as wrong keys, per client network and minute.
+ * Attempts in progress when the limit is reached still finish.
  */
 export class FailureLimit {
   readonly #failures: Limiter;
-  /** Counts an attempt that a client repeats on many connections, and thus on several workers, only once. */
+  /**
+   * Counts an attempt that a client repeats on many connections, and thus on
+   * several workers, only once.
+   */
   readonly #counted: Limiter;
 
   constructor(perMinute: number, limiters: LimiterStore) {
-    this.#failures = limiters({ points: perMinute, duration: windowSeconds, keyPrefix: 'failures' });
-    this.#counted = limiters({ points: 1, duration: repetition, keyPrefix: 'counted-failures' });
+    this.#failures = limiters({
+      points: perMinute,
+      duration: windowSeconds,
+      keyPrefix: 'failures',
+    });
+    this.#counted = limiters({
+      points: 1,
+      duration: repetition,
+      keyPrefix: 'counted-failures',
+    });
   }
 
   /** @returns 0 when the address may try now */
@@ -27,18 +43,25 @@ export class FailureLimit {
   /** @param attempt what was tried, for example the hash of a key */
   async count(address: string, attempt: string): Promise<void> {
     const network = networkOf(address);
-    const { consumedPoints } = await this.#counted.penalty(`${network} ${attempt}`, 1);
+    const { consumedPoints } = await this.#counted.penalty(
+      `${network} ${attempt}`,
+      1,
+    );
     if (consumedPoints === 1) await this.#failures.penalty(network, 1);
   }
 }
 
 /**
- * The /64 network of an IPv6 address, because a client has all its addresses; an IPv4 address itself, even if mapped.
+ * The /64 network of an IPv6 address, because a client has all its addresses;
+ * an IPv4 address itself, even if mapped.
  */
 function networkOf(address: string): string {
   if (!isIPv6(address)) return address;
   const [withoutZone = ''] = address.split('%');
-  const { address: canonical } = new SocketAddress({ address: withoutZone, family: 'ipv6' });
+  const { address: canonical } = new SocketAddress({
+    address: withoutZone,
+    family: 'ipv6',
+  });
   const mapped = /^::ffff:([\d.]+)$/.exec(canonical)?.[1];
   if (mapped) return mapped;
   const missing = 9 - canonical.split(':').length;

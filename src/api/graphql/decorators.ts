@@ -1,25 +1,42 @@
 import 'reflect-metadata';
 import { GraphQLError, type GraphQLSchema } from 'graphql';
-import { ArgsType, createParameterDecorator, Extensions, Field, Subscription } from 'type-graphql';
-import { claimOf, notIdempotent } from '../../access/idempotency/idempotency-key.ts';
+import {
+  ArgsType,
+  createParameterDecorator,
+  Extensions,
+  Field,
+  Subscription,
+} from 'type-graphql';
+import {
+  claimOf,
+  notIdempotent,
+} from '../../access/idempotency/idempotency-key.ts';
 import type { IdempotencyClaim } from '../../call-context.ts';
 import { lastEventIdOf } from '../subscriptions/subscriptions.ts';
 import type { GraphQLContext, Operation } from './operation.ts';
 import { ID } from './types.ts';
 
-// Decorators of resolver methods: a mutation accepts an idempotency key, a field is a live list.
+// Decorators of resolver methods: a mutation accepts an idempotency key, a
+// field is a live list.
 
 /**
- * The parameter of a mutation that accepts `Idempotency-Key`: the client's claim for this field, undefined without one.
- * The resolver passes it to the service.
+ * The parameter of a mutation that accepts `Idempotency-Key`: the client's
+ * claim for this field, undefined without one. The resolver passes it to the
+ * service.
  */
 export function Idempotent(): ParameterDecorator {
   const inject = createParameterDecorator<GraphQLContext>(
     ({ context, info: { fieldName, path } }): IdempotencyClaim | undefined => {
-      // Several fields of this name have separate claims. A single field has the same claim as a REST request.
+      // Several fields of this name have separate claims. A single field has
+      // the same claim as a REST request.
       const names = [...(context.operation?.fields.values() ?? [])];
-      const isOneOfSeveral = names.filter((name) => name === fieldName).length > 1;
-      return claimOf(context.request, fieldName, isOneOfSeveral ? `${path.key}` : '');
+      const isOneOfSeveral =
+        names.filter((name) => name === fieldName).length > 1;
+      return claimOf(
+        context.request,
+        fieldName,
+        isOneOfSeveral ? `${path.key}` : '',
+      );
     },
   );
   return (prototype, name, index) => {
@@ -29,13 +46,19 @@ export function Idempotent(): ParameterDecorator {
 }
 
 /**
- * Rejects a key for mutations that would ignore it, because the client relies on it.
+ * Rejects a key for mutations that would ignore it, because the client relies
+ * on it.
  *
  * @throws GraphQLError BAD_USER_INPUT
  */
-export function assertIdempotent(schema: GraphQLSchema, { type, fieldNames, node }: Operation): void {
-  const fields = type === 'mutation' ? schema.getMutationType()?.getFields() : undefined;
-  const ignoresKey = (name: string) => fields?.[name] && !fields[name].extensions.isIdempotent;
+export function assertIdempotent(
+  schema: GraphQLSchema,
+  { type, fieldNames, node }: Operation,
+): void {
+  const fields =
+    type === 'mutation' ? schema.getMutationType()?.getFields() : undefined;
+  const ignoresKey = (name: string) =>
+    fields?.[name] && !fields[name].extensions.isIdempotent;
   if (!fieldNames.some(ignoresKey)) return;
   const originalError = notIdempotent();
   throw new GraphQLError(originalError.message, { nodes: node, originalError });
@@ -53,27 +76,45 @@ export class FollowArgs {
 }
 
 /**
- * A field of `Subscription` whose events are the items of a list. The method returns what `LiveList.subscribe` returns;
- * `makeLive` makes it the field's `subscribe`, because type-graphql's own has no access to the resolver's instance.
+ * A field of `Subscription` whose events are the items of a list. The method
+ * returns what `LiveList.subscribe` returns; `makeLive` makes it the field's
+ * `subscribe`, because type-graphql's own has no access to the resolver's
+ * instance.
  */
-export function Live(type: () => object, options: { description: string }): MethodDecorator {
+export function Live(
+  type: () => object,
+  options: { description: string },
+): MethodDecorator {
   return Subscription(type as never, { ...options, topics: 'never used' });
 }
 
 /**
- * Sets `subscribe` of live fields, which starts after `Last-Event-ID`, if present. Each item is a value of its field.
+ * Sets `subscribe` of live fields, which starts after `Last-Event-ID`, if
+ * present. Each item is a value of its field.
  */
 export function makeLive(schema: GraphQLSchema): void {
-  for (const field of Object.values(schema.getSubscriptionType()?.getFields() ?? {})) {
+  for (const field of Object.values(
+    schema.getSubscriptionType()?.getFields() ?? {},
+  )) {
     const { resolve } = field;
     field.subscribe = (root, args, context: GraphQLContext, info) =>
-      resolve?.(root, { ...args, after: lastEventIdOf(context.request) ?? args.after }, context, info);
+      resolve?.(
+        root,
+        { ...args, after: lastEventIdOf(context.request) ?? args.after },
+        context,
+        info,
+      );
     field.resolve = (item) => item;
   }
 }
 
-/** What type-graphql's decorators have declared: it exports no function to read that. */
+/**
+ * What type-graphql's decorators have declared: it exports no function to read
+ * that.
+ */
 export function declared(kind: string): Array<Record<string, unknown>> {
-  const storage = globalThis as unknown as { TypeGraphQLMetadataStorage: Record<string, ReturnType<typeof declared>> };
+  const storage = globalThis as unknown as {
+    TypeGraphQLMetadataStorage: Record<string, ReturnType<typeof declared>>;
+  };
   return storage.TypeGraphQLMetadataStorage[kind] ?? [];
 }

@@ -1,29 +1,54 @@
-import { serverSentEvents, streamHeaders } from '@animal-store/graphql-http/format';
-import { acceptedBy, mediaTypes, parametersOf, RequestError, statusOf } from '@animal-store/graphql-http/over-http';
+import {
+  serverSentEvents,
+  streamHeaders,
+} from '@animal-store/graphql-http/format';
+import {
+  acceptedBy,
+  mediaTypes,
+  parametersOf,
+  RequestError,
+  statusOf,
+} from '@animal-store/graphql-http/over-http';
 import { readTrustedDocuments } from '@animal-store/graphql-http/trusted-documents';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { idempotencyKey } from '../../access/idempotency/idempotency-key.ts';
 import { StoreError } from '../../errors.ts';
 import { toLoggedFailure } from '../http/failures.ts';
 import { STATUS_CODES } from '../http/malformed.ts';
-import { acceptedTypes, acceptOf, isRead, varyBy } from '../http/negotiation.ts';
+import {
+  acceptedTypes,
+  acceptOf,
+  isRead,
+  varyBy,
+} from '../http/negotiation.ts';
 import { parseJson } from '../http/routes.ts';
 import { sendHtml } from '../pages/html.ts';
 import { sendStream } from '../subscriptions/subscriptions.ts';
 import { Apollo } from './apollo.ts';
 import { toFormatted } from './format-error.ts';
-import { type GraphQLContext, type GraphQLOptions, isSingleField, type Outcome } from './operation.ts';
+import {
+  type GraphQLContext,
+  type GraphQLOptions,
+  isSingleField,
+  type Outcome,
+} from './operation.ts';
 import { Operations } from './operations.ts';
 
 /**
- * Serves the GraphQL API at the plugin's prefix, by POST and (queries only) GET. Browsers get a page.
+ * Serves the GraphQL API at the plugin's prefix, by POST and (queries only)
+ * GET. Browsers get a page.
  *
- * The steps of a request: media types and parameters (@animal-store/graphql-http); the document, which Apollo Server
- * parses and validates once (apollo.ts) within the limits; its cost (operations.ts) and execution (operation.ts); the
- * errors (format-error.ts), status and headers. Apollo Server's CSRF prevention is not needed: every request has
+ * The steps of a request: media types and parameters
+ * (@animal-store/graphql-http); the document, which Apollo Server parses and
+ * validates once (apollo.ts) within the limits; its cost (operations.ts) and
+ * execution (operation.ts); the errors (format-error.ts), status and headers.
+ * Apollo Server's CSRF prevention is not needed: every request has
  * `Authorization`, which foreign pages cannot send without a preflight.
  */
-export async function graphQL(app: FastifyInstance, options: GraphQLOptions): Promise<void> {
+export async function graphQL(
+  app: FastifyInstance,
+  options: GraphQLOptions,
+): Promise<void> {
   // Node.js has no reason phrase for it yet.
   STATUS_CODES[294] ??= 'Partial Success';
   const { page, trustedDocuments } = options;
@@ -32,11 +57,15 @@ export async function graphQL(app: FastifyInstance, options: GraphQLOptions): Pr
   app.addHook('onClose', () => apollo.stop());
   const operations = new Operations(apollo, options);
   const setting = 'TRUSTED_DOCUMENTS';
-  const trusted = trustedDocuments ? readTrustedDocuments(trustedDocuments, setting) : undefined;
-  const parse = (text: string, name: string) => parseJson(Buffer.from(text), `The ${name} are`);
+  const trusted = trustedDocuments
+    ? readTrustedDocuments(trustedDocuments, setting)
+    : undefined;
+  const parse = (text: string, name: string) =>
+    parseJson(Buffer.from(text), `The ${name} are`);
   const reading = { parseJson: parse, trusted, setting };
 
-  const isPublic = (request: FastifyRequest) => isWebSocket(request) || (page !== undefined && isNavigation(request));
+  const isPublic = (request: FastifyRequest) =>
+    isWebSocket(request) || (page !== undefined && isNavigation(request));
   app.setErrorHandler(sendGraphQLError);
   // Also formats rejections before routing (PUT, no key) as GraphQL responses.
   app.setNotFoundHandler(app.answerNotFound);
@@ -44,39 +73,61 @@ export async function graphQL(app: FastifyInstance, options: GraphQLOptions): Pr
     method: ['GET', 'POST'],
     url: '',
     schema: { hide: true },
-    // Root fields charge themselves. Apollo Server and the resolvers validate the input.
-    config: { public: isPublic, scope: 'read', isUnmetered: true, validatesItself: true },
+    // Root fields charge themselves. Apollo Server and the resolvers validate
+    // the input.
+    config: {
+      public: isPublic,
+      scope: 'read',
+      isUnmetered: true,
+      validatesItself: true,
+    },
     async handler(request, reply) {
-      if (isWebSocket(request)) throw new StoreError('NOT_ACCEPTABLE', noWebSocket);
+      if (isWebSocket(request))
+        throw new StoreError('NOT_ACCEPTABLE', noWebSocket);
       // The response is the page or data, in one of two media types.
       if (request.method !== 'POST') varyBy(reply, 'Accept');
-      // Without a caller, only a browser's navigation gets here; it never reaches Apollo Server.
+      // Without a caller, only a browser's navigation gets here; it never
+      // reaches Apollo Server.
       if (!request.caller && page) return sendHtml(reply, page);
       const accepted = acceptedIn(request);
-      if (!accepted.mediaType) throw new StoreError('NOT_ACCEPTABLE', notAcceptable);
+      if (!accepted.mediaType)
+        throw new StoreError('NOT_ACCEPTABLE', notAcceptable);
       const context = { call: request.call, request, reply, accepted };
-      return sendOutcome(await operations.answer(parametersOf(request, reading), context), context);
+      return sendOutcome(
+        await operations.answer(parametersOf(request, reading), context),
+        context,
+      );
     },
   });
 }
 
 /**
- * Is answered without authentication, because these clients send their key in a message, and a 401 would mislead them.
+ * Is answered without authentication, because these clients send their key in a
+ * message, and a 401 would mislead them.
  */
 const noWebSocket =
   'WebSocket is not supported: send a subscription by POST with `Accept: text/event-stream`, or `multipart/mixed;subscriptionSpec=1.0`.';
 
-/** Comes before execution, because a mutation must not run when its result cannot be sent. */
+/**
+ * Comes before execution, because a mutation must not run when its result
+ * cannot be sent.
+ */
 const notAcceptable =
   '`Accept` must name application/graphql-response+json or application/json, or text/event-stream or multipart/mixed;subscriptionSpec=1.0 for subscriptions.';
 
 function acceptedIn(request: FastifyRequest) {
-  return acceptedBy(acceptOf(request), (offered) => acceptedTypes(request, offered));
+  return acceptedBy(acceptOf(request), (offered) =>
+    acceptedTypes(request, offered),
+  );
 }
 
 /** True for a browser's navigation, which gets the page without a key. */
 function isNavigation({ method, headers }: FastifyRequest): boolean {
-  return isRead(method) && !headers.authorization && /^text\/html\b/.test(headers.accept ?? '');
+  return (
+    isRead(method) &&
+    !headers.authorization &&
+    /^text\/html\b/.test(headers.accept ?? '')
+  );
 }
 
 /** True for a WebSocket upgrade, for example graphql-ws. */
@@ -84,32 +135,46 @@ function isWebSocket({ headers }: FastifyRequest): boolean {
   return headers.upgrade?.toLowerCase() === 'websocket';
 }
 
-function sendOutcome(outcome: Outcome, { request, reply, call, accepted }: GraphQLContext): FastifyReply {
+function sendOutcome(
+  outcome: Outcome,
+  { request, reply, call, accepted }: GraphQLContext,
+): FastifyReply {
   const { data, errors = [], extensions, stream, headers = [] } = outcome;
   if (stream) return sendStream(request, reply, stream);
   if (outcome.errors) call.code ??= `${errors[0]?.extensions?.code}`;
   const mediaType = accepted.mediaType ?? mediaTypes.json;
   const status = statusOf(outcome, mediaType);
-  const canRetry = isRetrySafe(outcome) || request.headers[idempotencyKey] !== undefined;
-  // The quota's 429 would cause a retry, and may not be the status of a response with data. The field's error contains
-  // its waiting time.
+  const canRetry =
+    isRetrySafe(outcome) || request.headers[idempotencyKey] !== undefined;
+  // The quota's 429 would cause a retry, and may not be the status of a
+  // response with data. The field's error contains its waiting time.
   const isPartial = data != null && mediaType === mediaTypes.response;
-  if (request.meter && (!canRetry || isPartial)) request.meter.refusal = undefined;
+  if (request.meter && (!canRetry || isPartial))
+    request.meter.refusal = undefined;
   const result = { errors: outcome.errors, data, extensions };
-  if (accepted.prefersEvents && status < 400 && !request.meter?.refusal) return sendFramed(reply, result);
+  if (accepted.prefersEvents && status < 400 && !request.meter?.refusal)
+    return sendFramed(reply, result);
   for (const [name, value] of headers) reply.header(name, value);
   if (call.isReplay) reply.header('idempotent-replayed', 'true');
-  const seconds = Math.max(0, ...errors.map(({ extensions }) => Number(extensions?.retryAfter ?? 0)));
+  const seconds = Math.max(
+    0,
+    ...errors.map(({ extensions }) => Number(extensions?.retryAfter ?? 0)),
+  );
   if (seconds > 0 && canRetry) reply.header('retry-after', `${seconds}`);
-  return reply.code(status).type(mediaType).serializer(JSON.stringify).send(result);
+  return reply
+    .code(status)
+    .type(mediaType)
+    .serializer(JSON.stringify)
+    .send(result);
 }
 
 /**
- * False after the failure of one of several mutations, because another may have run. An error without a path means that
- * none has run.
+ * False after the failure of one of several mutations, because another may have
+ * run. An error without a path means that none has run.
  */
 function isRetrySafe({ operation, errors }: Outcome): boolean {
-  if (operation?.type !== 'mutation' || isSingleField(operation.node)) return true;
+  if (operation?.type !== 'mutation' || isSingleField(operation.node))
+    return true;
   return !errors?.some(({ path }) => path);
 }
 
@@ -118,26 +183,38 @@ function sendFramed(reply: FastifyReply, result: object): FastifyReply {
   reply.contentTag = null;
   const { mediaType, next, complete } = serverSentEvents;
   reply.headers(streamHeaders).type(mediaType);
-  return reply.serializer((one: object) => next(JSON.stringify(one)) + complete).send(result);
+  return reply
+    .serializer((one: object) => next(JSON.stringify(one)) + complete)
+    .send(result);
 }
 
 /**
- * Sends a failure outside an operation (no key, no JSON) as a GraphQL response, with the media type that the client
- * prefers: with `application/json` it cannot know that the body of a 4xx is GraphQL's (GraphQL over HTTP, "Body").
+ * Sends a failure outside an operation (no key, no JSON) as a GraphQL response,
+ * with the media type that the client prefers: with `application/json` it
+ * cannot know that the body of a 4xx is GraphQL's (GraphQL over HTTP, "Body").
  *
- * A client of events gets a rejected key as an event, because graphql-sse's client treats every status except 200 as a
- * lost connection, and retries silently.
+ * A client of events gets a rejected key as an event, because graphql-sse's
+ * client treats every status except 200 as a lost connection, and retries
+ * silently.
  */
-function sendGraphQLError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
+function sendGraphQLError(
+  error: unknown,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): void {
   const isOfRequest = error instanceof RequestError;
-  const failure = toLoggedFailure(isOfRequest ? new StoreError(error.code, error.message) : error, request);
+  const failure = toLoggedFailure(
+    isOfRequest ? new StoreError(error.code, error.message) : error,
+    request,
+  );
   reply.headers(failure.headers);
   const { prefersEvents, mediaType = mediaTypes.json } = acceptedIn(request);
   if (prefersEvents && (failure.status === 401 || failure.status === 403)) {
     sendFramed(reply, { errors: [toFormatted(failure)] });
     return;
   }
-  const isUnprocessable = isOfRequest && error.isUnprocessable && mediaType === mediaTypes.response;
+  const isUnprocessable =
+    isOfRequest && error.isUnprocessable && mediaType === mediaTypes.response;
   reply.code(isUnprocessable ? 422 : failure.status).type(mediaType);
   reply.serializer(JSON.stringify).send({ errors: [toFormatted(failure)] });
 }

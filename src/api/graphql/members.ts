@@ -1,33 +1,53 @@
 import 'reflect-metadata';
 import type { EntityMetadata } from '@mikro-orm/core';
 import { type GraphQLNamedType, isObjectType } from 'graphql';
-import { type ClassType, Field, Float, GraphQLISODateTime, InputType, Int, ObjectType } from 'type-graphql';
+import {
+  type ClassType,
+  Field,
+  Float,
+  GraphQLISODateTime,
+  InputType,
+  Int,
+  ObjectType,
+} from 'type-graphql';
 import type { Static, TObject, TSchema } from 'typebox';
 import { memberOf } from '../../validation/schemas.ts';
 import { declared } from './decorators.ts';
 import { Decimal, ID } from './types.ts';
 
-// A member and its description are written once, in the schema that REST has. These functions put type-graphql's
-// decorators on an empty class; a type that differs from its schema is a class with decorators, written by hand.
+// A member and its description are written once, in the schema that REST has.
+// These functions put type-graphql's decorators on an empty class; a type that
+// differs from its schema is a class with decorators, written by hand.
 
 /** The GraphQL type of items. Its name is the schema's `$id`. */
 export function objectTypeOf<Schema extends TObject>(schema: Schema) {
   return classOf(schema, false);
 }
 
-/** The GraphQL type of inputs. The resolver validates them by the schema, so a moment is text. */
+/**
+ * The GraphQL type of inputs. The resolver validates them by the schema, so a
+ * moment is text.
+ */
 export function inputTypeOf<Schema extends TObject>(schema: Schema) {
   return classOf(schema, true);
 }
 
 function classOf<Schema extends TObject>(schema: Schema, isInput: boolean) {
   class Members {}
-  const { $id = '', description = '', properties, required } = schema as TObject & Described;
-  const decorate = isInput ? InputType($id, { description }) : ObjectType($id, { description, simpleResolvers: true });
+  const {
+    $id = '',
+    description = '',
+    properties,
+    required,
+  } = schema as TObject & Described;
+  const decorate = isInput
+    ? InputType($id, { description })
+    : ObjectType($id, { description, simpleResolvers: true });
   decorate(Members);
   for (const [name, member] of Object.entries(properties)) {
     const { description = '', default: defaultValue } = member as Described;
-    const isOptional = isInput && defaultValue === undefined && !required.includes(name);
+    const isOptional =
+      isInput && defaultValue === undefined && !required.includes(name);
     const nullable = isOptional || memberOf(member).isNullable;
     const options = { nullable, description, ...(isInput && { defaultValue }) };
     Field(() => typeOf(member, isInput), options)(Members.prototype, name);
@@ -35,7 +55,12 @@ function classOf<Schema extends TObject>(schema: Schema, isInput: boolean) {
   return Members as ClassType<Static<Schema> & object>;
 }
 
-type Described = { $id?: string; description?: string; default?: unknown; required: string[] };
+type Described = {
+  $id?: string;
+  description?: string;
+  default?: unknown;
+  required: string[];
+};
 
 const scalars = {
   int64: ID,
@@ -50,32 +75,53 @@ const scalars = {
 /** @throws Error for an enumeration that is not registered */
 function typeOf(schema: TSchema, isInput: boolean): object {
   const { kind, $id } = memberOf(schema);
-  if (kind !== 'enum') return isInput && kind === 'moment' ? String : scalars[kind];
+  if (kind !== 'enum')
+    return isInput && kind === 'moment' ? String : scalars[kind];
   const registered = declared('enums').find(({ name }) => name === $id);
   if (!registered) throw new Error(`registerEnumType must register ${$id}.`);
   return registered.enumObj as object;
 }
 
 /**
- * Compares the members of an entity in the REST schema and in the GraphQL type of its name, because Fastify's serialiser
- * drops members that the schema lacks, and GraphQL answers 500 for a value of another type. A column may be missing in
- * both.
+ * Compares the members of an entity in the REST schema and in the GraphQL type
+ * of its name, because Fastify's serialiser drops members that the schema
+ * lacks, and GraphQL answers 500 for a value of another type. A column may be
+ * missing in both.
  *
- * @throws Error naming a column that is not the same in both, or a decimal with other digits than the table's
+ * @throws Error naming a column that is not the same in both, or a decimal with
+ *   other digits than the table's
  */
-export function assertSameMembers({ className, props }: EntityMetadata, rest: unknown, type?: GraphQLNamedType) {
+export function assertSameMembers(
+  { className, props }: EntityMetadata,
+  rest: unknown,
+  type?: GraphQLNamedType,
+) {
   if (!rest || !isObjectType(type)) return;
   const { properties = {} } = rest as Partial<TObject>;
   for (const { name, precision, scale = 0 } of props) {
     const member = properties[name] && memberOf(properties[name]);
-    const inRest = member && (member.kind === 'enum' ? member.$id : scalars[member.kind].name);
-    const [inGraphQL, column] = [type.getFields()[name]?.type, `${className}.${name}`];
+    const inRest =
+      member &&
+      (member.kind === 'enum' ? member.$id : scalars[member.kind].name);
+    const [inGraphQL, column] = [
+      type.getFields()[name]?.type,
+      `${className}.${name}`,
+    ];
     const expected = inRest && `${inRest}${member?.isNullable ? '' : '!'}`;
     if (`${expected}` !== `${inGraphQL}`) {
-      const [rest, graphQL] = [expected, inGraphQL].map((type) => type ?? 'absent');
-      throw new Error(`${column} is ${rest} in the REST schema ${className}, and ${graphQL} in the GraphQL type.`);
+      const [rest, graphQL] = [expected, inGraphQL].map(
+        (type) => type ?? 'absent',
+      );
+      throw new Error(
+        `${column} is ${rest} in the REST schema ${className}, and ${graphQL} in the GraphQL type.`,
+      );
     }
-    if (member?.kind === 'decimal' && `${member.digits}` !== `${[precision, scale]}`)
-      throw new Error(`${column} has other digits in the REST schema than in the table.`);
+    if (
+      member?.kind === 'decimal' &&
+      `${member.digits}` !== `${[precision, scale]}`
+    )
+      throw new Error(
+        `${column} has other digits in the REST schema than in the table.`,
+      );
   }
 }

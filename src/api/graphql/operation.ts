@@ -24,19 +24,26 @@ import { mostItems } from '../../validation/page.ts';
 import type { RequestCallContext } from '../http/lifecycle.ts';
 import type { Page } from '../pages/html.ts';
 
-// What the steps of a GraphQL request pass on: its context, its operation and the outcome.
+// What the steps of a GraphQL request pass on: its context, its operation and
+// the outcome.
 
-/** Every error about a variable repeats the whole input, so a few are enough. */
+/**
+ * Every error about a variable repeats the whole input, so a few are enough.
+ */
 export const executionOptions = { maxCoercionErrors: 5 };
 
 /** The settings of the GraphQL API, and what it works with. */
-export interface GraphQLOptions extends Omit<Config['graphql'], 'explorer' | 'federation'> {
+export interface GraphQLOptions
+  extends Omit<Config['graphql'], 'explorer' | 'federation'> {
   schema: GraphQLSchema;
   usage: DeprecationUsage;
   observers: readonly OperationObserver[];
   /** The page for browsers at `/graphql`, if any. */
   page: Page | undefined;
-  /** Plugins of Apollo Server. With any, or Apollo's key, Apollo Server executes. */
+  /**
+   * Plugins of Apollo Server. With any, or Apollo's key, Apollo Server
+   * executes.
+   */
   plugins: readonly ApolloServerPlugin<GraphQLContext>[];
   logger: Pick<FastifyBaseLogger, 'debug' | 'info' | 'warn' | 'error'>;
 }
@@ -61,7 +68,10 @@ export class Operation {
   readonly fields: ReadonlyMap<string, string>;
   /** The distinct names of its root fields in the schema. */
   readonly fieldNames: readonly string[];
-  /** The removal dates of the deprecated fields in its document, by their coordinates. */
+  /**
+   * The removal dates of the deprecated fields in its document, by their
+   * coordinates.
+   */
   readonly deprecated: ReadonlyMap<string, Date>;
   /** @throws GraphQLError QUERY_TOO_COSTLY */
   readonly estimate: (variables: Record<string, unknown>) => Estimate;
@@ -71,63 +81,112 @@ export class Operation {
   constructor(
     readonly document: DocumentNode,
     readonly node: OperationDefinitionNode,
-    private readonly options: Pick<GraphQLOptions, 'schema' | 'limits' | 'jit' | 'introspection'>,
+    private readonly options: Pick<
+      GraphQLOptions,
+      'schema' | 'limits' | 'jit' | 'introspection'
+    >,
   ) {
     const { schema, limits } = options;
     this.type = node.operation;
     this.name = node.name?.value;
     this.mayHaveDirectives = document.loc?.source.body.includes('@') ?? true;
     const roots = fieldsIn(node.selectionSet, fragmentsOf(document));
-    this.fields = new Map(roots.map(({ alias, name }) => [(alias ?? name).value, name.value]));
+    this.fields = new Map(
+      roots.map(({ alias, name }) => [(alias ?? name).value, name.value]),
+    );
     this.fieldNames = [...new Set(this.fields.values())];
     this.deprecated = deprecatedFieldsIn(schema, document);
-    this.estimate = estimateOf(schema, document, node, { maxCost: limits.maxCost, mostItems });
+    this.estimate = estimateOf(schema, document, node, {
+      maxCost: limits.maxCost,
+      mostItems,
+    });
   }
 
   /**
-   * Executes with graphql-jit. It compiles an operation at its second use, because compiling costs more than one use
-   * saves, and an attacker could trigger it for free. graphql-js executes operations that graphql-jit cannot compile or
-   * rejects before execution.
+   * Executes with graphql-jit. It compiles an operation at its second use,
+   * because compiling costs more than one use saves, and an attacker could
+   * trigger it for free. graphql-js executes operations that graphql-jit cannot
+   * compile or rejects before execution.
    */
-  async execute(variableValues: Record<string, unknown>, contextValue: GraphQLContext): Promise<ExecutionResult> {
+  async execute(
+    variableValues: Record<string, unknown>,
+    contextValue: GraphQLContext,
+  ): Promise<ExecutionResult> {
     const { document, name: operationName } = this;
     const { schema, jit, introspection } = this.options;
     this.#uses += 1;
     if (this.#uses === 2 && jit && isSuitable(this)) {
       const { compileQuery, isCompiledQuery } = await import('graphql-jit');
-      const compiled = compileQuery(schema, document, operationName, { disablingCapturingStackErrors: true });
+      const compiled = compileQuery(schema, document, operationName, {
+        disablingCapturingStackErrors: true,
+      });
       if (isCompiledQuery(compiled)) this.#compiled = compiled.query;
     }
-    const result = await this.#compiled?.(undefined, contextValue, variableValues);
+    const result = await this.#compiled?.(
+      undefined,
+      contextValue,
+      variableValues,
+    );
     if (result && result.data !== undefined) {
-      return result.errors ? { data: result.data, errors: result.errors.map(asGraphQLError) } : result;
+      return result.errors
+        ? { data: result.data, errors: result.errors.map(asGraphQLError) }
+        : result;
     }
-    // Without data, graphql-jit has rejected the variables. graphql-js accepts more of them (defaults of non-null input
-    // fields, int64 as bigint), and its error messages are the standard.
+    // Without data, graphql-jit has rejected the variables. graphql-js accepts
+    // more of them (defaults of non-null input fields, int64 as bigint), and
+    // its error messages are the standard.
     const hideSuggestions = !introspection;
     const options = executionOptions;
-    return execute({ schema, document, operationName, contextValue, variableValues, options, hideSuggestions });
+    return execute({
+      schema,
+      document,
+      operationName,
+      contextValue,
+      variableValues,
+      options,
+      hideSuggestions,
+    });
   }
 }
 
 /**
- * True when graphql-jit returns the same as graphql-js (`test/deep/graphql/compiled.test.ts` compares them).
+ * True when graphql-jit returns the same as graphql-js
+ * (`test/deep/graphql/compiled.test.ts` compares them).
  *
- * - Where conditions meet fragments, it returns wrong data: a fragment counts as visited after its first spread, even a
- *   conditional one, and a field in a fragment loses the condition of its parent
- *   (https://github.com/zalando-incubator/graphql-jit/issues/111). Executable documents have no other directives.
+ * - Where conditions meet fragments, it returns wrong data: a fragment counts
+ *   as visited after its first spread, even a conditional one, and a field in a
+ *   fragment loses the condition of its parent
+ *   (https://github.com/zalando-incubator/graphql-jit/issues/111). Executable
+ *   documents have no other directives.
  * - It assigns to aliases: an alias `__proto__` would not become a member.
  * - Introspection blocks the process ten times as long when it is compiled.
- * - From a variable inside an input object it accepts null, even for a field that has a default and cannot be null
+ * - From a variable inside an input object it accepts null, even for a field
+ *   that has a default and cannot be null
  *   (https://github.com/zalando-incubator/graphql-jit/issues/230).
- * - It runs the mutations after a failed one, although the response says that there is no data.
+ * - It runs the mutations after a failed one, although the response says that
+ *   there is no data.
  *
- * A document with several operations is interpreted, because the number of its compiled functions would be unbounded:
- * two kilobytes can contain a hundred operations.
+ * A document with several operations is interpreted, because the number of its
+ * compiled functions would be unbounded: two kilobytes can contain a hundred
+ * operations.
  */
-export function isSuitable({ document, type, node, mayHaveDirectives }: Operation): boolean {
-  if (mayHaveDirectives || /__proto__|__(?:schema|type)\b/.test(document.loc?.source.body ?? '')) return false;
-  if (document.definitions.filter(({ kind }) => kind === Kind.OPERATION_DEFINITION).length > 1) return false;
+export function isSuitable({
+  document,
+  type,
+  node,
+  mayHaveDirectives,
+}: Operation): boolean {
+  if (
+    mayHaveDirectives ||
+    /__proto__|__(?:schema|type)\b/.test(document.loc?.source.body ?? '')
+  )
+    return false;
+  if (
+    document.definitions.filter(
+      ({ kind }) => kind === Kind.OPERATION_DEFINITION,
+    ).length > 1
+  )
+    return false;
   if (type === 'mutation' && !isSingleField(node)) return false;
   let isPlain = true;
   visit(document, {
@@ -139,15 +198,24 @@ export function isSuitable({ document, type, node, mayHaveDirectives }: Operatio
 }
 
 /**
- * graphql-jit's errors lack parts of graphql-js's, for example `extensions` and `toJSON`
- * (https://github.com/zalando-incubator/graphql-jit/issues/234).
+ * graphql-jit's errors lack parts of graphql-js's, for example `extensions` and
+ * `toJSON` (https://github.com/zalando-incubator/graphql-jit/issues/234).
  */
-function asGraphQLError({ message, path, locations, originalError }: GraphQLError): GraphQLError {
-  return Object.assign(new GraphQLError(message, { path, originalError }), { locations });
+function asGraphQLError({
+  message,
+  path,
+  locations,
+  originalError,
+}: GraphQLError): GraphQLError {
+  return Object.assign(new GraphQLError(message, { path, originalError }), {
+    locations,
+  });
 }
 
 /** True when no other part of the operation can have run before its field. */
-export function isSingleField({ selectionSet: { selections } }: OperationDefinitionNode): boolean {
+export function isSingleField({
+  selectionSet: { selections },
+}: OperationDefinitionNode): boolean {
   return selections.length === 1 && selections[0]?.kind === Kind.FIELD;
 }
 

@@ -20,28 +20,48 @@ declare module 'fastify' {
 const descriptions: Record<string, string> = {
   Query: 'What can be read. Every operation needs an API key.',
   Mutation: 'What can be changed. It needs an API key with the scope `write`.',
-  Subscription: 'Changes as they happen: send `Accept: text/event-stream`, or `multipart/mixed;subscriptionSpec=1.0`.',
+  Subscription:
+    'Changes as they happen: send `Accept: text/event-stream`, or `multipart/mixed;subscriptionSpec=1.0`.',
 };
 
-/** Rejects root fields with the same name, of which type-graphql would serve the last. @throws Error that names it */
+/**
+ * Rejects root fields with the same name, of which type-graphql would serve the
+ * last. @throws Error that names it
+ */
 function assertDistinctFields(resolvers: Map<unknown, object>): void {
-  const kinds = { Query: 'queries', Mutation: 'mutations', Subscription: 'subscriptions' };
+  const kinds = {
+    Query: 'queries',
+    Mutation: 'mutations',
+    Subscription: 'subscriptions',
+  };
   const fields = Object.entries(kinds).flatMap(([type, kind]) => {
     const own = declared(kind).filter(({ target }) => resolvers.has(target));
     return own.map(({ schemaName }) => `${type}.${schemaName}`);
   });
   const repeated = fields.find((name, at) => fields.indexOf(name) < at);
-  if (repeated) throw new Error(`Two resolvers define the GraphQL field ${repeated}.`);
+  if (repeated)
+    throw new Error(`Two resolvers define the GraphQL field ${repeated}.`);
 }
 
 /**
- * Finds an item by its id, for each GraphQL type to which other subgraphs may refer. The names are those of the types.
+ * Finds an item by its id, for each GraphQL type to which other subgraphs may
+ * refer. The names are those of the types.
  */
-export type References = Record<string, (id: Int64 | undefined, call: CallContext) => Promise<object | null>>;
+export type References = Record<
+  string,
+  (id: Int64 | undefined, call: CallContext) => Promise<object | null>
+>;
 
-function federated(schema: GraphQLSchema, references: References, introspection: boolean): GraphQLSchema {
+function federated(
+  schema: GraphQLSchema,
+  references: References,
+  introspection: boolean,
+): GraphQLSchema {
   const finders = Object.entries(references).map(([name, find]) => {
-    return [name, (id: string, { call }: GraphQLContext) => find(int64FromText(id), call)] as const;
+    return [
+      name,
+      (id: string, { call }: GraphQLContext) => find(int64FromText(id), call),
+    ] as const;
   });
   return subgraph<GraphQLContext>(schema, {
     references: Object.fromEntries(finders),
@@ -56,7 +76,8 @@ function federated(schema: GraphQLSchema, references: References, introspection:
  * Builds the schema from the resolvers of all modules.
  *
  * @param introspection whether clients may read the schema
- * @param references what other subgraphs may refer to; undefined when the schema is no subgraph
+ * @param references what other subgraphs may refer to; undefined when the
+ *   schema is no subgraph
  * @throws Error when a field has no declared cost, or a name is used twice
  */
 export async function createSchema(
@@ -64,7 +85,9 @@ export async function createSchema(
   introspection: boolean,
   references: References | undefined,
 ): Promise<GraphQLSchema> {
-  const instances = new Map<unknown, object>(resolvers.map((resolver) => [resolver.constructor, resolver]));
+  const instances = new Map<unknown, object>(
+    resolvers.map((resolver) => [resolver.constructor, resolver]),
+  );
   assertDistinctFields(instances);
   const built = await buildSchema({
     resolvers: [...instances.keys()] as NonEmptyArray<() => void>,
@@ -80,7 +103,9 @@ export async function createSchema(
     const type = built.getType(name);
     if (type) type.description = description;
   }
-  const schema = references ? federated(built, references, introspection) : built;
+  const schema = references
+    ? federated(built, references, introspection)
+    : built;
   assertCosts(schema);
   guardRoots(schema);
   makeLive(schema);

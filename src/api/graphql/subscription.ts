@@ -18,7 +18,10 @@ import {
   type Outcome,
 } from './operation.ts';
 
-/** Opens a subscription, whose results are those of the operation for each item. @throws StoreError */
+/**
+ * Opens a subscription, whose results are those of the operation for each item.
+ * @throws StoreError
+ */
 export async function subscribe(
   operation: Operation,
   variableValues: Record<string, unknown>,
@@ -29,13 +32,26 @@ export async function subscribe(
   const { request, reply, call, accepted } = context;
   const format = accepted.stream ?? serverSentEvents;
   const { document, name: operationName, node, mayHaveDirectives } = operation;
-  const executed = { schema, document, operationName, variableValues, contextValue: context };
-  const source = await createSourceEventStream({ ...executed, options: executionOptions });
+  const executed = {
+    schema,
+    document,
+    operationName,
+    variableValues,
+    contextValue: context,
+  };
+  const source = await createSourceEventStream({
+    ...executed,
+    options: executionOptions,
+  });
   if (!(Symbol.asyncIterator in source)) {
     const { errors = [] } = source;
-    // When a retry may succeed later, clients of event streams need a status, not an event.
+    // When a retry may succeed later, clients of event streams need a status,
+    // not an event.
     const failures = errors.map(({ originalError }) => originalError);
-    const temporary = failures.find((one) => one instanceof StoreError && one.headers['retry-after'] !== undefined);
+    const temporary = failures.find(
+      (one) =>
+        one instanceof StoreError && one.headers['retry-after'] !== undefined,
+    );
     if (temporary) throw temporary;
     return { errors };
   }
@@ -45,13 +61,19 @@ export async function subscribe(
     for (const item of items) {
       const { data, errors } = await execute({ ...executed, rootValue: item });
       if (errors) logErrors(errors, request);
-      frames += format.next(JSON.stringify(errors ? { errors: errors.map(formatError), data } : { data }), item.id);
+      frames += format.next(
+        JSON.stringify(
+          errors ? { errors: errors.map(formatError), data } : { data },
+        ),
+        item.id,
+      );
     }
     return Buffer.from(frames);
   }
 
-  // Without resolvers and conditions, results do not depend on the caller or on variables, so subscribers share the
-  // frames. Their key: the operation for events, its node for multipart.
+  // Without resolvers and conditions, results do not depend on the caller or on
+  // variables, so subscribers share the frames. Their key: the operation for
+  // events, its node for multipart.
   const key = format === serverSentEvents ? operation : node;
   let errors: GraphQLFormattedError[] | undefined;
   const stream = await request.server.subscriptions.open(request, reply, {
@@ -62,12 +84,17 @@ export async function subscribe(
     sharedAs: isNested || mayHaveDirectives ? undefined : key,
     framesOf,
     explain(failure) {
-      errors = [formatError(new GraphQLError(failure.message, { originalError: failure }))];
+      errors = [
+        formatError(
+          new GraphQLError(failure.message, { originalError: failure }),
+        ),
+      ];
       return JSON.stringify(errors);
     },
   });
   reply.raw.once('close', () => {
-    for (const observer of observers) observer.ended({ ...operation, call }, errors);
+    for (const observer of observers)
+      observer.ended({ ...operation, call }, errors);
   });
   return { stream };
 }

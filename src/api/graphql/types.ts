@@ -1,19 +1,41 @@
 import 'reflect-metadata';
 import { inspect } from 'node:util';
 import { countedAbove } from '@animal-store/graphql-limits/cost';
-import { GraphQLError, GraphQLID, GraphQLScalarType, Kind, print, type ValueNode } from 'graphql';
-import { ArgsType, type ClassType, Field, Int, ObjectType, Root } from 'type-graphql';
+import {
+  GraphQLError,
+  GraphQLID,
+  GraphQLScalarType,
+  Kind,
+  print,
+  type ValueNode,
+} from 'graphql';
+import {
+  ArgsType,
+  type ClassType,
+  Field,
+  Int,
+  ObjectType,
+  Root,
+} from 'type-graphql';
 import { type TObject, Type } from 'typebox';
 import { StoreError } from '../../errors.ts';
 import { type Int64, int64FromText } from '../../validation/int64.ts';
-import { maxExactTotal, type Page, type PageQuery, pageLimit, type Total, totalCost } from '../../validation/page.ts';
+import {
+  maxExactTotal,
+  type Page,
+  type PageQuery,
+  pageLimit,
+  type Total,
+  totalCost,
+} from '../../validation/page.ts';
 import { type Validated, validator } from '../../validation/validator.ts';
 
 // Types shared by all modules: ids, and lists as arrays and as connections.
 
 /**
- * GraphQL's `ID`, extended to accept and return `bigint`, which graphql-js's own rejects in both directions. On the
- * wire it is unchanged: a string in responses, a string or an integer in requests (GraphQL specification, section
+ * GraphQL's `ID`, extended to accept and return `bigint`, which graphql-js's
+ * own rejects in both directions. On the wire it is unchanged: a string in
+ * responses, a string or an integer in requests (GraphQL specification, section
  * 3.5.5).
  */
 export const ID = new GraphQLScalarType<string, string>({
@@ -22,8 +44,10 @@ export const ID = new GraphQLScalarType<string, string>({
   serialize: String,
   parseValue: (value) => {
     if (typeof value === 'string') return value;
-    // A number beyond 2^53 has lost digits. The service's JSON parser returns a bigint instead.
-    if (typeof value === 'bigint' || Number.isSafeInteger(value)) return `${value}`;
+    // A number beyond 2^53 has lost digits. The service's JSON parser returns a
+    // bigint instead.
+    if (typeof value === 'bigint' || Number.isSafeInteger(value))
+      return `${value}`;
     throw refusal(inspect(value));
   },
   parseLiteral: (node) => {
@@ -48,7 +72,8 @@ const pageSize = (min: number) => ({
 /** An exact decimal. The schema of the input checks it. */
 export const Decimal = new GraphQLScalarType({
   name: 'Decimal',
-  description: 'An exact decimal, as a string like "12.30": most clients read a JSON number as a double.',
+  description:
+    'An exact decimal, as a string like "12.30": most clients read a JSON number as a double.',
 });
 
 /** The arguments of every list. */
@@ -57,7 +82,10 @@ export class ListArgs {
   @Field(() => Int, pageSize(pageLimit.min))
   readonly limit?: number | null;
 
-  @Field(() => ID, { nullable: true, description: 'Only those after this one: the last id already seen.' })
+  @Field(() => ID, {
+    nullable: true,
+    description: 'Only those after this one: the last id already seen.',
+  })
   readonly after?: string | null;
 }
 
@@ -67,22 +95,36 @@ export class ConnectionArgs {
   @Field(() => Int, pageSize(0))
   readonly first?: number | null;
 
-  @Field(() => String, { nullable: true, description: 'Only those after this cursor.' })
+  @Field(() => String, {
+    nullable: true,
+    description: 'Only those after this cursor.',
+  })
   readonly after?: string | null;
 }
 
-@ObjectType({ description: 'Where a page of a connection lies.', simpleResolvers: true })
+@ObjectType({
+  description: 'Where a page of a connection lies.',
+  simpleResolvers: true,
+})
 class PageInfo {
   @Field(() => Boolean, { description: 'There are more after this page.' })
   readonly hasNextPage!: boolean;
 
-  @Field(() => Boolean, { description: 'Always false: a connection is walked forwards.' })
+  @Field(() => Boolean, {
+    description: 'Always false: a connection is walked forwards.',
+  })
   readonly hasPreviousPage!: boolean;
 
-  @Field(() => String, { nullable: true, description: 'The cursor of the first one here.' })
+  @Field(() => String, {
+    nullable: true,
+    description: 'The cursor of the first one here.',
+  })
   readonly startCursor!: string | null;
 
-  @Field(() => String, { nullable: true, description: 'The cursor of the last one here; `after` continues from it.' })
+  @Field(() => String, {
+    nullable: true,
+    description: 'The cursor of the last one here; `after` continues from it.',
+  })
   readonly endCursor!: string | null;
 }
 
@@ -92,8 +134,15 @@ class PageInfo {
  * @param name of that type
  * @param nouns for the nodes, in the plural
  */
-export function connectionOf(Node: ClassType, name: string, nouns: string): ClassType {
-  @ObjectType(`${name}Edge`, { description: `One of the ${nouns}, and its place in the list.`, simpleResolvers: true })
+export function connectionOf(
+  Node: ClassType,
+  name: string,
+  nouns: string,
+): ClassType {
+  @ObjectType(`${name}Edge`, {
+    description: `One of the ${nouns}, and its place in the list.`,
+    simpleResolvers: true,
+  })
   class Edge {
     @Field(() => String, { description: 'Opaque; `after` continues from it.' })
     readonly cursor!: string;
@@ -102,12 +151,21 @@ export function connectionOf(Node: ClassType, name: string, nouns: string): Clas
     readonly node!: unknown;
   }
 
-  @ObjectType(`${name}Connection`, { description: `A page of the list of ${nouns}.`, simpleResolvers: true })
+  @ObjectType(`${name}Connection`, {
+    description: `A page of the list of ${nouns}.`,
+    simpleResolvers: true,
+  })
   class PageOfNodes {
-    @Field(() => [Edge], { description: `The ${nouns}, ascending by id.`, complexity: countedAbove })
+    @Field(() => [Edge], {
+      description: `The ${nouns}, ascending by id.`,
+      complexity: countedAbove,
+    })
     readonly edges!: Edge[];
 
-    @Field(() => [Node], { description: 'The same without cursors.', complexity: countedAbove })
+    @Field(() => [Node], {
+      description: 'The same without cursors.',
+      complexity: countedAbove,
+    })
     readonly nodes!: unknown[];
 
     @Field(() => PageInfo, { description: 'Where this page lies.' })
@@ -117,12 +175,19 @@ export function connectionOf(Node: ClassType, name: string, nouns: string): Clas
       description: `How many ${nouns} there are on all pages: exact up to ${maxExactTotal}, an estimate beyond.`,
       complexity: totalCost,
     })
-    async totalCount(@Root() { total }: ReturnType<typeof toConnection>): Promise<number> {
+    async totalCount(
+      @Root() { total }: ReturnType<typeof toConnection>,
+    ): Promise<number> {
       return Math.min((await total()).count, greatestInt);
     }
 
-    @Field(() => Boolean, { description: '`totalCount` is not an estimate.', complexity: totalCost })
-    async isTotalCountExact(@Root() { total }: ReturnType<typeof toConnection>): Promise<boolean> {
+    @Field(() => Boolean, {
+      description: '`totalCount` is not an estimate.',
+      complexity: totalCost,
+    })
+    async isTotalCountExact(
+      @Root() { total }: ReturnType<typeof toConnection>,
+    ): Promise<boolean> {
       return (await total()).isExact;
     }
   }
@@ -133,11 +198,25 @@ export function connectionOf(Node: ClassType, name: string, nouns: string): Clas
 /** Of GraphQL's `Int`. */
 const greatestInt = 2 ** 31 - 1;
 
-/** A cursor is the id, like `after` in other lists. @param count called once if the client asks for the total */
-export function toConnection({ items, hasNext }: Page<{ id: Int64 }>, count: () => Promise<Total>) {
+/**
+ * A cursor is the id, like `after` in other lists. @param count called once if
+ * the client asks for the total
+ */
+export function toConnection(
+  { items, hasNext }: Page<{ id: Int64 }>,
+  count: () => Promise<Total>,
+) {
   const edges = items.map((node) => ({ cursor: `${node.id}`, node }));
-  const [startCursor, endCursor] = [edges.at(0)?.cursor ?? null, edges.at(-1)?.cursor ?? null];
-  const pageInfo = { hasNextPage: hasNext, hasPreviousPage: false, startCursor, endCursor };
+  const [startCursor, endCursor] = [
+    edges.at(0)?.cursor ?? null,
+    edges.at(-1)?.cursor ?? null,
+  ];
+  const pageInfo = {
+    hasNextPage: hasNext,
+    hasPreviousPage: false,
+    startCursor,
+    endCursor,
+  };
   let counting: Promise<Total> | undefined;
   const total = () => {
     counting ??= count();
@@ -147,17 +226,26 @@ export function toConnection({ items, hasNext }: Page<{ id: Int64 }>, count: () 
 }
 
 /**
- * Validates the arguments of a connection by the rules of the list, with `first` for `limit`. Zero means a page without
- * items (GraphQL Cursor Connections Specification, "Pagination algorithm").
+ * Validates the arguments of a connection by the rules of the list, with
+ * `first` for `limit`. Zero means a page without items (GraphQL Cursor
+ * Connections Specification, "Pagination algorithm").
  */
-export function connectionValidator<Query extends PageQuery>(schema: TObject & { static?: Query }) {
+export function connectionValidator<Query extends PageQuery>(
+  schema: TObject & { static?: Query },
+) {
   const { limit, after: _, ...others } = schema.properties;
   const first = Type.Optional({ ...limit, minimum: 0 });
-  const check = validator(Type.Object({ first, ...others } as never), { isLenient: true });
-  return ({ after, ...args }: ConnectionArgs & Record<string, unknown>): Validated<Query> => {
+  const check = validator(Type.Object({ first, ...others } as never), {
+    isLenient: true,
+  });
+  return ({
+    after,
+    ...args
+  }: ConnectionArgs & Record<string, unknown>): Validated<Query> => {
     const position = after == null ? undefined : int64FromText(after);
     if (after != null && position === undefined) {
-      const message = 'after is not a cursor of this list: it must be an `endCursor`, or the `cursor` of an edge.';
+      const message =
+        'after is not a cursor of this list: it must be an `endCursor`, or the `cursor` of an edge.';
       throw new StoreError('BAD_USER_INPUT', message);
     }
     const { first: limit, ...query } = check(args) as Record<string, unknown>;

@@ -5,12 +5,23 @@ import { isRead, prefersHtml, varyBy } from './negotiation.ts';
 declare module 'fastify' {
   interface FastifyInstance {
     /** Sends a failure as a page. */
-    errorPage?(failure: StoreError, request: FastifyRequest, reply: FastifyReply): FastifyReply;
+    errorPage?(
+      failure: StoreError,
+      request: FastifyRequest,
+      reply: FastifyReply,
+    ): FastifyReply;
   }
 }
 
-/** Sends an Error body; to a browser at an address outside of the APIs, a page with the same status and headers. */
-export function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
+/**
+ * Sends an Error body; to a browser at an address outside of the APIs, a page
+ * with the same status and headers.
+ */
+export function sendError(
+  error: unknown,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): void {
   const failure = toLoggedFailure(error, request);
   reply.code(failure.status).headers(failure.headers);
   const { errorPage } = request.server;
@@ -18,19 +29,39 @@ export function sendError(error: unknown, request: FastifyRequest, reply: Fastif
     varyBy(reply, 'Accept');
     if (prefersHtml(request)) return void errorPage(failure, request, reply);
   }
-  reply.type('application/json; charset=utf-8').serializer(JSON.stringify).send(failure.toBody());
+  reply
+    .type('application/json; charset=utf-8')
+    .serializer(JSON.stringify)
+    .send(failure.toBody());
 }
 
-/** Decides by the URL, as the router decodes it, because a 401 must not reveal whether a route exists. */
-function isForPage({ status }: StoreError, { method, originalUrl }: FastifyRequest): boolean {
-  // Unlike `decodeURI`, this decodes a path of which other parts cannot be decoded.
-  const decoded = originalUrl.replace(/%([2-7][\da-f])/gi, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16)));
-  const isApi = /^(?:https?:\/\/[^/?#]*)?\/(?:v1|graphql)(?![\w-])/i.test(decoded);
+/**
+ * Decides by the URL, as the router decodes it, because a 401 must not reveal
+ * whether a route exists.
+ */
+function isForPage(
+  { status }: StoreError,
+  { method, originalUrl }: FastifyRequest,
+): boolean {
+  // Unlike `decodeURI`, this decodes a path of which other parts cannot be
+  // decoded.
+  const decoded = originalUrl.replace(/%([2-7][\da-f])/gi, (_, hex) =>
+    String.fromCharCode(Number.parseInt(hex, 16)),
+  );
+  const isApi = /^(?:https?:\/\/[^/?#]*)?\/(?:v1|graphql)(?![\w-])/i.test(
+    decoded,
+  );
   return (status === 401 || status === 404) && isRead(method) && !isApi;
 }
 
-/** Converts an error to one that a client may see, logs it, and notes its code for the observers. */
-export function toLoggedFailure(error: unknown, request: FastifyRequest): StoreError {
+/**
+ * Converts an error to one that a client may see, logs it, and notes its code
+ * for the observers.
+ */
+export function toLoggedFailure(
+  error: unknown,
+  request: FastifyRequest,
+): StoreError {
   const failure = toStoreError(error, request.routeOptions.bodyLimit);
   logFailure(failure, request);
   // Requests on the operations port have no context.
@@ -39,33 +70,53 @@ export function toLoggedFailure(error: unknown, request: FastifyRequest): StoreE
 }
 
 /**
- * Logs a failure. A temporary failure is logged once, as an incident (`Incident`); the log line of each request that it
- * affected has its code. A write with an unknown outcome gets a line, unless its idempotency key makes a retry safe:
- * its client must check whether it was stored.
+ * Logs a failure. A temporary failure is logged once, as an incident
+ * (`Incident`); the log line of each request that it affected has its code. A
+ * write with an unknown outcome gets a line, unless its idempotency key makes a
+ * retry safe: its client must check whether it was stored.
  */
 export function logFailure(
   { code, status, cause, isOutcomeUnknown, message }: StoreError,
   { log }: FastifyRequest,
 ): void {
   // Omits the message, which may quote client input.
-  if (status < 500 || (cause === undefined && !isOutcomeUnknown)) log.debug({ code }, 'refused');
-  else if (isOutcomeUnknown) log.warn({ code, reason: (cause as Error | undefined)?.message }, 'outcome unknown');
-  else if (code === 'SERVICE_UNAVAILABLE') log.debug({ err: cause, code }, message);
+  if (status < 500 || (cause === undefined && !isOutcomeUnknown))
+    log.debug({ code }, 'refused');
+  else if (isOutcomeUnknown)
+    log.warn(
+      { code, reason: (cause as Error | undefined)?.message },
+      'outcome unknown',
+    );
+  else if (code === 'SERVICE_UNAVAILABLE')
+    log.debug({ err: cause, code }, message);
   else log.error({ err: cause, code }, message);
 }
 
-export const notJson = 'The body must be JSON, sent with Content-Type: application/json.';
+export const notJson =
+  'The body must be JSON, sent with Content-Type: application/json.';
 
-/** Fastify's errors are converted by status, all others to a 500. @param bodyLimit in bytes */
+/**
+ * Fastify's errors are converted by status, all others to a 500. @param
+ * bodyLimit in bytes
+ */
 function toStoreError(error: unknown, bodyLimit: number): StoreError {
   if (error instanceof StoreError) return error;
   const { code, statusCode = 500 } = error as Partial<FastifyError>;
-  const refusal = (code: ErrorCode, message: string) => new StoreError(code, message, { cause: error });
+  const refusal = (code: ErrorCode, message: string) =>
+    new StoreError(code, message, { cause: error });
   if (statusCode >= 500) return internalError(error);
-  if (statusCode === 403 || statusCode === 404) return refusal('NOT_FOUND', 'There is nothing at this address.');
-  if (statusCode === 413) return refusal('PAYLOAD_TOO_LARGE', `The body has more than ${bodyLimit} bytes.`);
+  if (statusCode === 403 || statusCode === 404)
+    return refusal('NOT_FOUND', 'There is nothing at this address.');
+  if (statusCode === 413)
+    return refusal(
+      'PAYLOAD_TOO_LARGE',
+      `The body has more than ${bodyLimit} bytes.`,
+    );
   if (statusCode === 415) return refusal('UNSUPPORTED_MEDIA_TYPE', notJson);
   const isCut = code === 'FST_ERR_CTP_INVALID_CONTENT_LENGTH';
   const cut = 'The body is shorter or longer than its Content-Length.';
-  return refusal('BAD_USER_INPUT', isCut ? cut : 'This request cannot be answered.');
+  return refusal(
+    'BAD_USER_INPUT',
+    isCut ? cut : 'This request cannot be answered.',
+  );
 }

@@ -12,7 +12,10 @@ export const securityHeaders = {
   'x-content-type-options': 'nosniff',
 };
 
-/** For JSON: browsers must not run, frame or sniff it, and not store it unless `caching` allows it. */
+/**
+ * For JSON: browsers must not run, frame or sniff it, and not store it unless
+ * `caching` allows it.
+ */
 export const dataHeaders = {
   'content-security-policy': "default-src 'none';frame-ancestors 'none'",
   'cache-control': 'no-store',
@@ -22,17 +25,34 @@ export const dataHeaders = {
 const exposedHeaders =
   'Link, X-Total-Count, Preference-Applied, ETag, Deprecation, Sunset, X-Request-Id, WWW-Authenticate, Allow, Retry-After, Idempotent-Replayed, RateLimit, RateLimit-Policy';
 
-/** Enables CORS for scripts of these origins, if any. Register it before `bearer`, because preflights carry no key. */
+/**
+ * Enables CORS for scripts of these origins, if any. Register it before
+ * `bearer`, because preflights carry no key.
+ */
 export const cors = fastifyPlugin<{ origins: string[] }>(
   async (app: FastifyInstance, { origins }) => {
     if (origins.length === 0) return;
-    await app.register(fastifyCors, () => async ({ method, headers }: FastifyRequest) => {
-      const isPreflight = headers['access-control-request-method'] !== undefined;
-      // `addresses` answers an OPTIONS request that is not a preflight.
-      const concerned = headers.origin !== undefined && (method !== 'OPTIONS' || isPreflight);
-      const methods = [...app.allowedMethods.all].filter((method) => method !== 'OPTIONS').sort();
-      return { origin: concerned ? origins : false, exposedHeaders, methods, maxAge: 600 };
-    });
+    await app.register(
+      fastifyCors,
+      () =>
+        async ({ method, headers }: FastifyRequest) => {
+          const isPreflight =
+            headers['access-control-request-method'] !== undefined;
+          // `addresses` answers an OPTIONS request that is not a preflight.
+          const concerned =
+            headers.origin !== undefined &&
+            (method !== 'OPTIONS' || isPreflight);
+          const methods = [...app.allowedMethods.all]
+            .filter((method) => method !== 'OPTIONS')
+            .sort();
+          return {
+            origin: concerned ? origins : false,
+            exposedHeaders,
+            methods,
+            maxAge: 600,
+          };
+        },
+    );
   },
   { name: 'cors', dependencies: ['lifecycle'] },
 );

@@ -4,7 +4,10 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
 import type { CallContext, RequestTrace } from '../../call-context.ts';
-import type { RequestEnd, RequestObserver } from '../../runtime/telemetry/observers.ts';
+import type {
+  RequestEnd,
+  RequestObserver,
+} from '../../runtime/telemetry/observers.ts';
 import { sendError } from './failures.ts';
 import { dataHeaders } from './headers.ts';
 import { isRead } from './negotiation.ts';
@@ -12,7 +15,10 @@ import { largeBodyBytes, MemoryBudget } from './overload.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The context that handlers pass to services; the log line and the metrics are made of it. */
+    /**
+     * The context that handlers pass to services; the log line and the metrics
+     * are made of it.
+     */
     call: RequestCallContext;
   }
   interface FastifyInstance {
@@ -20,33 +26,53 @@ declare module 'fastify' {
     unsent: MemoryBudget;
     /** Requests whose responses are not complete. */
     activeRequests: { count: number };
-    /** True once the service is shutting down: proxies and clients use other nodes, and requests are still served. */
+    /**
+     * True once the service is shutting down: proxies and clients use other
+     * nodes, and requests are still served.
+     */
     isDraining: boolean;
   }
 }
 
-/** The context of a request: its deadline, from its arrival or the last byte of its body, and the values of its log line. */
+/**
+ * The context of a request: its deadline, from its arrival or the last byte of
+ * its body, and the values of its log line.
+ */
 export class RequestCallContext implements CallContext {
   readonly #socket: Socket;
   /** When the request arrived (`performance.now()`). */
   readonly arrived = performance.now();
   at: number;
-  /** Milliseconds until a streamed response began; undefined for an ordinary response. */
+  /**
+   * Milliseconds until a streamed response began; undefined for an ordinary
+   * response.
+   */
   streamedAfter: number | undefined;
   /** Number of items read or written. */
   items = 0;
   /** The server that answered the last read; only set with read nodes. */
   node: string | undefined;
-  /** How long (ms) its inputs waited for their batches; undefined when it needed no database. */
+  /**
+   * How long (ms) its inputs waited for their batches; undefined when it needed
+   * no database.
+   */
   waited: number | undefined;
   /** The size of its largest batch. */
   batch: number | undefined;
-  /** True when an earlier request created everything; undefined without an idempotency key. */
+  /**
+   * True when an earlier request created everything; undefined without an
+   * idempotency key.
+   */
   isReplay: boolean | undefined;
   /** True for a request that may have written: its response must be sent. */
   isWrite: boolean;
-  /** The GraphQL operation: the client's name for it, and the distinct root fields of a valid document. */
-  operation: { name: string | undefined; fields: readonly string[] | undefined } | undefined;
+  /**
+   * The GraphQL operation: the client's name for it, and the distinct root
+   * fields of a valid document.
+   */
+  operation:
+    | { name: string | undefined; fields: readonly string[] | undefined }
+    | undefined;
   /** The error code of the response; the first of several. */
   code: string | undefined;
   trace: RequestTrace | undefined;
@@ -65,7 +91,10 @@ export class RequestCallContext implements CallContext {
     return this.#socket.destroyed;
   }
 
-  /** Restarts the deadline when the body has arrived, because the upload has its own limit. */
+  /**
+   * Restarts the deadline when the body has arrived, because the upload has its
+   * own limit.
+   */
   restart(): void {
     this.at = performance.now() + this.timeout;
   }
@@ -85,8 +114,9 @@ export class RequestCallContext implements CallContext {
 }
 
 /**
- * Limit for the requests of a connection that have no complete response. Node parses all that it has read, up to 64 kB:
- * thousands of pipelined requests. Browsers and proxies send one at a time.
+ * Limit for the requests of a connection that have no complete response. Node
+ * parses all that it has read, up to 64 kB: thousands of pipelined requests.
+ * Browsers and proxies send one at a time.
  */
 const maxUnanswered = 50;
 
@@ -94,10 +124,14 @@ const maxUnanswered = 50;
 const maxUnsentBytes = 64 * 1024 * 1024;
 
 /**
- * The first and last steps of every request: deadline, observers, headers, failures, and the end of its connection.
- * `timeout` is the time limit (ms) of a request.
+ * The first and last steps of every request: deadline, observers, headers,
+ * failures, and the end of its connection. `timeout` is the time limit (ms) of
+ * a request.
  */
-export const lifecycle = fastifyPlugin<{ timeout: number; observers: RequestObserver[] }>(
+export const lifecycle = fastifyPlugin<{
+  timeout: number;
+  observers: RequestObserver[];
+}>(
   async (app: FastifyInstance, { timeout, observers }) => {
     const active = { count: 0 };
     app.decorate('activeRequests', active);
@@ -106,8 +140,11 @@ export const lifecycle = fastifyPlugin<{ timeout: number; observers: RequestObse
       app.isDraining = true;
     });
     app.setErrorHandler(sendError);
-    // By default Node rejects an unknown expectation without a body. Ignoring it is allowed (RFC 9110 section 10.1.1).
-    app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response));
+    // By default Node rejects an unknown expectation without a body. Ignoring
+    // it is allowed (RFC 9110 section 10.1.1).
+    app.server.on('checkExpectation', (request, response) =>
+      app.server.emit('request', request, response),
+    );
 
     app.decorateRequest('call', null as never);
     app.addHook('onRequest', (request, reply, done) => {
@@ -126,67 +163,105 @@ export const lifecycle = fastifyPlugin<{ timeout: number; observers: RequestObse
         // A stream normally ends when its client disconnects.
         const isStream = call.streamedAfter !== undefined;
         // A tool's request passes no network (@animal-store/openapi-mcp).
-        const isAnswered = reply.raw.writableFinished || isStream || 'isLightMyRequest' in request.raw;
-        const end = { milliseconds: performance.now() - call.arrived, isAnswered, ...routeOf(request) };
+        const isAnswered =
+          reply.raw.writableFinished ||
+          isStream ||
+          'isLightMyRequest' in request.raw;
+        const end = {
+          milliseconds: performance.now() - call.arrived,
+          isAnswered,
+          ...routeOf(request),
+        };
         for (const observer of observers) observer.ended(request, reply, end);
       });
       done();
     });
 
     app.decorate('unsent', new MemoryBudget('answers', maxUnsentBytes));
-    // The database can answer many requests at once. Large answers are made one after another, so that others are served
-    // in between, and beyond the limit at most one is in memory.
+    // The database can answer many requests at once. Large answers are made one
+    // after another, so that others are served in between, and beyond the limit
+    // at most one is in memory.
     let pause: Promise<void> | undefined;
-    const proceed = (next: () => void): void => void (pause ? pause.then(() => proceed(next)) : next());
+    const proceed = (next: () => void): void =>
+      void (pause ? pause.then(() => proceed(next)) : next());
     app.addHook('preSerialization', (_request, _reply, payload, done) => {
       // A character has up to six bytes in JSON.
-      if (pause && roomAfter(payload, largeBodyBytes / 6) < 0) proceed(() => done(null, payload));
+      if (pause && roomAfter(payload, largeBodyBytes / 6) < 0)
+        proceed(() => done(null, payload));
       else done(null, payload);
     });
     app.addHook('onSend', (request, reply, payload, done) => {
-      // When it drains, Node closes only idle connections, and would wait for the keep-alive timeout of active ones.
-      if (app.isDraining || isUnread(request)) reply.header('connection', 'close');
+      // When it drains, Node closes only idle connections, and would wait for
+      // the keep-alive timeout of active ones.
+      if (app.isDraining || isUnread(request))
+        reply.header('connection', 'close');
       // Also for a GraphQL operation that needs another method.
-      if (reply.statusCode === 405) reply.header('allow', `${app.allowedMethods.of(request)?.join(', ')}`);
+      if (reply.statusCode === 405)
+        reply.header('allow', `${app.allowedMethods.of(request)?.join(', ')}`);
       // A Buffer is a file, which all of its answers share.
-      const isLarge = typeof payload === 'string' && payload.length > largeBodyBytes;
+      const isLarge =
+        typeof payload === 'string' && payload.length > largeBodyBytes;
       if (!isLarge) return done(null, payload);
       pause ??= serveOthers().then(() => {
         pause = undefined;
       });
-      app.unsent.hold(Buffer.byteLength(payload), reply.raw, request.call.isWrite);
+      app.unsent.hold(
+        Buffer.byteLength(payload),
+        reply.raw,
+        request.call.isWrite,
+      );
       done(null, payload);
     });
   },
   { name: 'lifecycle' },
 );
 
-/** Ends after a few turns of the event loop, because each of them accepts one connection only (libuv, `uv__server_io`). */
+/**
+ * Ends after a few turns of the event loop, because each of them accepts one
+ * connection only (libuv, `uv__server_io`).
+ */
 async function serveOthers(): Promise<void> {
   for (let turn = 0; turn < 20; turn += 1) await nextTurn();
 }
 
-/** @returns what the texts in a value leave of `room` characters; negative when they are longer */
+/**
+ * @returns what the texts in a value leave of `room` characters; negative when
+ *   they are longer
+ */
 function roomAfter(value: unknown, room: number): number {
   if (typeof value === 'string') return room - value.length;
   if (typeof value !== 'object' || value === null) return room;
-  return Object.values(value).reduce<number>((left, member) => (left < 0 ? left : roomAfter(member, left)), room);
+  return Object.values(value).reduce<number>(
+    (left, member) => (left < 0 ? left : roomAfter(member, left)),
+    room,
+  );
 }
 
-/** Closes a connection (RFC 9112 section 9.3.2 allows it), because refusals would wait in memory, too. */
+/**
+ * Closes a connection (RFC 9112 section 9.3.2 allows it), because refusals
+ * would wait in memory, too.
+ */
 function cutOff(socket: Socket): void {
-  // Node destroys the socket after the parser is done. Its requests until then would fill the memory.
+  // Node destroys the socket after the parser is done. Its requests until then
+  // would fill the memory.
   if (socket.parser) socket.parser.onIncoming = () => 0;
   socket.destroy();
 }
 
-function routeOf({ routeOptions: { url, schema } }: FastifyRequest): Pick<RequestEnd, 'api' | 'id'> {
+function routeOf({
+  routeOptions: { url, schema },
+}: FastifyRequest): Pick<RequestEnd, 'api' | 'id'> {
   const { operationId: id } = (schema ?? {}) as { operationId?: string };
   return { api: id ? 'rest' : url === '/graphql' ? 'graphql' : 'other', id };
 }
 
-/** True when part of the body is unread: it would be parsed as the next request, or time out with a second response. */
+/**
+ * True when part of the body is unread: it would be parsed as the next request,
+ * or time out with a second response.
+ */
 function isUnread({ raw, headers }: FastifyRequest): boolean {
-  const hasBody = headers['transfer-encoding'] !== undefined || Number(headers['content-length']) > 0;
+  const hasBody =
+    headers['transfer-encoding'] !== undefined ||
+    Number(headers['content-length']) > 0;
   return hasBody && !raw.complete;
 }

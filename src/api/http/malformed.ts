@@ -15,10 +15,16 @@ declare module 'node:net' {
   }
 }
 
-/** The reason phrases. An `import` would load every member of `node:http`: `fetch` takes a twentieth of a start. */
+/**
+ * The reason phrases. An `import` would load every member of `node:http`:
+ * `fetch` takes a twentieth of a start.
+ */
 export const { STATUS_CODES } = process.getBuiltinModule('node:http');
 
-/** How long (ms) a connection stays open after its last response, so that the response arrives before the reset. */
+/**
+ * How long (ms) a connection stays open after its last response, so that the
+ * response arrives before the reset.
+ */
 const linger = 1000;
 
 export const requestTimeout = new StoreError(
@@ -26,19 +32,29 @@ export const requestTimeout = new StoreError(
   'The request took too long to arrive: nothing was done. Send it again.',
 );
 const ofParser: Record<string, StoreError> = {
-  HPE_HEADER_OVERFLOW: new StoreError('REQUEST_HEADER_FIELDS_TOO_LARGE', 'The headers have more than 16384 bytes.'),
+  HPE_HEADER_OVERFLOW: new StoreError(
+    'REQUEST_HEADER_FIELDS_TOO_LARGE',
+    'The headers have more than 16384 bytes.',
+  ),
   ERR_HTTP_REQUEST_TIMEOUT: requestTimeout,
 };
-const malformed = new StoreError('BAD_USER_INPUT', 'This is not a well-formed HTTP/1.1 request.');
+const malformed = new StoreError(
+  'BAD_USER_INPUT',
+  'This is not a well-formed HTTP/1.1 request.',
+);
 
 const failed = new WeakSet<Socket>();
 
 /** `rawPacket` is a Buffer, contrary to Fastify's type. */
-type ParserError = NodeJS.ErrnoException & { rawPacket?: unknown; bytesParsed?: number };
+type ParserError = NodeJS.ErrnoException & {
+  rawPacket?: unknown;
+  bytesParsed?: number;
+};
 
 /**
- * Answers malformed and incomplete requests, and closes the connection. Observers do not see these, because Node
- * creates no request object, so this function writes the log line.
+ * Answers malformed and incomplete requests, and closes the connection.
+ * Observers do not see these, because Node creates no request object, so this
+ * function writes the log line.
  */
 export function answerMalformed(
   this: Pick<FastifyInstance, 'log' | 'allowedMethods'>,
@@ -50,17 +66,26 @@ export function answerMalformed(
   if (failed.has(socket)) return;
   failed.add(socket);
   const isUnknown = error.code === 'HPE_INVALID_METHOD' && isRequestLine(error);
-  const failure = isUnknown ? unknownMethod(this.allowedMethods.all) : (ofParser[error.code ?? ''] ?? malformed);
+  const failure = isUnknown
+    ? unknownMethod(this.allowedMethods.all)
+    : (ofParser[error.code ?? ''] ?? malformed);
   const response = socket.latestResponse;
-  const isActive = response && !response.writableFinished && !response.destroyed;
+  const isActive =
+    response && !response.writableFinished && !response.destroyed;
   const answer = () => {
     const { status, code } = failure;
-    this.log.info({ address: socket.remoteAddress, api: 'other', status, code }, 'malformed request rejected');
+    this.log.info(
+      { address: socket.remoteAddress, api: 'other', status, code },
+      'malformed request rejected',
+    );
     endConnection(socket, responseOf(failure));
   };
-  const afterResponse = (work: () => void) => (isActive ? response.once('close', work) : work());
-  // The body of an answered request is malformed. The client would take a second response for that to its next request.
-  if (response?.headersSent && !response.req.complete) afterResponse(() => endConnection(socket));
+  const afterResponse = (work: () => void) =>
+    isActive ? response.once('close', work) : work();
+  // The body of an answered request is malformed. The client would take a
+  // second response for that to its next request.
+  if (response?.headersSent && !response.req.complete)
+    afterResponse(() => endConnection(socket));
   // Malformed data follows a complete request, which is answered first.
   else if (response?.req.complete) afterResponse(answer);
   else answer();
@@ -71,7 +96,10 @@ function unknownMethod(methods: Iterable<string>): StoreError {
   return new StoreError('NOT_IMPLEMENTED', message);
 }
 
-/** True for a well-formed request line, whose unknown method is a 501 (RFC 9110 section 9.1). */
+/**
+ * True for a well-formed request line, whose unknown method is a 501 (RFC 9110
+ * section 9.1).
+ */
 function isRequestLine({ rawPacket, bytesParsed = 0 }: ParserError): boolean {
   if (!Buffer.isBuffer(rawPacket)) return false;
   // Complete requests may precede the malformed one.
@@ -89,13 +117,16 @@ function responseOf(failure: StoreError): string {
     'content-length': Buffer.byteLength(body),
     connection: 'close',
   });
-  const lines = headers.map(([name, value]) => `${name}: ${value}\r\n`).join('');
+  const lines = headers
+    .map(([name, value]) => `${name}: ${value}\r\n`)
+    .join('');
   return `HTTP/1.1 ${failure.status} ${STATUS_CODES[failure.status]}\r\n${lines}\r\n${body}`;
 }
 
 /**
- * Ends a connection, and destroys it shortly afterwards. Otherwise a client that keeps sending would hold it open: Node
- * allows half-open connections, and each byte restarts their only timer.
+ * Ends a connection, and destroys it shortly afterwards. Otherwise a client
+ * that keeps sending would hold it open: Node allows half-open connections, and
+ * each byte restarts their only timer.
  */
 function endConnection(socket: Socket, lastBytes = ''): void {
   if (socket.writable) socket.end(lastBytes);

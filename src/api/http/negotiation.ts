@@ -7,11 +7,15 @@ import fastifyPlugin from 'fastify-plugin';
 import Negotiator from 'negotiator';
 import { dataHeaders } from './headers.ts';
 
-// In which form a client gets a resource: the media type, the coding, or only that nothing has changed.
+// In which form a client gets a resource: the media type, the coding, or only
+// that nothing has changed.
 
 declare module 'fastify' {
   interface FastifyReply {
-    /** The content's entity tag, when the handler knows it; null for a response that must not be cached. */
+    /**
+     * The content's entity tag, when the handler knows it; null for a response
+     * that must not be cached.
+     */
     contentTag: string | null | undefined;
   }
 }
@@ -22,25 +26,39 @@ export function varyBy(reply: FastifyReply, name: string): void {
   reply.header('vary', others ? `${others}, ${name}` : name);
 }
 
-/** Characters. Parsing thousands of types takes tens of milliseconds, before authentication. */
+/**
+ * Characters. Parsing thousands of types takes tens of milliseconds, before
+ * authentication.
+ */
 const longestAccept = 512;
 
-/** The `Accept` of a client. An excessively long one is ignored, so all types are acceptable. */
-export function acceptOf({ headers: { accept } }: Pick<FastifyRequest, 'headers'>): string | undefined {
+/**
+ * The `Accept` of a client. An excessively long one is ignored, so all types
+ * are acceptable.
+ */
+export function acceptOf({
+  headers: { accept },
+}: Pick<FastifyRequest, 'headers'>): string | undefined {
   return accept && accept.length > longestAccept ? undefined : accept;
 }
 
-/** The media types that a client accepts (RFC 9110 section 12.5.1), best first. */
+/**
+ * The media types that a client accepts (RFC 9110 section 12.5.1), best first.
+ */
 export function acceptedTypes<Type extends string>(
   request: Pick<FastifyRequest, 'headers'>,
   offered: readonly Type[],
 ): Type[] {
-  return new Negotiator({ headers: { accept: acceptOf(request) } }).mediaTypes([...offered]) as Type[];
+  return new Negotiator({ headers: { accept: acceptOf(request) } }).mediaTypes([
+    ...offered,
+  ]) as Type[];
 }
 
 /** Whether a client prefers HTML to JSON, as browsers do. */
 export function prefersHtml(request: FastifyRequest): boolean {
-  return acceptedTypes(request, ['application/json', 'text/html'])[0] === 'text/html';
+  return (
+    acceptedTypes(request, ['application/json', 'text/html'])[0] === 'text/html'
+  );
 }
 
 /** HEAD is handled like GET (RFC 9110 section 9.3.2). */
@@ -49,9 +67,10 @@ export function isRead(method: string): boolean {
 }
 
 /**
- * Adds entity tags and 304 (RFC 9110 section 13) to reads, and compression to every content of a kilobyte, for clients
- * that accept it. The tags are weak, because all content codings share them. Streams have no tag. Register it before
- * the routes.
+ * Adds entity tags and 304 (RFC 9110 section 13) to reads, and compression to
+ * every content of a kilobyte, for clients that accept it. The tags are weak,
+ * because all content codings share them. Streams have no tag. Register it
+ * before the routes.
  */
 export const caching = fastifyPlugin<{ compression: boolean }>(
   async (app: FastifyInstance, { compression }) => {
@@ -60,8 +79,13 @@ export const caching = fastifyPlugin<{ compression: boolean }>(
       const isContent = typeof payload === 'string' || Buffer.isBuffer(payload);
       if (!isContent || !mayKeep(request, reply)) return done(null, payload);
       // Keeps the header of a route that sets its own.
-      const hasOwn = reply.getHeader('cache-control') !== dataHeaders['cache-control'];
-      if (!hasOwn) reply.header('cache-control', request.caller ? 'private, no-cache' : 'no-cache');
+      const hasOwn =
+        reply.getHeader('cache-control') !== dataHeaders['cache-control'];
+      if (!hasOwn)
+        reply.header(
+          'cache-control',
+          request.caller ? 'private, no-cache' : 'no-cache',
+        );
       // Lower case, as the compression plugin writes it.
       if (compression) varyBy(reply, 'accept-encoding');
       // The media type is part of the tag, because `/graphql` has two.
@@ -69,14 +93,16 @@ export const caching = fastifyPlugin<{ compression: boolean }>(
       reply.header('etag', `W/${tag}`);
       const has = request.headers['if-none-match'];
       // Tags contain no comma or space, so a substring match is a list match.
-      const isCurrent = has !== undefined && (has.includes(tag) || has.trim() === '*');
+      const isCurrent =
+        has !== undefined && (has.includes(tag) || has.trim() === '*');
       done(null, isCurrent ? notModified(request, reply) : payload);
     });
     if (!compression) return;
     await app.register(import('@fastify/compress'), {
       encodings,
       globalDecompression: false,
-      // Bytes. Compressing more would block the event loop for a millisecond, so it runs in another thread.
+      // Bytes. Compressing more would block the event loop for a millisecond,
+      // so it runs in another thread.
       syncThreshold: 65_536,
     });
   },
@@ -84,9 +110,17 @@ export const caching = fastifyPlugin<{ compression: boolean }>(
   { name: 'caching', dependencies: ['lifecycle', 'meter'] },
 );
 
-const encodings: FastifyCompressOptions['encodings'] = ['zstd', 'br', 'gzip', 'identity'];
+const encodings: FastifyCompressOptions['encodings'] = [
+  'zstd',
+  'br',
+  'gzip',
+  'identity',
+];
 
-/** The `compress` option of routes that always send the same Buffer: it is compressed once per coding, and kept. */
+/**
+ * The `compress` option of routes that always send the same Buffer: it is
+ * compressed once per coding, and kept.
+ */
 export const compressedOnce: FastifyCompressOptions = {
   encodings,
   syncThreshold: Number.POSITIVE_INFINITY,
@@ -97,7 +131,9 @@ export const compressedOnce: FastifyCompressOptions = {
   },
 };
 
-function once<Options>(compress: (content: InputType, options?: Options) => Buffer) {
+function once<Options>(
+  compress: (content: InputType, options?: Options) => Buffer,
+) {
   const kept = new WeakMap<Buffer, Buffer>();
   return (content: Buffer, options?: Options): Buffer => {
     const compressed = kept.get(content) ?? compress(content, options);
@@ -111,14 +147,32 @@ export function tagOf(content: string | Buffer, mediaType = ''): string {
   return hash('sha1', content, 'base64url') + mediaType.length.toString(36);
 }
 
-/** True for successful reads. All other responses have `no-store` (`dataHeaders`). */
-function mayKeep({ method, call }: FastifyRequest, { statusCode, contentTag }: FastifyReply): boolean {
-  return isRead(method) && statusCode === 200 && call.code === undefined && contentTag !== null;
+/**
+ * True for successful reads. All other responses have `no-store`
+ * (`dataHeaders`).
+ */
+function mayKeep(
+  { method, call }: FastifyRequest,
+  { statusCode, contentTag }: FastifyReply,
+): boolean {
+  return (
+    isRead(method) &&
+    statusCode === 200 &&
+    call.code === undefined &&
+    contentTag !== null
+  );
 }
 
-/** Keeps all headers of the 200 except content headers (RFC 9110 section 15.4.5), so that caches get a new `Link`. */
-function notModified({ method }: FastifyRequest, reply: FastifyReply): Readable | null {
+/**
+ * Keeps all headers of the 200 except content headers (RFC 9110 section
+ * 15.4.5), so that caches get a new `Link`.
+ */
+function notModified(
+  { method }: FastifyRequest,
+  reply: FastifyReply,
+): Readable | null {
   reply.code(304).removeHeader('content-type');
-  // For HEAD Fastify sets Content-Length from the payload, unless it is a stream.
+  // For HEAD Fastify sets Content-Length from the payload, unless it is a
+  // stream.
   return method === 'HEAD' ? Readable.from([]) : null;
 }

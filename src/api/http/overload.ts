@@ -6,7 +6,8 @@ import type { FastifyInstance } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
 import { serviceUnavailable } from '../../errors.ts';
 
-// More than the process can take: connections, connections at a time, requests, large bodies and answers.
+// More than the process can take: connections, connections at a time, requests,
+// large bodies and answers.
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -19,19 +20,24 @@ declare module 'fastify' {
 const interval = 500;
 
 /**
- * Limits client connections to `max`, so that file descriptors remain for the database; it closes further connections
- * immediately. When the server closes, it also closes connections without a request in progress: Node would wait for
- * connections that never sent a request (browsers and undici open them in advance) or never complete one.
+ * Limits client connections to `max`, so that file descriptors remain for the
+ * database; it closes further connections immediately. When the server closes,
+ * it also closes connections without a request in progress: Node would wait for
+ * connections that never sent a request (browsers and undici open them in
+ * advance) or never complete one.
  */
 export const connections = fastifyPlugin<{ max: number }>(
   async (app: FastifyInstance, { max }) => {
     const { server, log } = app;
     server.maxConnections = max;
-    // Otherwise a worker would pass the connection to the next worker, which may be full, too.
+    // Otherwise a worker would pass the connection to the next worker, which
+    // may be full, too.
     Object.assign(server, { dropMaxConnection: true });
     const refusals = new Incident({
-      onStart: () => log.warn({ maxConnections: max }, 'connections are refused'),
-      onEnd: (ms, refused) => log.info({ ms, refused }, 'connections are no longer refused'),
+      onStart: () =>
+        log.warn({ maxConnections: max }, 'connections are refused'),
+      onEnd: (ms, refused) =>
+        log.info({ ms, refused }, 'connections are no longer refused'),
     });
     server.on('drop', () => {
       refusals.occurred();
@@ -44,7 +50,8 @@ export const connections = fastifyPlugin<{ max: number }>(
       socket.once('close', () => open.delete(socket));
     });
     const closeUnused = () => {
-      for (const socket of open) if (socket.latestResponse?.closed ?? true) socket.destroy();
+      for (const socket of open)
+        if (socket.latestResponse?.closed ?? true) socket.destroy();
     };
     app.addHook('preClose', async () => {
       const timer = setInterval(closeUnused, interval);
@@ -55,25 +62,34 @@ export const connections = fastifyPlugin<{ max: number }>(
 );
 
 /**
- * Derives the maximum number of client connections from the limit of open files (`ulimit -n`). It reserves 128 files
- * for the process, and four per pooled connection: the embedded store holds both ends, and each replica has a pool.
+ * Derives the maximum number of client connections from the limit of open files
+ * (`ulimit -n`). It reserves 128 files for the process, and four per pooled
+ * connection: the embedded store holds both ends, and each replica has a pool.
  *
  * @returns 16 to 10,000, the most that one process serves well
  */
 export function roomForConnections(poolMax: number): number {
-  // @types/node lacks this option. Without it, the report resolves the name of every peer.
+  // @types/node lacks this option. Without it, the report resolves the name of
+  // every peer.
   Object.assign(process.report, { excludeNetwork: true });
-  const { userLimits } = process.report.getReport() as { userLimits?: { open_files?: { soft: number | 'unlimited' } } };
+  const { userLimits } = process.report.getReport() as {
+    userLimits?: { open_files?: { soft: number | 'unlimited' } };
+  };
   const limit = Number(userLimits?.open_files?.soft);
-  return Math.max(16, Math.min(10_000, (limit || Number.POSITIVE_INFINITY) - 128 - 4 * poolMax));
+  return Math.max(
+    16,
+    Math.min(10_000, (limit || Number.POSITIVE_INFINITY) - 128 - 4 * poolMax),
+  );
 }
 
 /**
- * Accepts queued connections before it begins requests. Node accepts one connection per turn of the event loop (libuv,
- * `uv__server_io`), so of thousands of new clients the last would wait for seconds while the requests of the first make
- * turns long. If nearly every turn accepts a connection, and the event loop is busy, more are queued: then requests
- * wait until all are accepted, a second at most, and are then served for as long as they waited. Public routes,
- * including health checks, never wait.
+ * Accepts queued connections before it begins requests. Node accepts one
+ * connection per turn of the event loop (libuv, `uv__server_io`), so of
+ * thousands of new clients the last would wait for seconds while the requests
+ * of the first make turns long. If nearly every turn accepts a connection, and
+ * the event loop is busy, more are queued: then requests wait until all are
+ * accepted, a second at most, and are then served for as long as they waited.
+ * Public routes, including health checks, never wait.
  */
 export const acceptance = fastifyPlugin(
   async (app: FastifyInstance) => {
@@ -84,13 +100,19 @@ export const acceptance = fastifyPlugin(
     let timer: NodeJS.Timeout | undefined;
     const countTurns = () => performance.nodeTiming.uvMetricsInfo.loopCount;
     const checkAfter = (milliseconds: number) => {
-      [accepted, turns, before] = [0, countTurns(), performance.eventLoopUtilization()];
+      [accepted, turns, before] = [
+        0,
+        countTurns(),
+        performance.eventLoopUtilization(),
+      ];
       timer = setTimeout(check, milliseconds).unref();
     };
     const check = () => {
       const waited = performance.now() - since;
       const isBusy = performance.eventLoopUtilization(before).utilization > 0.5;
-      const isQueued = isBusy && accepted >= (waiting ? 1 : Math.max(2, 0.8 * (countTurns() - turns)));
+      const isQueued =
+        isBusy &&
+        accepted >= (waiting ? 1 : Math.max(2, 0.8 * (countTurns() - turns)));
       if (waiting && isQueued && waited < 1000) return checkAfter(10);
       const isOver = waiting !== undefined;
       for (const begin of waiting ?? []) begin();
@@ -104,14 +126,18 @@ export const acceptance = fastifyPlugin(
       accepted += 1;
     });
     app.addHook('onRequest', (request, _reply, done) => {
-      if (waiting && request.routeOptions.config.public !== true) waiting.push(done);
+      if (waiting && request.routeOptions.config.public !== true)
+        waiting.push(done);
       else done();
     });
   },
   { name: 'acceptance', dependencies: ['lifecycle'] },
 );
 
-/** Minimum number of samples: a single one may be a pause for garbage collection or another process. */
+/**
+ * Minimum number of samples: a single one may be a pause for garbage collection
+ * or another process.
+ */
 const fewestTurns = 4;
 const resolution = 10;
 /** Milliseconds between two checks of the delay. */
@@ -120,11 +146,13 @@ const checkInterval = 1000;
 const busyShare = 0.7;
 
 /**
- * Rejects new work with 503 while the event loop is overloaded, that is, while most of its turns in a second were long
- * and it used its core: turns are also long on a machine that other programs keep busy, where refusals do not help.
+ * Rejects new work with 503 while the event loop is overloaded, that is, while
+ * most of its turns in a second were long and it used its core: turns are also
+ * long on a machine that other programs keep busy, where refusals do not help.
  * Public routes, including health checks, are exempt.
  *
- * `maxDelay` is the median delay (ms) of the event loop beyond which it is overloaded; 0 for no limit.
+ * `maxDelay` is the median delay (ms) of the event loop beyond which it is
+ * overloaded; 0 for no limit.
  */
 export const overload = fastifyPlugin<{ maxDelay: number }>(
   async (app: FastifyInstance, { maxDelay }) => {
@@ -135,13 +163,16 @@ export const overload = fastifyPlugin<{ maxDelay: number }>(
     let [used, since] = [process.threadCpuUsage(), performance.now()];
     let isFull = false;
     const incident = new Incident({
-      onStart: () => app.log.warn('requests are refused: the event loop is full'),
-      onEnd: (ms, refused) => app.log.info({ ms, refused }, 'requests are no longer refused'),
+      onStart: () =>
+        app.log.warn('requests are refused: the event loop is full'),
+      onEnd: (ms, refused) =>
+        app.log.info({ ms, refused }, 'requests are no longer refused'),
     });
     const timer = setInterval(() => {
       if (delay.count < fewestTurns) return;
       const { user, system } = process.threadCpuUsage(used);
-      const isBusy = (user + system) / 1000 > busyShare * (performance.now() - since);
+      const isBusy =
+        (user + system) / 1000 > busyShare * (performance.now() - since);
       isFull = isBusy && delay.percentile(50) / 1e6 - resolution > maxDelay;
       delay.reset();
       [used, since] = [process.threadCpuUsage(), performance.now()];
@@ -166,7 +197,10 @@ export const overload = fastifyPlugin<{ maxDelay: number }>(
 /** Bytes. The number of connections bounds smaller bodies and answers. */
 export const largeBodyBytes = 65_536;
 
-/** Bounds the memory of all large bodies or all large answers. Requests beyond the limit get 503. */
+/**
+ * Bounds the memory of all large bodies or all large answers. Requests beyond
+ * the limit get 503.
+ */
 export class MemoryBudget {
   #bytes = 0;
 
@@ -177,14 +211,18 @@ export class MemoryBudget {
   ) {}
 
   /**
-   * Counts bytes until the response is sent or its client disconnects. A single holder is always admitted.
+   * Counts bytes until the response is sent or its client disconnects. A single
+   * holder is always admitted.
    *
-   * @param isForced counts beyond the limit as well, for responses that must be sent
+   * @param isForced counts beyond the limit as well, for responses that must be
+   *   sent
    * @throws StoreError SERVICE_UNAVAILABLE
    */
   hold(bytes: number, response: ServerResponse, isForced = false): void {
     if (!isForced && this.#bytes > 0 && this.#bytes + bytes > this.maxBytes) {
-      throw serviceUnavailable(`Too many large ${this.noun} are under way; try again shortly.`);
+      throw serviceUnavailable(
+        `Too many large ${this.noun} are under way; try again shortly.`,
+      );
     }
     // A closed response emits no `close` event to release the bytes.
     if (response.closed) return;
@@ -194,7 +232,10 @@ export class MemoryBudget {
     });
   }
 
-  /** Replaces the bytes that streams hold. @returns the number of bytes beyond the limit */
+  /**
+   * Replaces the bytes that streams hold. @returns the number of bytes beyond
+   * the limit
+   */
   recount(before: number, now: number): number {
     this.#bytes += now - before;
     return this.#bytes - this.maxBytes;

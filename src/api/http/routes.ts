@@ -1,4 +1,8 @@
-import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import type {
+  IncomingHttpHeaders,
+  IncomingMessage,
+  ServerResponse,
+} from 'node:http';
 import { Readable } from 'node:stream';
 import { parseExactJson } from '@animal-store/exact-json';
 import type {
@@ -30,13 +34,24 @@ declare module 'fastify' {
   }
 }
 
-/** Types the validated query strings and bodies of handlers by their schemas. Path parameters stay text. */
+/**
+ * Types the validated query strings and bodies of handlers by their schemas.
+ * Path parameters stay text.
+ */
 interface InputTypes extends FastifyTypeProvider {
-  validator: this['schema'] extends TSchema ? Validated<Static<this['schema']>> : never;
+  validator: this['schema'] extends TSchema
+    ? Validated<Static<this['schema']>>
+    : never;
 }
 
 /** The app to which a module adds its routes, with typed input for handlers. */
-export type Routes = FastifyInstance<RawServerDefault, IncomingMessage, ServerResponse, FastifyBaseLogger, InputTypes>;
+export type Routes = FastifyInstance<
+  RawServerDefault,
+  IncomingMessage,
+  ServerResponse,
+  FastifyBaseLogger,
+  InputTypes
+>;
 
 export interface RouteHooksOptions {
   usage: DeprecationUsage;
@@ -46,16 +61,23 @@ export interface RouteHooksOptions {
   describe(route: RouteOptions, app: FastifyInstance): FastifySchema;
 }
 
-type Hooks = Pick<RouteOptions, 'preParsing' | 'preValidation' | 'onSend' | 'onResponse'>;
+type Hooks = Pick<
+  RouteOptions,
+  'preParsing' | 'preValidation' | 'onSend' | 'onResponse'
+>;
 const phases = ['preParsing', 'preValidation', 'onSend', 'onResponse'] as const;
 
 /**
- * Adds the service's hooks to every route that is registered later. Hooks of one phase run in the order of the list;
- * Fastify validates the input after all `preValidation` hooks.
+ * Adds the service's hooks to every route that is registered later. Hooks of
+ * one phase run in the order of the list; Fastify validates the input after all
+ * `preValidation` hooks.
  */
 export const routeHooks = fastifyPlugin<RouteHooksOptions>(
   async (app: FastifyInstance, { usage, isMetered, describe }) => {
-    const bodies = new MemoryBudget('bodies', 64 * Number(app.initialConfig.bodyLimit));
+    const bodies = new MemoryBudget(
+      'bodies',
+      64 * Number(app.initialConfig.bodyLimit),
+    );
     parseJsonBodies(app);
     app.decorateRequest('claim', undefined);
     app.addHook('onRoute', function (route) {
@@ -68,10 +90,15 @@ export const routeHooks = fastifyPlugin<RouteHooksOptions>(
         idempotencyHooks(route),
         deprecationHooks(route, usage, origin),
       ];
-      // Fastify's own HEAD hook measures the content, so it must run after the compression.
-      if (route.method === 'HEAD' && Array.isArray(route.onSend)) route.onSend.reverse();
+      // Fastify's own HEAD hook measures the content, so it must run after the
+      // compression.
+      if (route.method === 'HEAD' && Array.isArray(route.onSend))
+        route.onSend.reverse();
       for (const phase of phases) {
-        const hooks = [...hooksInOrder.map((hooks) => hooks[phase]), route[phase]]
+        const hooks = [
+          ...hooksInOrder.map((hooks) => hooks[phase]),
+          route[phase],
+        ]
           .flat()
           .filter((hook) => hook !== undefined);
         if (hooks.length > 0) route[phase] = hooks as never;
@@ -82,15 +109,29 @@ export const routeHooks = fastifyPlugin<RouteHooksOptions>(
   { name: 'routeHooks', dependencies: ['addresses', 'meter'] },
 );
 
-/** Counts large bodies while they arrive. Unauthenticated requests are rejected before. */
-function bodyHooks({ method }: RouteOptions, budget: MemoryBudget): Pick<RouteOptions, 'preParsing'> {
+/**
+ * Counts large bodies while they arrive. Unauthenticated requests are rejected
+ * before.
+ */
+function bodyHooks(
+  { method }: RouteOptions,
+  budget: MemoryBudget,
+): Pick<RouteOptions, 'preParsing'> {
   if ([method].flat().every(isRead)) return {};
   return {
     preParsing({ headers, routeOptions }, reply, payload, done) {
       // A chunked body counts with its maximum size.
-      const length = Number(headers['content-length'] ?? routeOptions.bodyLimit);
-      if (headers['transfer-encoding'] === undefined && !(length > largeBodyBytes)) return done(null, payload);
-      const body = Readable.from(counted(payload, () => budget.hold(length, reply.raw)));
+      const length = Number(
+        headers['content-length'] ?? routeOptions.bodyLimit,
+      );
+      if (
+        headers['transfer-encoding'] === undefined &&
+        !(length > largeBodyBytes)
+      )
+        return done(null, payload);
+      const body = Readable.from(
+        counted(payload, () => budget.hold(length, reply.raw)),
+      );
       // Fastify removes its listeners when it rejects the body.
       body.on('error', () => undefined);
       done(null, body);
@@ -98,11 +139,16 @@ function bodyHooks({ method }: RouteOptions, budget: MemoryBudget): Pick<RouteOp
   };
 }
 
-/** Passes the bytes on. @param onLarge called when they exceed the small size */
+/**
+ * Passes the bytes on. @param onLarge called when they exceed the small size
+ */
 async function* counted(payload: Readable, onLarge: () => void) {
   let arrived = 0;
-  // Ending the stream must not destroy the connection, which the response needs.
-  for await (const chunk of payload.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+  // Ending the stream must not destroy the connection, which the response
+  // needs.
+  for await (const chunk of payload.iterator({
+    destroyOnReturn: false,
+  }) as AsyncIterable<Buffer>) {
     const before = arrived;
     arrived += chunk.length;
     if (before <= largeBodyBytes && arrived > largeBodyBytes) onLarge();
@@ -121,13 +167,20 @@ function parseJsonBodies(app: FastifyInstance): void {
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, parser);
 }
 
-/** @param subject of the error message @throws StoreError BAD_USER_INPUT: not UTF-8 or not JSON */
+/**
+ * @param subject of the error message @throws StoreError BAD_USER_INPUT: not
+ *   UTF-8 or not JSON
+ */
 export function parseJson(body: Buffer, subject = 'The body is'): unknown {
   try {
     return parseExactJson(body);
   } catch (cause) {
     const { message } = cause as Error;
-    throw new StoreError('BAD_USER_INPUT', `${subject} not acceptable JSON: ${message}.`, { cause });
+    throw new StoreError(
+      'BAD_USER_INPUT',
+      `${subject} not acceptable JSON: ${message}.`,
+      { cause },
+    );
   }
 }
 
@@ -136,35 +189,61 @@ const foreignCharset = /;\s*charset\s*=(?!\s*"?utf-?8"?\s*(?:;|$))/i;
 /** @throws StoreError UNSUPPORTED_MEDIA_TYPE */
 function assertPlainUtf8(headers: IncomingHttpHeaders): void {
   if (foreignCharset.test(headers['content-type'] ?? '')) {
-    throw new StoreError('UNSUPPORTED_MEDIA_TYPE', 'The body must be UTF-8, the one charset of JSON.');
+    throw new StoreError(
+      'UNSUPPORTED_MEDIA_TYPE',
+      'The body must be UTF-8, the one charset of JSON.',
+    );
   }
-  const isCompressed = !/^(?:identity)?$/i.test(headers['content-encoding'] ?? '');
-  if (isCompressed || !/^(?:chunked)?$/i.test(headers['transfer-encoding'] ?? '')) {
-    const message = 'The body must not be compressed: send it without Content-Encoding.';
+  const isCompressed = !/^(?:identity)?$/i.test(
+    headers['content-encoding'] ?? '',
+  );
+  if (
+    isCompressed ||
+    !/^(?:chunked)?$/i.test(headers['transfer-encoding'] ?? '')
+  ) {
+    const message =
+      'The body must not be compressed: send it without Content-Encoding.';
     // RFC 9110 section 12.5.3
-    throw new StoreError('UNSUPPORTED_MEDIA_TYPE', message, { headers: { 'accept-encoding': 'identity' } });
+    throw new StoreError('UNSUPPORTED_MEDIA_TYPE', message, {
+      headers: { 'accept-encoding': 'identity' },
+    });
   }
 }
 
 /**
- * Removes the query or body for which a route has no schema, so that no handler gets unvalidated input. Fastify
- * validates the others later (`buildValidator` in server.ts).
+ * Removes the query or body for which a route has no schema, so that no handler
+ * gets unvalidated input. Fastify validates the others later (`buildValidator`
+ * in server.ts).
  *
  * @throws Error for a route that takes a body without a schema
  */
-function dropUnvalidatedInput({ url, method, schema, config }: RouteOptions): Pick<RouteOptions, 'preValidation'> {
+function dropUnvalidatedInput({
+  url,
+  method,
+  schema,
+  config,
+}: RouteOptions): Pick<RouteOptions, 'preValidation'> {
   if (config?.validatesItself) return {};
-  const takesBody = [method].flat().some((one) => !['GET', 'HEAD', 'OPTIONS', 'DELETE'].includes(one));
-  if (takesBody && !schema?.body) throw new Error(`${method} ${url} needs a schema for its body.`);
+  const takesBody = [method]
+    .flat()
+    .some((one) => !['GET', 'HEAD', 'OPTIONS', 'DELETE'].includes(one));
+  if (takesBody && !schema?.body)
+    throw new Error(`${method} ${url} needs a schema for its body.`);
   // Fastify parses no body of a GET or HEAD.
-  if (schema?.querystring && (schema.body || [method].flat().every(isRead))) return {};
+  if (schema?.querystring && (schema.body || [method].flat().every(isRead)))
+    return {};
   return {
     preValidation(request, _reply, done) {
       // A client that sends a version in a body expects it to be compared.
-      const hasUnwantedBody = request.method === 'DELETE' && !schema?.body && request.body != null;
+      const hasUnwantedBody =
+        request.method === 'DELETE' && !schema?.body && request.body != null;
       if (!schema?.querystring) request.query = {};
       if (!schema?.body) request.body = undefined;
-      done(hasUnwantedBody ? new StoreError('BAD_USER_INPUT', 'This operation takes no body.') : undefined);
+      done(
+        hasUnwantedBody
+          ? new StoreError('BAD_USER_INPUT', 'This operation takes no body.')
+          : undefined,
+      );
     },
   };
 }

@@ -1,5 +1,11 @@
 import type { IncomingMessage } from 'node:http';
-import type { FastifyInstance, FastifyReply, FastifyRequest, FastifyServerOptions, RouteOptions } from 'fastify';
+import type {
+  FastifyInstance,
+  FastifyReply,
+  FastifyRequest,
+  FastifyServerOptions,
+  RouteOptions,
+} from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
 import createRouter, { type HTTPMethod } from 'find-my-way';
 import type { TObject } from 'typebox';
@@ -20,25 +26,39 @@ const maxHeaderSize = 16_384;
 /** Requests with an undecodable path. */
 const unreadable = new WeakSet<IncomingMessage>();
 
-/** Fastify's options for the HTTP server: its limits, and the handling of malformed requests. */
+/**
+ * Fastify's options for the HTTP server: its limits, and the handling of
+ * malformed requests.
+ */
 export function serverOptions(options: Config['http']): FastifyServerOptions {
   const { trustProxy, requestTimeout, keepAliveTimeout, bodyLimit } = options;
   return {
     bodyLimit,
-    // On a slow machine a plugin takes more than the default of 10 s. A failed start is the supervisor's to notice.
+    // On a slow machine a plugin takes more than the default of 10 s. A failed
+    // start is the supervisor's to notice.
     pluginTimeout: 0,
     requestTimeout,
     keepAliveTimeout,
     // Also limits clients that read their response slowly.
     connectionTimeout: Math.max(120_000, requestTimeout, keepAliveTimeout),
-    // `//` has no route. The router ignores the first character of a path: `*` (RFC 9112 section 3.2.4) would be `/`.
+    // `//` has no route. The router ignores the first character of a path: `*`
+    // (RFC 9112 section 3.2.4) would be `/`.
     rewriteUrl: (raw: IncomingMessage) =>
-      raw.url === undefined || raw.url.startsWith('*') || unreadable.has(raw) ? '//' : raw.url,
-    // A function, because Fastify trusts no proxy when it gets their number: it could not validate the peer
+      raw.url === undefined || raw.url.startsWith('*') || unreadable.has(raw)
+        ? '//'
+        : raw.url,
+    // A function, because Fastify trusts no proxy when it gets their number: it
+    // could not validate the peer
     // (https://github.com/advisories/GHSA-3m5p-2c4r-xxw2).
-    trustProxy: typeof trustProxy === 'number' ? (_address: string, hop: number) => hop < trustProxy : trustProxy,
-    schemaController: { compilersFactory: { buildValidator: buildValidator as never } },
-    // The longest path parameter is an int64; longer ones, up to the size of a header section, get 404.
+    trustProxy:
+      typeof trustProxy === 'number'
+        ? (_address: string, hop: number) => hop < trustProxy
+        : trustProxy,
+    schemaController: {
+      compilersFactory: { buildValidator: buildValidator as never },
+    },
+    // The longest path parameter is an int64; longer ones, up to the size of a
+    // header section, get 404.
     routerOptions: { maxParamLength: maxHeaderSize },
     http: {
       joinDuplicateHeaders: true,
@@ -48,22 +68,32 @@ export function serverOptions(options: Config['http']): FastifyServerOptions {
       headersTimeout: Math.min(requestTimeout, 10_000),
       connectionsCheckingInterval: 1000,
     },
-    // Requests that arrive on open connections while the service drains are still served.
+    // Requests that arrive on open connections while the service drains are
+    // still served.
     return503OnClosing: false,
     forceCloseConnections: 'idle',
     clientErrorHandler: answerMalformed,
-    // An undecodable path would pass no hook, so it is routed like an unknown one.
-    frameworkErrors: (_error: unknown, { raw, server }: FastifyRequest, reply: FastifyReply) => {
+    // An undecodable path would pass no hook, so it is routed like an unknown
+    // one.
+    frameworkErrors: (
+      _error: unknown,
+      { raw, server }: FastifyRequest,
+      reply: FastifyReply,
+    ) => {
       unreadable.add(raw);
       server.routing(raw, reply.raw);
     },
   } as FastifyServerOptions;
 }
 
-/** Makes Fastify validate input with `validator`, so that a schema means the same as in OpenAPI. */
+/**
+ * Makes Fastify validate input with `validator`, so that a schema means the
+ * same as in OpenAPI.
+ */
 function buildValidator() {
   return ({ schema, httpPart }: { schema: TObject; httpPart?: string }) => {
-    // Routes answer an invalid path parameter with 404, and headers are checked where they are read.
+    // Routes answer an invalid path parameter with 404, and headers are checked
+    // where they are read.
     if (httpPart === 'params' || httpPart === 'headers') return () => true;
     const check = validator(schema, { isLenient: httpPart !== 'body' });
     return (input: unknown) => {
@@ -84,7 +114,10 @@ export class AllowedMethods {
 
   add({ url, method }: Pick<RouteOptions, 'url' | 'method'>): void {
     if (url === '*') return;
-    let methods: Set<string> | undefined = this.#router.findRoute('GET' as HTTPMethod, url)?.store;
+    let methods: Set<string> | undefined = this.#router.findRoute(
+      'GET' as HTTPMethod,
+      url,
+    )?.store;
     if (!methods) {
       methods = new Set(['OPTIONS']);
       this.#router.on('GET' as HTTPMethod, url, () => undefined, methods);
@@ -97,36 +130,51 @@ export class AllowedMethods {
 
   /** @returns undefined for an unknown path */
   of({ raw: { url = '/' } }: FastifyRequest): string[] | undefined {
-    const methods = this.#router.find('GET' as HTTPMethod, url)?.store as Set<string> | undefined;
+    const methods = this.#router.find('GET' as HTTPMethod, url)?.store as
+      | Set<string>
+      | undefined;
     return methods && [...methods].sort();
   }
 }
 
 /**
- * Rejects requests without exactly one valid host (RFC 9112, section 3.2): by default Node rejects only a missing one,
- * without a body. Sends 404 for unknown paths, and 405 with `Allow` (RFC 9110 section 15.5.6) for known ones; OPTIONS
- * lists methods. The body is not read, so errors in it do not matter.
+ * Rejects requests without exactly one valid host (RFC 9112, section 3.2): by
+ * default Node rejects only a missing one, without a body. Sends 404 for
+ * unknown paths, and 405 with `Allow` (RFC 9110 section 15.5.6) for known ones;
+ * OPTIONS lists methods. The body is not read, so errors in it do not matter.
  */
 export const addresses = fastifyPlugin(
   async (app: FastifyInstance) => {
     const allowedMethods = new AllowedMethods();
     app.decorate('allowedMethods', allowedMethods);
-    const answer = (request: FastifyRequest, reply: FastifyReply): FastifyReply => {
+    const answer = (
+      request: FastifyRequest,
+      reply: FastifyReply,
+    ): FastifyReply => {
       const methods = allowedMethods.of(request);
-      // The route may also call this itself, for example for a missing file of the documentation.
-      if (!methods || (methods.includes(request.method) && request.method !== 'OPTIONS')) {
+      // The route may also call this itself, for example for a missing file of
+      // the documentation.
+      if (
+        !methods ||
+        (methods.includes(request.method) && request.method !== 'OPTIONS')
+      ) {
         throw new StoreError('NOT_FOUND', 'There is nothing at this address.');
       }
       const allow = methods.join(', ');
-      if (request.method === 'OPTIONS') return reply.code(204).header('allow', allow).send();
+      if (request.method === 'OPTIONS')
+        return reply.code(204).header('allow', allow).send();
       // `lifecycle` adds `Allow` to every 405.
-      throw new StoreError('METHOD_NOT_ALLOWED', `${request.method} is not possible here. Allowed: ${allow}.`);
+      throw new StoreError(
+        'METHOD_NOT_ALLOWED',
+        `${request.method} is not possible here. Allowed: ${allow}.`,
+      );
     };
     app.setNotFoundHandler(answer);
     app.decorate('answerNotFound', answer);
     app.addHook('onRequest', (request, reply, done) => {
       const { headers, httpVersion } = request.raw;
-      if (!isHost(headers.host ?? (httpVersion === '1.1' ? ' ' : ''))) throw new StoreError('BAD_USER_INPUT', badHost);
+      if (!isHost(headers.host ?? (httpVersion === '1.1' ? ' ' : '')))
+        throw new StoreError('BAD_USER_INPUT', badHost);
       if (request.is404) answer(request, reply);
       else done();
     });
@@ -134,27 +182,42 @@ export const addresses = fastifyPlugin(
   { name: 'addresses', dependencies: ['bearer'] },
 );
 
-export const badHost = 'The request must have one Host header: a name or address, and a port.';
+export const badHost =
+  'The request must have one Host header: a name or address, and a port.';
 
-/** A name has at most 253 characters (RFC 1035 section 2.3.4). Parsing one of thousands takes milliseconds. */
+/**
+ * A name has at most 253 characters (RFC 1035 section 2.3.4). Parsing one of
+ * thousands takes milliseconds.
+ */
 const host = /^(?:[\w.-]{0,253}|\[[\da-f:.]{2,45}\])(?::\d{0,5})?$/i;
 
-/** True for a name or address with an optional port. Rejects invalid addresses: 999.1.1.1, [::::]. */
+/**
+ * True for a name or address with an optional port. Rejects invalid addresses:
+ * 999.1.1.1, [::::].
+ */
 export function isHost(text: string): boolean {
-  return host.test(text) && (!/^[\d[]|\.\d/.test(text) || URL.canParse(`http://${text}`));
+  return (
+    host.test(text) &&
+    (!/^[\d[]|\.\d/.test(text) || URL.canParse(`http://${text}`))
+  );
 }
 
 /**
- * The scheme, host and path prefix that the client used, where a proxy may have stripped the prefix. `X-Forwarded-*`
- * counts only when it is valid and `TRUST_PROXY` trusts the proxy, because proxies pass on clients' values. RFC 7239's
- * `Forwarded` is not read: most proxies do not overwrite it.
+ * The scheme, host and path prefix that the client used, where a proxy may have
+ * stripped the prefix. `X-Forwarded-*` counts only when it is valid and
+ * `TRUST_PROXY` trusts the proxy, because proxies pass on clients' values. RFC
+ * 7239's `Forwarded` is not read: most proxies do not overwrite it.
  */
 export function origin(request: FastifyRequest): string {
   const { protocol, host, ips, headers } = request;
   const scheme = /^https?$/i.test(protocol) ? protocol : 'http';
-  const named = [host, headers.host ?? ''].find((text) => isHost(text) && URL.canParse(`http://${text}`));
-  // `ips` has more than the socket's address only when Fastify trusts that address.
-  const prefix = ips && ips.length > 1 ? headers['x-forwarded-prefix'] : undefined;
+  const named = [host, headers.host ?? ''].find(
+    (text) => isHost(text) && URL.canParse(`http://${text}`),
+  );
+  // `ips` has more than the socket's address only when Fastify trusts that
+  // address.
+  const prefix =
+    ips && ips.length > 1 ? headers['x-forwarded-prefix'] : undefined;
   const isPath = typeof prefix === 'string' && /^(?:\/[\w.~-]+)+$/.test(prefix);
   return `${scheme}://${named ?? 'localhost'}${isPath ? prefix : ''}`;
 }

@@ -6,13 +6,19 @@ import { root } from '../../config/config.ts';
 import { securityHeaders } from '../http/headers.ts';
 import { compressedOnce, tagOf } from '../http/negotiation.ts';
 
-/** An HTML page and its Content-Security-Policy. Its links are relative: a proxy may serve it below another path. */
+/**
+ * An HTML page and its Content-Security-Policy. Its links are relative: a proxy
+ * may serve it below another path.
+ */
 export interface Page {
   html: string;
   policy: string;
 }
 
-/** Headers of a page. It may load what its policy allows, and must not be framed. */
+/**
+ * Headers of a page. It may load what its policy allows, and must not be
+ * framed.
+ */
 export const pageHeaders = (policy: string) => ({
   ...securityHeaders,
   'content-security-policy': `${policy};frame-ancestors 'none'`,
@@ -29,18 +35,36 @@ export function asset(name: string): Buffer {
   return readFileSync(join(root, 'web/assets', name));
 }
 
-/** Replaces the placeholders (`%name%`) of a page that have values. @param values HTML */
+/**
+ * Replaces the placeholders (`%name%`) of a page that have values. @param
+ * values HTML
+ */
 export function fill(page: string, values: Record<string, string>): string {
-  return page.replace(/%(\w+)%/g, (placeholder, name: string) => values[name] ?? placeholder);
+  return page.replace(
+    /%(\w+)%/g,
+    (placeholder, name: string) => values[name] ?? placeholder,
+  );
 }
 
-/** The options of routes that need no key and are not part of the REST contract. */
+/**
+ * The options of routes that need no key and are not part of the REST contract.
+ */
 export const publicRoute = { schema: { hide: true }, config: { public: true } };
 
 /** Serves an HTML page, which is read at the first request. */
-export function servePage(app: FastifyInstance, path: string, read: () => string | Buffer, policy: string): void {
-  serveFile(app, path, read, { ...pageHeaders(policy), 'content-type': types['.html'] });
-  app.get(`${path}/`, publicRoute, async (_request, reply) => reply.redirect(`../${basename(path)}`, 308));
+export function servePage(
+  app: FastifyInstance,
+  path: string,
+  read: () => string | Buffer,
+  policy: string,
+): void {
+  serveFile(app, path, read, {
+    ...pageHeaders(policy),
+    'content-type': types['.html'],
+  });
+  app.get(`${path}/`, publicRoute, async (_request, reply) =>
+    reply.redirect(`../${basename(path)}`, 308),
+  );
 }
 
 const types: Record<string, string> = {
@@ -55,50 +79,99 @@ const types: Record<string, string> = {
   '.txt': 'text/plain; charset=utf-8',
 };
 
-/** Serves content that never changes, without a key. It is read at the first request, and compressed once per coding. */
-export function serveFile(app: FastifyInstance, path: string, read: () => string | Buffer, headers: object = {}): void {
+/**
+ * Serves content that never changes, without a key. It is read at the first
+ * request, and compressed once per coding.
+ */
+export function serveFile(
+  app: FastifyInstance,
+  path: string,
+  read: () => string | Buffer,
+  headers: object = {},
+): void {
   const all = { 'content-type': types[extname(path)], ...headers };
   let kept: { content: Buffer; tag: string } | undefined;
-  app.get(path, { ...publicRoute, compress: compressedOnce }, async (_request, reply) => {
-    if (!kept) {
-      const content = Buffer.from(read());
-      kept = { content, tag: tagOf(content, all['content-type']) };
-    }
-    reply.contentTag = kept.tag;
-    return reply.headers(all).send(kept.content);
-  });
+  app.get(
+    path,
+    { ...publicRoute, compress: compressedOnce },
+    async (_request, reply) => {
+      if (!kept) {
+        const content = Buffer.from(read());
+        kept = { content, tag: tagOf(content, all['content-type']) };
+      }
+      reply.contentTag = kept.tag;
+      return reply.headers(all).send(kept.content);
+    },
+  );
 }
 
-/** Serves the files of a folder. One route per file: an address without a file needs a key, as any other. */
-export function serveFiles(app: FastifyInstance, prefix: string, folder: string, policy: string, more = {}): void {
+/**
+ * Serves the files of a folder. One route per file: an address without a file
+ * needs a key, as any other.
+ */
+export function serveFiles(
+  app: FastifyInstance,
+  prefix: string,
+  folder: string,
+  policy: string,
+  more = {},
+): void {
   // A worker has the policy of its script, not the page's.
   const headers = { ...pageHeaders(policy), ...more };
   for (const name of readdirSync(folder)) {
-    serveFile(app, `${prefix}/${name}`, () => readFileSync(join(folder, name)), headers);
+    serveFile(
+      app,
+      `${prefix}/${name}`,
+      () => readFileSync(join(folder, name)),
+      headers,
+    );
   }
 }
 
-export function sendHtml(reply: FastifyReply, { html, policy }: Page): FastifyReply {
-  return reply.headers(pageHeaders(policy)).type(`${types['.html']}`).send(html);
+export function sendHtml(
+  reply: FastifyReply,
+  { html, policy }: Page,
+): FastifyReply {
+  return reply
+    .headers(pageHeaders(policy))
+    .type(`${types['.html']}`)
+    .send(html);
 }
 
 /** Creates a policy that allows only these sources. */
 export function policyOf(...sources: string[]): string {
-  return ["default-src 'none'", ...sources, "base-uri 'none'", "form-action 'none'"].join(';');
+  return [
+    "default-src 'none'",
+    ...sources,
+    "base-uri 'none'",
+    "form-action 'none'",
+  ].join(';');
 }
 
-/** Creates an element with data for scripts. It is not executed, so the policy need not allow it. */
+/**
+ * Creates an element with data for scripts. It is not executed, so the policy
+ * need not allow it.
+ */
 export function dataElement(id: string, data: unknown): string {
   return `<script type="application/json" id="${id}">${JSON.stringify(data).replaceAll('<', '\\u003c')}</script>`;
 }
 
-/** The style of a page, with the colours of all pages: the element, and its source in the policy. */
+/**
+ * The style of a page, with the colours of all pages: the element, and its
+ * source in the policy.
+ */
 export function styleOf(name: string): { element: string; source: string } {
   const text = `${asset('static/theme.css')}${asset(name)}`;
-  return { element: `<style>${text}</style>`, source: `style-src ${hashOf(text)}` };
+  return {
+    element: `<style>${text}</style>`,
+    source: `style-src ${hashOf(text)}`,
+  };
 }
 
-/** The source expression of an inline script or style (Content Security Policy Level 3, section 2.3.1). */
+/**
+ * The source expression of an inline script or style (Content Security Policy
+ * Level 3, section 2.3.1).
+ */
 export function hashOf(text: string): string {
   return `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
 }

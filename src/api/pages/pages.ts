@@ -7,17 +7,29 @@ import { type GraphQLSchema, printSchema } from 'graphql';
 import { type Config, releasedVersion, root } from '../../config/config.ts';
 import { prefersHtml, varyBy } from '../http/negotiation.ts';
 import { origin } from '../http/server.ts';
-import { asset, fill, policyOf, publicRoute, sendHtml, serveFile, serveFiles, servePage, styleOf } from './html.ts';
+import {
+  asset,
+  fill,
+  policyOf,
+  publicRoute,
+  sendHtml,
+  serveFile,
+  serveFiles,
+  servePage,
+  styleOf,
+} from './html.ts';
 
-export interface PagesOptions extends Pick<Config['graphql'], 'introspection' | 'explorer'> {
+export interface PagesOptions
+  extends Pick<Config['graphql'], 'introspection' | 'explorer'> {
   /** The name of the service, and a sentence about it. */
   info: { title: string; description: string };
   schema: GraphQLSchema;
 }
 
 /**
- * Serves the pages and documents that need no key, and the files that browsers and crawlers request from every host.
- * Register it last, because the front page links only to existing routes.
+ * Serves the pages and documents that need no key, and the files that browsers
+ * and crawlers request from every host. Register it last, because the front
+ * page links only to existing routes.
  */
 export const pages = fastifyPlugin(
   async (app: FastifyInstance, options: PagesOptions): Promise<void> => {
@@ -25,7 +37,12 @@ export const pages = fastifyPlugin(
     const forDay = { 'cache-control': 'public, max-age=86400' };
     serveFile(app, '/favicon.ico', () => asset('favicon.ico'), forDay);
     serveFile(app, '/robots.txt', () => 'User-agent: *\nDisallow: /\n', forDay);
-    if (options.introspection) serveFile(app, '/schema.graphql', () => `${printSchema(options.schema)}\n`);
+    if (options.introspection)
+      serveFile(
+        app,
+        '/schema.graphql',
+        () => `${printSchema(options.schema)}\n`,
+      );
     serveReference(app);
     serveGuides(app);
     serveFrontPage(app, options);
@@ -33,10 +50,21 @@ export const pages = fastifyPlugin(
   { name: 'pages' },
 );
 
-/** Swagger UI's files from @fastify/swagger-ui, because swagger-ui-dist has a postinstall script. */
-const swaggerUi = fileURLToPath(new URL('.', import.meta.resolve('@fastify/swagger-ui/static/swagger-ui-bundle.js')));
+/**
+ * Swagger UI's files from @fastify/swagger-ui, because swagger-ui-dist has a
+ * postinstall script.
+ */
+const swaggerUi = fileURLToPath(
+  new URL(
+    '.',
+    import.meta.resolve('@fastify/swagger-ui/static/swagger-ui-bundle.js'),
+  ),
+);
 
-/** Serves `/docs`, the REST reference, where a user with a key can try every operation. It loads no external files. */
+/**
+ * Serves `/docs`, the REST reference, where a user with a key can try every
+ * operation. It loads no external files.
+ */
 function serveReference(app: FastifyInstance): void {
   const policy = policyOf(
     "script-src 'self'",
@@ -49,66 +77,136 @@ function serveReference(app: FastifyInstance): void {
   // Also the files that the other pages share.
   serveFiles(app, '/docs/static', join(root, 'web/assets/static'), policy);
   for (const name of ['swagger-ui-bundle.js', 'swagger-ui.css']) {
-    serveFile(app, `/docs/static/${name}`, () => readFileSync(swaggerUi + name));
+    serveFile(app, `/docs/static/${name}`, () =>
+      readFileSync(swaggerUi + name),
+    );
   }
 }
 
-/** The build renders README.md and `docs/` into this folder (tools/guide.mjs). */
+/**
+ * The build renders README.md and `docs/` into this folder (tools/guide.mjs).
+ */
 const guides = join(root, 'dist/guide');
 
 /** Serves the guides at `/guide`, and each page below it. */
 function serveGuides(app: FastifyInstance): void {
   if (!existsSync(guides)) {
-    app.log.warn('the guides are not served, because dist/guide is missing: run `npm ci`, and build again');
+    app.log.warn(
+      'the guides are not served, because dist/guide is missing: run `npm ci`, and build again',
+    );
     return;
   }
-  const policy = policyOf("script-src 'self'", "style-src 'self'", "img-src 'self'");
-  for (const file of readdirSync(guides).filter((name) => name.endsWith('.html'))) {
-    const path = file === 'index.html' ? '/guide' : `/guide/${basename(file, '.html')}`;
+  const policy = policyOf(
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self'",
+  );
+  for (const file of readdirSync(guides).filter((name) =>
+    name.endsWith('.html'),
+  )) {
+    const path =
+      file === 'index.html' ? '/guide' : `/guide/${basename(file, '.html')}`;
     servePage(app, path, () => readFileSync(join(guides, file)), policy);
   }
   serveFiles(app, '/guide/images', join(guides, 'images'), policy);
 }
 
-/** A link on the front page: its member name in JSON, its path, the title and the text on the page. */
+/**
+ * A link on the front page: its member name in JSON, its path, the title and
+ * the text on the page.
+ */
 type PageLink = [name: string, path: string, title: string, text: string];
 
 /** By the headings on the page. */
 const links: Record<string, PageLink[]> = {
   Guides: [
     ['guides', '/guide', 'Guides', 'How to use it, operate it and change it.'],
-    ['errors', '/guide/errors', 'Errors', 'Every error code: what it means, and what to do.'],
+    [
+      'errors',
+      '/guide/errors',
+      'Errors',
+      'Every error code: what it means, and what to do.',
+    ],
   ],
   REST: [
-    ['reference', '/docs', 'Reference', 'Every operation, to be tried there with your key.'],
-    ['openapi', '/v1/openapi.json', 'OpenAPI', 'The contract, for generators of clients.'],
+    [
+      'reference',
+      '/docs',
+      'Reference',
+      'Every operation, to be tried there with your key.',
+    ],
+    [
+      'openapi',
+      '/v1/openapi.json',
+      'OpenAPI',
+      'The contract, for generators of clients.',
+    ],
   ],
   GraphQL: [
-    ['sandbox', '/graphql', 'Apollo Sandbox', 'Explore and try it. The page loads from Apollo: it needs the internet.'],
-    ['explorer', '/graphiql', 'GraphiQL', 'Explore and try it without the internet: all of it is served here.'],
-    ['schema', '/schema.graphql', 'Schema', 'The contract, in the schema definition language.'],
+    [
+      'sandbox',
+      '/graphql',
+      'Apollo Sandbox',
+      'Explore and try it. The page loads from Apollo: it needs the internet.',
+    ],
+    [
+      'explorer',
+      '/graphiql',
+      'GraphiQL',
+      'Explore and try it without the internet: all of it is served here.',
+    ],
+    [
+      'schema',
+      '/schema.graphql',
+      'Schema',
+      'The contract, in the schema definition language.',
+    ],
   ],
   Health: [
     ['liveness', '/livez', 'Liveness', 'The process runs.'],
-    ['readiness', '/readyz', 'Readiness', 'It can serve: the database answers.'],
+    [
+      'readiness',
+      '/readyz',
+      'Readiness',
+      'It can serve: the database answers.',
+    ],
   ],
 };
 
 /**
- * Serves `/`, with links to the pages and documents: HTML if the client prefers it, else JSON (RFC 9110 section
- * 12.4.1).
+ * Serves `/`, with links to the pages and documents: HTML if the client prefers
+ * it, else JSON (RFC 9110 section 12.4.1).
  */
-function serveFrontPage(app: FastifyInstance, { info, explorer }: PagesOptions): void {
-  const about = { name: info.title, version: releasedVersion(), description: info.description };
+function serveFrontPage(
+  app: FastifyInstance,
+  { info, explorer }: PagesOptions,
+): void {
+  const about = {
+    name: info.title,
+    version: releasedVersion(),
+    description: info.description,
+  };
   // `/graphql` answers GET even without its page.
-  const isShown = (path: string) => app.hasRoute({ method: 'GET', url: path }) && (explorer || path !== '/graphql');
+  const isShown = (path: string) =>
+    app.hasRoute({ method: 'GET', url: path }) &&
+    (explorer || path !== '/graphql');
   const served = Object.entries(links)
-    .map(([group, all]): [string, PageLink[]] => [group, all.filter(([, path]) => isShown(path))])
+    .map(([group, all]): [string, PageLink[]] => [
+      group,
+      all.filter(([, path]) => isShown(path)),
+    ])
     .filter(([, shown]) => shown.length > 0);
   const style = styleOf('front-page.css');
-  const policy = policyOf("script-src 'self'", style.source, "img-src 'self'", "connect-src 'self'");
+  const policy = policyOf(
+    "script-src 'self'",
+    style.source,
+    "img-src 'self'",
+    "connect-src 'self'",
+  );
   const page = fill(asset('front-page.html').toString(), {
-    ...Object.fromEntries(Object.entries(about).map(([name, value]) => [name, escaped(value)])),
+    ...Object.fromEntries(
+      Object.entries(about).map(([name, value]) => [name, escaped(value)]),
+    ),
     style: style.element,
     icon: asset('static/icon.svg').toString(),
     sections: served.map(sectionOf).join('\n'),
@@ -116,27 +214,43 @@ function serveFrontPage(app: FastifyInstance, { info, explorer }: PagesOptions):
   app.get('/', publicRoute, async (request, reply) => {
     const address = origin(request);
     varyBy(reply, 'Accept');
-    if (prefersHtml(request)) return sendHtml(reply, { html: fill(page, { address: escaped(address) }), policy });
-    const addresses = served.flatMap(([, shown]) => shown.map(([name, path]) => [name, address + path]));
+    if (prefersHtml(request))
+      return sendHtml(reply, {
+        html: fill(page, { address: escaped(address) }),
+        policy,
+      });
+    const addresses = served.flatMap(([, shown]) =>
+      shown.map(([name, path]) => [name, address + path]),
+    );
     return { ...about, links: Object.fromEntries(addresses) };
   });
 }
 
 /**
- * The page that a browser gets in place of an Error body. Without a key it is the same for every address, so it tells
- * nothing about which of them exist.
+ * The page that a browser gets in place of an Error body. Without a key it is
+ * the same for every address, so it tells nothing about which of them exist.
  */
 function errorPage(): FastifyInstance['errorPage'] {
   const style = styleOf('front-page.css');
   const policy = policyOf(style.source);
   const icon = asset('static/icon.svg').toString();
-  const html = fill(asset('error-page.html').toString(), { style: style.element, icon });
+  const html = fill(asset('error-page.html').toString(), {
+    style: style.element,
+    icon,
+  });
   return ({ status, message }, request, reply) => {
     const shown =
       status === 401
-        ? { title: 'An API key is needed', message: 'Without a valid API key, nothing is shown at this address.' }
+        ? {
+            title: 'An API key is needed',
+            message:
+              'Without a valid API key, nothing is shown at this address.',
+          }
         : { title: 'Not found', message: escaped(message) };
-    return sendHtml(reply, { html: fill(html, { ...shown, home: escaped(origin(request)) }), policy });
+    return sendHtml(reply, {
+      html: fill(html, { ...shown, home: escaped(origin(request)) }),
+      policy,
+    });
   };
 }
 
@@ -155,7 +269,13 @@ function itemOf([, path, title, text]: PageLink): string {
   return `<li>${link}<code>${escaped(path)}</code><p>${escaped(text)}</p></li>`;
 }
 
-const entities: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
+const entities: Record<string, string> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+};
 
 function escaped(text: string): string {
   return text.replace(/[&<>"']/g, (character) => entities[character] ?? '');

@@ -1,6 +1,14 @@
-import type { FastifyContextConfig, FastifyInstance, FastifySchema, RouteOptions } from 'fastify';
+import type {
+  FastifyContextConfig,
+  FastifyInstance,
+  FastifySchema,
+  RouteOptions,
+} from 'fastify';
 import { type TObject, Type } from 'typebox';
-import { longestKey, notIdempotent } from '../../access/idempotency/idempotency-key.ts';
+import {
+  longestKey,
+  notIdempotent,
+} from '../../access/idempotency/idempotency-key.ts';
 import type { KeyScope } from '../../access/keys/api-key.entity.ts';
 import { forbidden } from '../../access/keys/bearer.ts';
 import { internalError, StoreError } from '../../errors.ts';
@@ -9,14 +17,24 @@ import { validator } from '../../validation/validator.ts';
 import { notJson } from '../http/failures.ts';
 import { requestTimeout } from '../http/malformed.ts';
 import { badHost } from '../http/server.ts';
-import { failure, failureOf, headerSchema, type Response } from './documented-responses.ts';
+import {
+  failure,
+  failureOf,
+  headerSchema,
+  type Response,
+} from './documented-responses.ts';
 
 /** A route's schema with the members that only OpenAPI reads. */
-type Contract = FastifySchema & { response: Record<string, Response>; tags?: string[] };
+type Contract = FastifySchema & {
+  response: Record<string, Response>;
+  tags?: string[];
+};
 
 /**
- * Returns the contract of a route: its own schema, plus its possible failures, entity tags and 304 for reads,
- * `Idempotency-Key`, the quota and the deprecation. Routes without documented responses are not part of the contract.
+ * Returns the contract of a route: its own schema, plus its possible failures,
+ * entity tags and 304 for reads, `Idempotency-Key`, the quota and the
+ * deprecation. Routes without documented responses are not part of the
+ * contract.
  */
 export function describeRoute(
   { schema, config = {}, method }: RouteOptions,
@@ -28,10 +46,18 @@ export function describeRoute(
   const read = method === 'GET' ? own.response[200] : undefined;
   const responses: Record<string, Response> = {
     ...own.response,
-    ...(read && live && { 200: { ...read, content: { ...read.content, 'text/event-stream': { schema: events } } } }),
+    ...(read &&
+      live && {
+        200: {
+          ...read,
+          content: { ...read.content, 'text/event-stream': { schema: events } },
+        },
+      }),
     ...failuresOf(own, config),
     ...(isIdempotent && conflicts),
-    ...(read && { 304: { ...notModified, ...(read.headers && { headers: read.headers }) } }),
+    ...(read && {
+      304: { ...notModified, ...(read.headers && { headers: read.headers }) },
+    }),
   };
   const response = Object.entries(responses).map(([status, described]) => {
     const headers = {
@@ -39,11 +65,17 @@ export function describeRoute(
       ...(read && status === '200' && ofContent),
       ...described.headers,
       ...(isIdempotent && /^2/.test(status) && replayed),
-      // The quota is charged after the checks of the key, the address and the body's arrival.
-      ...(!config.isUnmetered && !/401|403|408|413|415/.test(status) && rateLimit),
+      // The quota is charged after the checks of the key, the address and the
+      // body's arrival.
+      ...(!config.isUnmetered &&
+        !/401|403|408|413|415/.test(status) &&
+        rateLimit),
       ...(deprecation && ofDeprecated),
     };
-    return [status, Object.keys(headers).length > 0 ? { ...described, headers } : described];
+    return [
+      status,
+      Object.keys(headers).length > 0 ? { ...described, headers } : described,
+    ];
   });
   const isCounted = read?.headers?.['X-Total-Count'] !== undefined;
   const requestHeaders = {
@@ -54,31 +86,67 @@ export function describeRoute(
   };
   return {
     ...own,
-    ...(Object.keys(requestHeaders).length > 0 && { headers: { type: 'object', properties: requestHeaders } }),
+    ...(Object.keys(requestHeaders).length > 0 && {
+      headers: { type: 'object', properties: requestHeaders },
+    }),
     // The removal date in the format of OpenAPI tools (oasdiff).
-    ...(deprecation && { deprecated: true, 'x-sunset': deprecation.removal.toISOString().slice(0, 10) }),
+    ...(deprecation && {
+      deprecated: true,
+      'x-sunset': deprecation.removal.toISOString().slice(0, 10),
+    }),
     response: Object.fromEntries(response),
   };
 }
 
 /** The failures that a route's properties imply. */
-function failuresOf({ querystring, body, response }: Contract, { scope = 'read', isIdempotent }: FastifyContextConfig) {
-  const refusesKey = scope === 'write' && !isIdempotent && !querystring && !body && !response[400];
+function failuresOf(
+  { querystring, body, response }: Contract,
+  { scope = 'read', isIdempotent }: FastifyContextConfig,
+) {
+  const refusesKey =
+    scope === 'write' &&
+    !isIdempotent &&
+    !querystring &&
+    !body &&
+    !response[400];
   return {
     400: failure('BAD_USER_INPUT', 'The request has no valid Host.', badHost),
-    ...(querystring ? { 400: refusal(querystring, 'A query parameter is invalid.', true) } : {}),
-    ...(body ? { 400: refusal(body, 'Body is missing required fields or contains invalid values.') } : {}),
-    ...(refusesKey && { 400: failureOf(notIdempotent(), 'The operation takes no Idempotency-Key.') }),
+    ...(querystring
+      ? { 400: refusal(querystring, 'A query parameter is invalid.', true) }
+      : {}),
+    ...(body
+      ? {
+          400: refusal(
+            body,
+            'Body is missing required fields or contains invalid values.',
+          ),
+        }
+      : {}),
+    ...(refusesKey && {
+      400: failureOf(
+        notIdempotent(),
+        'The operation takes no Idempotency-Key.',
+      ),
+    }),
     403: lacksScope(scope),
     ...(body ? withBody : {}),
     ...always,
   };
 }
 
-/** Documents a 400. Its example is the validator's own message, for an input without any valid member. */
-function refusal(schema: unknown, description: string, isLenient = false): Response {
+/**
+ * Documents a 400. Its example is the validator's own message, for an input
+ * without any valid member.
+ */
+function refusal(
+  schema: unknown,
+  description: string,
+  isLenient = false,
+): Response {
   const { properties = {} } = schema as TObject;
-  const invalid = Object.fromEntries(Object.keys(properties).map((name) => [name, isLenient ? '?' : {}]));
+  const invalid = Object.fromEntries(
+    Object.keys(properties).map((name) => [name, isLenient ? '?' : {}]),
+  );
   try {
     validator(schema as TObject, { isLenient })(invalid);
   } catch (error) {
@@ -88,13 +156,24 @@ function refusal(schema: unknown, description: string, isLenient = false): Respo
   throw new Error('An input that takes anything needs no schema.');
 }
 
-const retryAfter = { 'Retry-After': headerSchema('RFC 9110 section 10.2.3: in how many seconds to try again.') };
+const retryAfter = {
+  'Retry-After': headerSchema(
+    'RFC 9110 section 10.2.3: in how many seconds to try again.',
+  ),
+};
 
 /** Failures that any operation may return. */
 const always: Record<number, Response> = {
-  401: failure('UNAUTHENTICATED', 'API key missing or invalid.', 'The API key is not valid.', {
-    'WWW-Authenticate': headerSchema('RFC 6750 section 3; with `error="invalid_token"` when a key was given.'),
-  }),
+  401: failure(
+    'UNAUTHENTICATED',
+    'API key missing or invalid.',
+    'The API key is not valid.',
+    {
+      'WWW-Authenticate': headerSchema(
+        'RFC 6750 section 3; with `error="invalid_token"` when a key was given.',
+      ),
+    },
+  ),
   429: failure(
     'TOO_MANY_REQUESTS',
     'The key has used up its quota, or too many wrong keys came from this address.',
@@ -112,30 +191,50 @@ const always: Record<number, Response> = {
 
 const withBody: Record<number, Response> = {
   408: failureOf(requestTimeout, 'The request took too long to arrive.'),
-  413: failure('PAYLOAD_TOO_LARGE', 'Body is too large.', 'The body has more than 1048576 bytes.'),
+  413: failure(
+    'PAYLOAD_TOO_LARGE',
+    'Body is too large.',
+    'The body has more than 1048576 bytes.',
+  ),
   415: failure('UNSUPPORTED_MEDIA_TYPE', 'Body is not JSON.', notJson),
 };
 
 const lacksScope = (scope: KeyScope) =>
-  failureOf(forbidden(scope, { scopeNames: { read: 'pets:read' } }), 'The key or token lacks the scope.', {
-    'WWW-Authenticate': headerSchema('RFC 6750 section 3, for a token: the `scope` that it lacks.'),
-  });
+  failureOf(
+    forbidden(scope, { scopeNames: { read: 'pets:read' } }),
+    'The key or token lacks the scope.',
+    {
+      'WWW-Authenticate': headerSchema(
+        'RFC 6750 section 3, for a token: the `scope` that it lacks.',
+      ),
+    },
+  );
 
-const prefer = { Prefer: headerSchema('RFC 7240: `count=exact` asks for the number of items on all pages.') };
+const prefer = {
+  Prefer: headerSchema(
+    'RFC 7240: `count=exact` asks for the number of items on all pages.',
+  ),
+};
 const ifNoneMatch = {
   'If-None-Match': headerSchema(
     'RFC 9110 section 13.1.2: entity tags of earlier responses, or `*`; 304 when one of them is still current.',
   ),
 };
 const ofBoth = {
-  ETag: headerSchema('RFC 9110 section 8.8.3: a weak entity tag, the same for every content coding.'),
-  'Cache-Control': headerSchema('`private, no-cache`: only the client may store it, and revalidates it each time.'),
+  ETag: headerSchema(
+    'RFC 9110 section 8.8.3: a weak entity tag, the same for every content coding.',
+  ),
+  'Cache-Control': headerSchema(
+    '`private, no-cache`: only the client may store it, and revalidates it each time.',
+  ),
   Vary: headerSchema(
     'RFC 9110 section 12.5.5: `Accept-Encoding`, and `Origin` if frontends of other origins are allowed.',
   ),
 };
 const ofContent = {
-  'Content-Encoding': headerSchema('`zstd`, `br` or `gzip`, as `Accept-Encoding` prefers; else absent.'),
+  'Content-Encoding': headerSchema(
+    '`zstd`, `br` or `gzip`, as `Accept-Encoding` prefers; else absent.',
+  ),
 };
 
 const events = Type.String({
@@ -143,11 +242,14 @@ const events = Type.String({
     'An event for each item after `after`, or else for each that is added from now on: its `data` is the item, as in the list, its `id` that of the item. `limit` is ignored.',
 });
 const lastEventId = {
-  'Last-Event-ID': headerSchema('WHATWG HTML section 9.2.4: with `text/event-stream`, takes the place of `after`.'),
+  'Last-Event-ID': headerSchema(
+    'WHATWG HTML section 9.2.4: with `text/event-stream`, takes the place of `after`.',
+  ),
 };
 
 const notModified: Response = {
-  description: 'The client has the current version. No body; the headers are those of 200.',
+  description:
+    'The client has the current version. No body; the headers are those of 200.',
   type: 'null',
 };
 
@@ -156,21 +258,37 @@ const idempotencyKey = {
     `The client's own name for this creation, 1 to ${longestKey} visible ASCII characters, bare or as a quoted string: sent again under the same name, it is not carried out again, and answered as at first (draft-ietf-httpapi-idempotency-key-header).`,
   ),
 };
-const replayed = { 'Idempotent-Replayed': headerSchema('`true` when an earlier request had created it.') };
+const replayed = {
+  'Idempotent-Replayed': headerSchema(
+    '`true` when an earlier request had created it.',
+  ),
+};
 const conflicts: Record<number, Response> = {
-  409: failureOf(inUse(), 'A request with the same Idempotency-Key is still under way.', {
-    'Retry-After': headerSchema('In how many seconds to try again.'),
-  }),
+  409: failureOf(
+    inUse(),
+    'A request with the same Idempotency-Key is still under way.',
+    {
+      'Retry-After': headerSchema('In how many seconds to try again.'),
+    },
+  ),
   422: failureOf(reused(), 'The Idempotency-Key was used for another input.'),
 };
 
 const rateLimit = {
-  RateLimit: headerSchema('What is left of the quota, and when it is renewed; absent if nothing was charged.'),
-  'RateLimit-Policy': headerSchema('The quota (draft-ietf-httpapi-ratelimit-headers-11).'),
+  RateLimit: headerSchema(
+    'What is left of the quota, and when it is renewed; absent if nothing was charged.',
+  ),
+  'RateLimit-Policy': headerSchema(
+    'The quota (draft-ietf-httpapi-ratelimit-headers-11).',
+  ),
 };
 
 const ofDeprecated = {
-  Deprecation: headerSchema('RFC 9745: since when this operation is deprecated.'),
+  Deprecation: headerSchema(
+    'RFC 9745: since when this operation is deprecated.',
+  ),
   Sunset: headerSchema('RFC 8594: when this operation will be removed.'),
-  Link: headerSchema('What comes in its place, with `rel="successor-version"`.'),
+  Link: headerSchema(
+    'What comes in its place, with `rel="successor-version"`.',
+  ),
 };

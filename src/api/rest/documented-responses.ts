@@ -1,5 +1,10 @@
 import { type TSchema, Type } from 'typebox';
-import { type ErrorCode, httpStatusOf, restCodes, type StoreError } from '../../errors.ts';
+import {
+  type ErrorCode,
+  httpStatusOf,
+  restCodes,
+  type StoreError,
+} from '../../errors.ts';
 import { maxExactTotal, pageLimit } from '../../validation/page.ts';
 
 /** The specification's Error. */
@@ -10,7 +15,11 @@ const ErrorSchema = Type.Object(
       examples: ['BAD_USER_INPUT'],
     }),
     message: Type.String({ description: 'Human-readable description.' }),
-    status: Type.Integer({ description: 'The HTTP status code of the response.', minimum: 400, maximum: 599 }),
+    status: Type.Integer({
+      description: 'The HTTP status code of the response.',
+      minimum: 400,
+      maximum: 599,
+    }),
   },
   { $id: 'Error', description: 'Any failure.' },
 );
@@ -25,18 +34,36 @@ export interface Response {
 }
 
 /** A documented success: a JSON body, with optional headers. */
-export function success(schema: TSchema, description: string, headers?: Record<string, object>): Response {
-  return { description, ...(headers && { headers }), content: { 'application/json': { schema } } };
+export function success(
+  schema: TSchema,
+  description: string,
+  headers?: Record<string, object>,
+): Response {
+  return {
+    description,
+    ...(headers && { headers }),
+    content: { 'application/json': { schema } },
+  };
 }
 
-/** A documented page of a list. @param name of the list's component @param isCounted whether the list has a total */
-export function pageOf(item: TSchema, name: string, description: string, isCounted = false): Response {
+/**
+ * A documented page of a list. @param name of the list's component @param
+ * isCounted whether the list has a total
+ */
+export function pageOf(
+  item: TSchema,
+  name: string,
+  description: string,
+  isCounted = false,
+): Response {
   const schema = Type.Array(item, {
     $id: name,
     description: `${description} Ascending by id.`,
     maxItems: pageLimit.max,
   });
-  const Link = headerSchema('RFC 8288: the address of the next page with `rel="next"`; absent on the last page.');
+  const Link = headerSchema(
+    'RFC 8288: the address of the next page with `rel="next"`; absent on the last page.',
+  );
   return success(schema, description, { Link, ...(isCounted && total) });
 }
 
@@ -44,7 +71,9 @@ const total = {
   'Preference-Applied': headerSchema(
     `RFC 7240: \`count=exact\`, or \`count=estimated\` beyond ${maxExactTotal} items; absent unless \`Prefer\` asks for it.`,
   ),
-  'X-Total-Count': headerSchema('The number of items on all pages; absent unless `Prefer: count=exact` asks for it.'),
+  'X-Total-Count': headerSchema(
+    'The number of items on all pages; absent unless `Prefer: count=exact` asks for it.',
+  ),
 };
 
 export function failure(
@@ -62,7 +91,11 @@ export function failure(
 }
 
 /** A documented failure whose example is the service's own error. */
-export function failureOf({ code, message }: StoreError, description: string, headers?: Record<string, object>) {
+export function failureOf(
+  { code, message }: StoreError,
+  description: string,
+  headers?: Record<string, object>,
+) {
   return failure(code, description, message, headers);
 }
 

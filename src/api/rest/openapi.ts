@@ -10,22 +10,34 @@ import { makeLive } from './responses.ts';
 export const info = {
   title: 'Animal Store',
   version: '1.0.0',
-  description: 'The catalogue of animals offered by a store. Every operation needs an API key.',
+  description:
+    'The catalogue of animals offered by a store. Every operation needs an API key.',
   license: { name: 'MIT', identifier: 'MIT' },
 };
 
 const server = { url: '/v1', description: 'This service' };
-/** The address in the committed contract, which is that of no service: the variable of the specification. */
+/**
+ * The address in the committed contract, which is that of no service: the
+ * variable of the specification.
+ */
 export const anyServer = {
   url: '{base_url}',
-  variables: { base_url: { default: 'http://127.0.0.1:4000/v1', description: 'The address of the service' } },
+  variables: {
+    base_url: {
+      default: 'http://127.0.0.1:4000/v1',
+      description: 'The address of the service',
+    },
+  },
 };
 
 /**
- * Collects the routes' schemas into OpenAPI: `/v1/openapi.json` (3.1) and `/v1/openapi-3.0.json`, which need no key and
- * name the address that was asked, because importers do not resolve `/v1`. Register it before the routes.
+ * Collects the routes' schemas into OpenAPI: `/v1/openapi.json` (3.1) and
+ * `/v1/openapi-3.0.json`, which need no key and name the address that was
+ * asked, because importers do not resolve `/v1`. Register it before the routes.
  */
-export const openApi = fastifyPlugin<{ tags: Array<{ name: string; description: string }> }>(
+export const openApi = fastifyPlugin<{
+  tags: Array<{ name: string; description: string }>;
+}>(
   async (app: FastifyInstance, { tags }) => {
     await app.register(swagger, {
       openapi: {
@@ -35,7 +47,11 @@ export const openApi = fastifyPlugin<{ tags: Array<{ name: string; description: 
         tags,
         components: {
           securitySchemes: {
-            apiKey: { type: 'http', scheme: 'bearer', description: '`Authorization: Bearer <API_KEY>`' },
+            apiKey: {
+              type: 'http',
+              scheme: 'bearer',
+              description: '`Authorization: Bearer <API_KEY>`',
+            },
           },
         },
         security: [{ apiKey: [] }],
@@ -43,12 +59,21 @@ export const openApi = fastifyPlugin<{ tags: Array<{ name: string; description: 
       stripBasePath: true,
       hideUntagged: true,
       // Names the components by their `$id`, as the specification does.
-      refResolver: { buildLocalReference: (schema, _base, _fragment, index) => `${schema.$id ?? `schema-${index}`}` },
-      transform: ({ schema, url }) => ({ schema: byReference(schema) as FastifySchema, url }),
+      refResolver: {
+        buildLocalReference: (schema, _base, _fragment, index) =>
+          `${schema.$id ?? `schema-${index}`}`,
+      },
+      transform: ({ schema, url }) => ({
+        schema: byReference(schema) as FastifySchema,
+        url,
+      }),
       transformObject: (document) =>
-        'openapiObject' in document ? withPlainReferences(document.openapiObject) : document.swaggerObject,
+        'openapiObject' in document
+          ? withPlainReferences(document.openapiObject)
+          : document.swaggerObject,
     });
-    // Responses are serialised by reference, too, because the serialiser accepts each named schema only once.
+    // Responses are serialised by reference, too, because the serialiser
+    // accepts each named schema only once.
     const operations = new Map<string, string>();
     app.addHook('onRoute', ({ schema, method, url }) => {
       if (!schema) return;
@@ -56,7 +81,10 @@ export const openApi = fastifyPlugin<{ tags: Array<{ name: string; description: 
       // Fastify adds a HEAD route to each GET route.
       if (operationId && method !== 'HEAD') {
         const other = operations.get(operationId);
-        if (other) throw new Error(`${other} and ${method} ${url} have the same operationId ${operationId}.`);
+        if (other)
+          throw new Error(
+            `${other} and ${method} ${url} have the same operationId ${operationId}.`,
+          );
         operations.set(operationId, `${method} ${url}`);
       }
       for (const part of [schema.querystring, schema.body, schema.response]) {
@@ -71,10 +99,15 @@ export const openApi = fastifyPlugin<{ tags: Array<{ name: string; description: 
       if (schema.response) schema.response = byReference(schema.response);
     });
     const at = (request: FastifyRequest, document: object) => {
-      return { ...document, servers: [{ ...server, url: origin(request) + server.url }] };
+      return {
+        ...document,
+        servers: [{ ...server, url: origin(request) + server.url }],
+      };
     };
     let older: object | undefined;
-    app.get('/v1/openapi.json', publicRoute, async (request) => at(request, app.swagger()));
+    app.get('/v1/openapi.json', publicRoute, async (request) =>
+      at(request, app.swagger()),
+    );
     app.get('/v1/openapi-3.0.json', publicRoute, async (request) => {
       older ??= toOpenApi30(app.swagger());
       return at(request, older);
@@ -86,10 +119,16 @@ export const openApi = fastifyPlugin<{ tags: Array<{ name: string; description: 
 type Named = { $id: string };
 
 /** Replaces named schemas with references. */
-function byReference(part: unknown, found: (named: Named) => unknown = () => undefined): unknown {
+function byReference(
+  part: unknown,
+  found: (named: Named) => unknown = () => undefined,
+): unknown {
   if (typeof part !== 'object' || part === null) return part;
   if (Array.isArray(part)) return part.map((one) => byReference(one, found));
-  const members = Object.entries(part).map(([name, value]) => [name, byReference(value, found)]);
+  const members = Object.entries(part).map(([name, value]) => [
+    name,
+    byReference(value, found),
+  ]);
   const plain = Object.fromEntries(members);
   if (typeof plain.$id !== 'string') return plain;
   found(plain);
@@ -97,8 +136,9 @@ function byReference(part: unknown, found: (named: Named) => unknown = () => und
 }
 
 /**
- * `use` creates an `allOf` of a single reference, and more members beside it. OpenAPI 3.1 allows these beside `$ref`
- * itself, which generators understand better, but @fastify/swagger drops them there (as 3.0 requires).
+ * `use` creates an `allOf` of a single reference, and more members beside it.
+ * OpenAPI 3.1 allows these beside `$ref` itself, which generators understand
+ * better, but @fastify/swagger drops them there (as 3.0 requires).
  */
 function withPlainReferences<Part>(part: Part): Part {
   if (typeof part !== 'object' || part === null) return part;
@@ -106,7 +146,12 @@ function withPlainReferences<Part>(part: Part): Part {
   const { allOf, ...rest } = part as { allOf?: Array<{ $ref?: string }> };
   const [reference] = allOf?.length === 1 ? allOf : [];
   const plain = reference?.$ref ? { ...reference, ...rest } : part;
-  return Object.fromEntries(Object.entries(plain).map(([name, value]) => [name, withPlainReferences(value)])) as Part;
+  return Object.fromEntries(
+    Object.entries(plain).map(([name, value]) => [
+      name,
+      withPlainReferences(value),
+    ]),
+  ) as Part;
 }
 
 declare module 'fastify' {

@@ -1,4 +1,7 @@
-import { type StreamFormat, serverSentEvents } from '@animal-store/graphql-http/format';
+import {
+  type StreamFormat,
+  serverSentEvents,
+} from '@animal-store/graphql-http/format';
 import type { FastifyReply, FastifyRequest, RouteOptions } from 'fastify';
 import { StoreError } from '../../errors.ts';
 import type { ListEvent } from '../../records/live-list.ts';
@@ -10,16 +13,23 @@ import { origin } from '../http/server.ts';
 import { lastEventIdOf, sendStream } from '../subscriptions/subscriptions.ts';
 
 /** @throws StoreError NOT_FOUND when there is no item */
-export function orNotFound<Item>(item: Item | null, noun: string, id: string): Item {
-  if (item === null) throw new StoreError('NOT_FOUND', `There is no ${noun} with the id ${id}.`);
+export function orNotFound<Item>(
+  item: Item | null,
+  noun: string,
+  id: string,
+): Item {
+  if (item === null)
+    throw new StoreError('NOT_FOUND', `There is no ${noun} with the id ${id}.`);
   return item;
 }
 
 /**
- * Sends a page: a bare array, and `Link: <...>; rel="next"` (RFC 8288) when there are more items. The entity tag covers
- * the link, because a client that caches only tag and body would otherwise never see it.
+ * Sends a page: a bare array, and `Link: <...>; rel="next"` (RFC 8288) when
+ * there are more items. The entity tag covers the link, because a client that
+ * caches only tag and body would otherwise never see it.
  *
- * @param count counts the items on all pages, for a client that sends `Prefer: count=exact`
+ * @param count counts the items on all pages, for a client that sends `Prefer:
+ *   count=exact`
  */
 export async function sendPage(
   request: FastifyRequest,
@@ -29,15 +39,24 @@ export async function sendPage(
 ): Promise<FastifyReply> {
   if (count && asksForTotal.test(`${request.headers.prefer ?? ''}`)) {
     const total = await count();
-    // A cache must not give the total to a request that did not ask for it (RFC 7240, section 2).
+    // A cache must not give the total to a request that did not ask for it (RFC
+    // 7240, section 2).
     varyBy(reply, 'Prefer');
     reply.header('x-total-count', `${total.count}`);
-    reply.header('preference-applied', total.isExact ? 'count=exact' : 'count=estimated');
+    reply.header(
+      'preference-applied',
+      total.isExact ? 'count=exact' : 'count=estimated',
+    );
   }
   const last = page.items.at(-1);
-  if (page.hasNext && last) reply.header('link', `<${urlWith(request, 'after', last.id)}>; rel="next"`);
-  // Each route has its own serializer, so requests share the JSON only if they share the response schema.
-  const serializer = reply.getSerializationFunction('200', 'application/json') as Serializer;
+  if (page.hasNext && last)
+    reply.header('link', `<${urlWith(request, 'after', last.id)}>; rel="next"`);
+  // Each route has its own serializer, so requests share the JSON only if they
+  // share the response schema.
+  const serializer = reply.getSerializationFunction(
+    '200',
+    'application/json',
+  ) as Serializer;
   const { json, tag } = serialiseOnce(page.items, serializer, (items) => {
     const json = serializer(items as never);
     return { json, tag: tagOf(json) };
@@ -46,15 +65,25 @@ export async function sendPage(
   return reply.type('application/json; charset=utf-8').send(json);
 }
 
-/** One of several preferences, perhaps quoted or with parameters (RFC 7240, section 2). */
+/**
+ * One of several preferences, perhaps quoted or with parameters (RFC 7240,
+ * section 2).
+ */
 const asksForTotal = /(?:^|,)\s*count\s*=\s*(?:exact|"exact")\s*(?:[,;]|$)/i;
 
 type Serializer = (items: never) => string;
 
 /** The client's URL of this request, with one query parameter replaced. */
-function urlWith(request: FastifyRequest, parameter: string, value: Int64): string {
-  // Without the host of an absolute form (RFC 9112 section 3.2.2). The router treats `#` like `?`.
-  const [path, query = ''] = request.originalUrl.replace(/^https?:\/\/[^/?#]*/i, '').split(/[?#](.*)/s);
+function urlWith(
+  request: FastifyRequest,
+  parameter: string,
+  value: Int64,
+): string {
+  // Without the host of an absolute form (RFC 9112 section 3.2.2). The router
+  // treats `#` like `?`.
+  const [path, query = ''] = request.originalUrl
+    .replace(/^https?:\/\/[^/?#]*/i, '')
+    .split(/[?#](.*)/s);
   // A second question mark belongs to the first name.
   const parameters = new URLSearchParams(`&${query}`);
   parameters.set(parameter, `${value}`);
@@ -65,12 +94,18 @@ type Follow = (query: never) => AsyncGenerator<ListEvent, void>;
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Follows the list of the route, for clients of `text/event-stream`. @param query validated by its schema */
+    /**
+     * Follows the list of the route, for clients of `text/event-stream`. @param
+     * query validated by its schema
+     */
     live?: Follow;
   }
 }
 
-/** A message for each item, as a browser's `EventSource` reads them (WHATWG HTML, section 9.2). */
+/**
+ * A message for each item, as a browser's `EventSource` reads them (WHATWG
+ * HTML, section 9.2).
+ */
 const events: StreamFormat = {
   ...serverSentEvents,
   next: (item, id) => `id: ${id}\ndata: ${item}\n\n`,
@@ -78,27 +113,47 @@ const events: StreamFormat = {
   complete: '',
 };
 
-/** Makes the route of a live list answer clients that prefer `text/event-stream` to JSON with the list's events. */
+/**
+ * Makes the route of a live list answer clients that prefer `text/event-stream`
+ * to JSON with the list's events.
+ */
 export function makeLive(route: RouteOptions): void {
   const { handler, config: { live } = {} } = route;
   if (!live) return;
   route.handler = function (request, reply) {
-    return prefersEvents(request, reply) ? follow(request, reply, live) : handler.call(this, request, reply);
+    return prefersEvents(request, reply)
+      ? follow(request, reply, live)
+      : handler.call(this, request, reply);
   };
 }
 
 function prefersEvents(request: FastifyRequest, reply: FastifyReply): boolean {
   if (!/event-stream/i.test(request.headers.accept ?? '')) return false;
   varyBy(reply, 'Accept');
-  return acceptedTypes(request, ['application/json', events.mediaType])[0] === events.mediaType;
+  return (
+    acceptedTypes(request, ['application/json', events.mediaType])[0] ===
+    events.mediaType
+  );
 }
 
-/** @throws StoreError BAD_USER_INPUT, TOO_MANY_REQUESTS, SERVICE_UNAVAILABLE; DatabaseUnavailable */
-async function follow(request: FastifyRequest, reply: FastifyReply, live: Follow): Promise<FastifyReply> {
+/**
+ * @throws StoreError BAD_USER_INPUT, TOO_MANY_REQUESTS, SERVICE_UNAVAILABLE;
+ *   DatabaseUnavailable
+ */
+async function follow(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  live: Follow,
+): Promise<FastifyReply> {
   const { query, server } = request;
-  const serialize = reply.getSerializationFunction('200', 'application/json') as Serializer;
-  // A list of one without its brackets, so that an item has the same bytes as in a page.
-  const frameOf = (item: ListEvent['items'][number]) => events.next(serialize([item] as never).slice(1, -1), item.id);
+  const serialize = reply.getSerializationFunction(
+    '200',
+    'application/json',
+  ) as Serializer;
+  // A list of one without its brackets, so that an item has the same bytes as
+  // in a page.
+  const frameOf = (item: ListEvent['items'][number]) =>
+    events.next(serialize([item] as never).slice(1, -1), item.id);
   const after = lastEventIdOf(request) ?? (query as { after?: Int64 }).after;
   const stream = await server.subscriptions.open(request, reply, {
     format: events,

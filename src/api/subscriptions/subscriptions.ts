@@ -1,8 +1,17 @@
 import type { ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
-import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
-import { EventStream, silenceBeforeCut } from '@animal-store/graphql-http/event-stream';
-import { type StreamFormat, streamHeaders } from '@animal-store/graphql-http/format';
+import {
+  setImmediate as nextTurn,
+  setTimeout as sleep,
+} from 'node:timers/promises';
+import {
+  EventStream,
+  silenceBeforeCut,
+} from '@animal-store/graphql-http/event-stream';
+import {
+  type StreamFormat,
+  streamHeaders,
+} from '@animal-store/graphql-http/format';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
 import type { Authenticator } from '../../access/keys/authenticator.ts';
@@ -32,7 +41,10 @@ export interface Feed {
   units: number;
   /** True when the frames of items read nothing. */
   isFlat: boolean;
-  /** Identifies `framesOf` for all subscribers whose frames are the same; undefined when they depend on the caller. */
+  /**
+   * Identifies `framesOf` for all subscribers whose frames are the same;
+   * undefined when they depend on the caller.
+   */
   sharedAs?: unknown;
   framesOf(items: ListEvent['items']): Buffer | Promise<Buffer>;
   /** @returns the failure that ends the stream, as JSON */
@@ -40,8 +52,8 @@ export interface Feed {
 }
 
 /**
- * How often (ms) keys, ages and unsent bytes are checked. A look-up is cached for 900 ms (authenticator.ts): a revoked
- * key ends within a second.
+ * How often (ms) keys, ages and unsent bytes are checked. A look-up is cached
+ * for 900 ms (authenticator.ts): a revoked key ends within a second.
  */
 const interval = 50;
 
@@ -71,14 +83,20 @@ export class Subscriptions {
   /**
    * Opens a subscription.
    *
-   * @throws StoreError TOO_MANY_REQUESTS when the key has too many; SERVICE_UNAVAILABLE when the process has too many,
-   *   or is shutting down; DatabaseUnavailable
+   * @throws StoreError TOO_MANY_REQUESTS when the key has too many;
+   *   SERVICE_UNAVAILABLE when the process has too many, or is shutting down;
+   *   DatabaseUnavailable
    */
-  async open(request: FastifyRequest, { raw: response }: FastifyReply, feed: Feed): Promise<EventStream> {
+  async open(
+    request: FastifyRequest,
+    { raw: response }: FastifyReply,
+    feed: Feed,
+  ): Promise<EventStream> {
     const { format, batches } = feed;
     this.#reserveSlot(request, response);
     const { value } = await batches.next();
-    // The client has left meanwhile, and nothing else would close the subscription.
+    // The client has left meanwhile, and nothing else would close the
+    // subscription.
     if (!this.#open.has(request)) {
       await batches.return();
       throw gone();
@@ -88,7 +106,8 @@ export class Subscriptions {
       format,
       start: (value as ListEvent).position,
       batches,
-      write: ({ items }) => this.#write(items, request, feed, () => stream.cut()),
+      write: ({ items }) =>
+        this.#write(items, request, feed, () => stream.cut()),
       explain: (cause) => feed.explain(toLoggedFailure(cause, request)),
     });
     this.#open.set(request, stream);
@@ -99,12 +118,22 @@ export class Subscriptions {
   /** Reserves a slot until the response is closed. */
   #reserveSlot(request: FastifyRequest, response: ServerResponse): void {
     const { max, perKey } = this.options;
-    if (request.server.isDraining) throw serviceUnavailable('The service is shutting down; subscribe again shortly.');
-    if (this.#open.size >= max) throw serviceUnavailable('Too many subscriptions are open; try again shortly.');
-    const ofKey = [...this.#open.keys()].filter(({ caller }) => caller?.id === request.caller?.id);
+    if (request.server.isDraining)
+      throw serviceUnavailable(
+        'The service is shutting down; subscribe again shortly.',
+      );
+    if (this.#open.size >= max)
+      throw serviceUnavailable(
+        'Too many subscriptions are open; try again shortly.',
+      );
+    const ofKey = [...this.#open.keys()].filter(
+      ({ caller }) => caller?.id === request.caller?.id,
+    );
     if (ofKey.length >= perKey) {
       const message = `This key has ${perKey} subscriptions open here, which is all it may have; close one first.`;
-      throw new StoreError('TOO_MANY_REQUESTS', message, { headers: { 'retry-after': '5' } });
+      throw new StoreError('TOO_MANY_REQUESTS', message, {
+        headers: { 'retry-after': '5' },
+      });
     }
     if (request.raw.socket.destroyed) throw gone();
     this.#open.set(request, undefined);
@@ -112,8 +141,9 @@ export class Subscriptions {
   }
 
   /**
-   * Charges items to the quota and yields their frames. Frames that read are made one item at a time, so that a client
-   * that does not read holds one item.
+   * Charges items to the quota and yields their frames. Frames that read are
+   * made one item at a time, so that a client that does not read holds one
+   * item.
    *
    * @throws StoreError TOO_MANY_REQUESTS
    */
@@ -138,21 +168,29 @@ export class Subscriptions {
   }
 
   /**
-   * Makes frames. Flat feeds take turns, because all subscriptions read at the same moment. Unsent bytes are counted
-   * before more are made.
+   * Makes frames. Flat feeds take turns, because all subscriptions read at the
+   * same moment. Unsent bytes are counted before more are made.
    *
    * @returns undefined when they are beyond the limit, or the client has left
    */
-  async #make(items: ListEvent['items'], request: FastifyRequest, feed: Feed): Promise<Buffer | undefined> {
+  async #make(
+    items: ListEvent['items'],
+    request: FastifyRequest,
+    feed: Feed,
+  ): Promise<Buffer | undefined> {
     const { isFlat, sharedAs, framesOf } = feed;
     const making = this.#turn.then(() => {
       // The client may have left while others took their turns.
       if (!this.#open.has(request)) return undefined;
-      if (this.unsent.recount(0, 0) > 0 && this.#countUnsent() > 0) return undefined;
-      return sharedAs === undefined ? framesOf(items) : serialiseOnce(items, sharedAs, framesOf);
+      if (this.unsent.recount(0, 0) > 0 && this.#countUnsent() > 0)
+        return undefined;
+      return sharedAs === undefined
+        ? framesOf(items)
+        : serialiseOnce(items, sharedAs, framesOf);
     });
     // A large frame is in its socket before the next one is made.
-    const sent = (frames?: Buffer) => (frames && frames.length > largeBodyBytes ? nextTurn() : undefined);
+    const sent = (frames?: Buffer) =>
+      frames && frames.length > largeBodyBytes ? nextTurn() : undefined;
     if (isFlat) this.#turn = making.then(sent).catch(() => undefined);
     const frames = await making;
     this.unsent.recount(0, frames?.length ?? 0);
@@ -168,13 +206,18 @@ export class Subscriptions {
   }
 
   #streams(): Array<[FastifyRequest, EventStream]> {
-    return [...this.#open].filter((one): one is [FastifyRequest, EventStream] => one[1] !== undefined);
+    return [...this.#open].filter(
+      (one): one is [FastifyRequest, EventStream] => one[1] !== undefined,
+    );
   }
 
   /** @returns the number of bytes beyond the limit */
   #countUnsent(): number {
     const before = this.#unsentBytes;
-    this.#unsentBytes = this.#streams().reduce((sum, [, stream]) => sum + stream.unsentBytes, 0);
+    this.#unsentBytes = this.#streams().reduce(
+      (sum, [, stream]) => sum + stream.unsentBytes,
+      0,
+    );
     return this.unsent.recount(before, this.#unsentBytes);
   }
 
@@ -194,7 +237,8 @@ export class Subscriptions {
   }
 
   /**
-   * Checks a key once for all its subscriptions. While the database is unavailable, they stay open and get no items.
+   * Checks a key once for all its subscriptions. While the database is
+   * unavailable, they stay open and get no items.
    */
   async #checkKey(request: FastifyRequest): Promise<void> {
     const authorization = `${request.headers.authorization}`;
@@ -204,8 +248,11 @@ export class Subscriptions {
     try {
       await authenticate(this.options.keys, request);
     } catch (error) {
-      const isRefused = error instanceof StoreError && error.code === 'UNAUTHENTICATED';
-      const ofKey = this.#streams().filter(([{ headers }]) => isRefused && headers.authorization === authorization);
+      const isRefused =
+        error instanceof StoreError && error.code === 'UNAUTHENTICATED';
+      const ofKey = this.#streams().filter(
+        ([{ headers }]) => isRefused && headers.authorization === authorization,
+      );
       for (const [, stream] of ofKey) stream.end(error);
     }
     this.#checking.delete(authorization);
@@ -213,13 +260,18 @@ export class Subscriptions {
 }
 
 /** Sends a stream; to HEAD only its headers, and it ends with the response. */
-export function sendStream({ method }: FastifyRequest, reply: FastifyReply, stream: EventStream): FastifyReply {
+export function sendStream(
+  { method }: FastifyRequest,
+  reply: FastifyReply,
+  stream: EventStream,
+): FastifyReply {
   reply.headers(streamHeaders).type(stream.format.mediaType);
   return reply.send(method === 'HEAD' ? Readable.from([]) : stream.body());
 }
 
 /**
- * The id of the last event that the client has received (WHATWG HTML, section 9.2.4).
+ * The id of the last event that the client has received (WHATWG HTML, section
+ * 9.2.4).
  *
  * @throws StoreError BAD_USER_INPUT
  */
@@ -227,7 +279,10 @@ export function lastEventIdOf({ headers }: FastifyRequest): Int64 | undefined {
   const { 'last-event-id': text } = headers;
   const id = int64FromText(text);
   if (text === undefined || id !== undefined) return id;
-  throw new StoreError('BAD_USER_INPUT', `Last-Event-ID must be an integer between ${int64.min} and ${int64.max}.`);
+  throw new StoreError(
+    'BAD_USER_INPUT',
+    `Last-Event-ID must be an integer between ${int64.min} and ${int64.max}.`,
+  );
 }
 
 /** Cuts subscriptions at shutdown, so that the drain does not wait for them. */

@@ -2,22 +2,31 @@ import type { Module } from '../../api/module.ts';
 import { failure } from '../../api/rest/documented-responses.ts';
 import { StoreError } from '../../errors.ts';
 
-const message = 'The interface names an order listing but does not define it; it is not available yet.';
+const message =
+  'The interface names an order listing but does not define it; it is not available yet.';
 
 const listOrders = {
   operationId: 'listOrders',
   summary: 'List orders (not available yet)',
-  description: 'The interface refers to this operation without showing its contract. It answers 501.',
+  description:
+    'The interface refers to this operation without showing its contract. It answers 501.',
   response: { 501: failure('NOT_IMPLEMENTED', 'Not available yet.', message) },
 };
 
-/** `GET /store/orders`: named by the specification without its contract. 501 rather than an invented payload. */
+/**
+ * `GET /store/orders`: named by the specification without its contract. 501
+ * rather than an invented payload.
+ */
 export const ordersModule: Module = {
   tag: { name: 'Store', description: 'The store itself.' },
   open: () => ({
     routes: (app) =>
-      app.get('/store/orders', { schema: listOrders, config: { isUnmetered: true } }, async () => {
-        throw new StoreError('NOT_IMPLEMENTED', message);
-      }),
+      app.get(
+        '/store/orders',
+        { schema: listOrders, config: { isUnmetered: true } },
+        async () => {
+          throw new StoreError('NOT_IMPLEMENTED', message);
+        },
+      ),
   }),
 };

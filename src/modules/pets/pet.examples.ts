@@ -1,7 +1,11 @@
 import { parse, print } from 'graphql';
 import type { Example } from '../../api/pages/explorers.ts';
 
-const example = (title: string, document: string, variables?: Record<string, unknown>): Example => ({
+const example = (
+  title: string,
+  document: string,
+  variables?: Record<string, unknown>,
+): Example => ({
   title,
   document: `${print(parse(document))}\n`,
   ...(variables && { variables }),
@@ -9,7 +13,10 @@ const example = (title: string, document: string, variables?: Record<string, unk
 
 /** Example operations, which also work on a new store. */
 export const petExamples: Example[] = [
-  example('List animals', 'query Pets { pets(limit: 5) { id name categoryId status } }'),
+  example(
+    'List animals',
+    'query Pets { pets(limit: 5) { id name categoryId status } }',
+  ),
   example(
     'Page through animals',
     // `after: pageInfo.endCursor` requests the next page.
@@ -21,12 +28,23 @@ export const petExamples: Example[] = [
     }`,
     { first: 5, after: null },
   ),
-  example('Add an animal', 'mutation AddPet($pet: NewPet!) { createPet(input: $pet) { id name categoryId status } }', {
-    pet: { name: 'Rex', categoryId: '9007199254740993', status: 'available' },
-  }),
+  example(
+    'Add an animal',
+    'mutation AddPet($pet: NewPet!) { createPet(input: $pet) { id name categoryId status } }',
+    {
+      pet: { name: 'Rex', categoryId: '9007199254740993', status: 'available' },
+    },
+  ),
   // Without `after`, the subscription delivers only new pets.
-  example('Follow what is added', 'subscription PetAdded { petAdded { id name categoryId status } }'),
-  example('Find an animal (deprecated: use the list)', 'query PetById($id: ID!) { pet(id: $id) { id name status } }', {
-    id: '1',
-  }),
+  example(
+    'Follow what is added',
+    'subscription PetAdded { petAdded { id name categoryId status } }',
+  ),
+  example(
+    'Find an animal (deprecated: use the list)',
+    'query PetById($id: ID!) { pet(id: $id) { id name status } }',
+    {
+      id: '1',
+    },
+  ),
 ];

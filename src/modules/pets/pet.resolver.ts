@@ -1,17 +1,45 @@
-import { Arg, Args, Ctx, Extensions, Mutation, Query, Resolver } from 'type-graphql';
+import {
+  Arg,
+  Args,
+  Ctx,
+  Extensions,
+  Mutation,
+  Query,
+  Resolver,
+} from 'type-graphql';
 import type { DeprecatedField } from '../../access/deprecations/deprecation.ts';
 import { FollowArgs, Idempotent, Live } from '../../api/graphql/decorators.ts';
 import type { GraphQLContext } from '../../api/graphql/operation.ts';
-import { ConnectionArgs, connectionValidator, ID, ListArgs, toConnection } from '../../api/graphql/types.ts';
+import {
+  ConnectionArgs,
+  connectionValidator,
+  ID,
+  ListArgs,
+  toConnection,
+} from '../../api/graphql/types.ts';
 import type { IdempotencyClaim } from '../../call-context.ts';
 import { int64FromText } from '../../validation/int64.ts';
 import { validator } from '../../validation/validator.ts';
-import { newPetSchema, type Pet, PetStatus, petQuerySchema } from './pet.schemas.ts';
+import {
+  newPetSchema,
+  type Pet,
+  PetStatus,
+  petQuerySchema,
+} from './pet.schemas.ts';
 import type { PetService } from './pet.service.ts';
-import { getPetDeprecation, getPetRemovalDay, NewPetInput, PetConnection, PetType } from './pet.types.ts';
+import {
+  getPetDeprecation,
+  getPetRemovalDay,
+  NewPetInput,
+  PetConnection,
+  PetType,
+} from './pet.types.ts';
 
 const deprecationReason = `Use \`pets\` with its \`status\` argument; \`pet\` will be removed on ${getPetRemovalDay}.`;
-const withStatus = { nullable: true, description: 'Only animals with this status.' };
+const withStatus = {
+  nullable: true,
+  description: 'Only animals with this status.',
+};
 
 const queryOf = validator(petQuerySchema, { isLenient: true });
 const newPetOf = validator(newPetSchema, { isLenient: true });
@@ -22,24 +50,35 @@ export class PetResolver {
   constructor(private readonly service: PetService) {}
 
   @Query(() => [PetType], {
-    description: 'Lists animals by ascending id, optionally filtered by availability.',
+    description:
+      'Lists animals by ascending id, optionally filtered by availability.',
   })
   async pets(
     @Args(() => ListArgs) args: ListArgs,
-    @Arg('status', () => PetStatus, withStatus) status: PetStatus | null | undefined,
+    @Arg('status', () => PetStatus, withStatus) status:
+      | PetStatus
+      | null
+      | undefined,
     @Ctx() { call }: GraphQLContext,
   ): Promise<readonly Pet[]> {
     return (await this.service.list(queryOf({ ...args, status }), call)).items;
   }
 
-  @Query(() => PetConnection, { description: 'The same list as a Relay connection.' })
+  @Query(() => PetConnection, {
+    description: 'The same list as a Relay connection.',
+  })
   async petsConnection(
     @Args(() => ConnectionArgs) args: ConnectionArgs,
-    @Arg('status', () => PetStatus, withStatus) status: PetStatus | null | undefined,
+    @Arg('status', () => PetStatus, withStatus) status:
+      | PetStatus
+      | null
+      | undefined,
     @Ctx() { call }: GraphQLContext,
   ) {
     const query = queryOfConnection({ ...args, status });
-    return toConnection(await this.service.list(query, call), () => this.service.count(query, call));
+    return toConnection(await this.service.list(query, call), () =>
+      this.service.count(query, call),
+    );
   }
 
   @Extensions({ deprecation: getPetDeprecation } satisfies DeprecatedField)
@@ -60,17 +99,24 @@ export class PetResolver {
       'Adds an animal. It is stored durably when it is answered. The header Idempotency-Key makes it safe to send again.',
   })
   async createPet(
-    @Arg('input', () => NewPetInput, { description: 'The animal.' }) input: object,
+    @Arg('input', () => NewPetInput, { description: 'The animal.' })
+    input: object,
     @Ctx() { call }: GraphQLContext,
     @Idempotent() claim: IdempotencyClaim | undefined,
   ): Promise<Pet> {
     return this.service.create(newPetOf(input), call, claim);
   }
 
-  @Live(() => PetType, { description: 'Animals as they are added, by ascending id: those after an id, then new ones.' })
+  @Live(() => PetType, {
+    description:
+      'Animals as they are added, by ascending id: those after an id, then new ones.',
+  })
   petAdded(
     @Args(() => FollowArgs) args: FollowArgs,
-    @Arg('status', () => PetStatus, withStatus) status: PetStatus | null | undefined,
+    @Arg('status', () => PetStatus, withStatus) status:
+      | PetStatus
+      | null
+      | undefined,
   ) {
     return this.service.added(queryOf({ ...args, status }));
   }

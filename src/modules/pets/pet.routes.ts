@@ -1,5 +1,9 @@
 import type { Routes } from '../../api/http/routes.ts';
-import { failure, pageOf, success } from '../../api/rest/documented-responses.ts';
+import {
+  failure,
+  pageOf,
+  success,
+} from '../../api/rest/documented-responses.ts';
 import { orNotFound, sendPage } from '../../api/rest/responses.ts';
 import { int64FromText } from '../../validation/int64.ts';
 import { idSchema } from '../../validation/schemas.ts';
@@ -8,8 +12,9 @@ import type { PetService } from './pet.service.ts';
 import { getPetDeprecation, getPetRemovalDay } from './pet.types.ts';
 
 /**
- * The REST API of the catalogue: `listPets`, `createPet`, `getPet`. Fastify validates by `querystring` and `body`
- * before it calls a handler (`buildValidator` in api/http/server.ts).
+ * The REST API of the catalogue: `listPets`, `createPet`, `getPet`. Fastify
+ * validates by `querystring` and `body` before it calls a handler
+ * (`buildValidator` in api/http/server.ts).
  */
 export function petRoutes(app: Routes, pets: PetService): void {
   const listPets = {
@@ -21,10 +26,16 @@ export function petRoutes(app: Routes, pets: PetService): void {
     response: { 200: pageOf(petSchema, 'Pets', 'A page of animals.', true) },
   };
   const live: PetService['added'] = (query) => pets.added(query);
-  app.get('/pets', { schema: listPets, config: { live } }, async (request, reply) =>
-    sendPage(request, reply, await pets.list(request.query, request.call), () =>
-      pets.count(request.query, request.call),
-    ),
+  app.get(
+    '/pets',
+    { schema: listPets, config: { live } },
+    async (request, reply) =>
+      sendPage(
+        request,
+        reply,
+        await pets.list(request.query, request.call),
+        () => pets.count(request.query, request.call),
+      ),
   );
 
   const createPet = {
@@ -35,8 +46,13 @@ export function petRoutes(app: Routes, pets: PetService): void {
     body: newPetSchema,
     response: { 201: success(petSchema, 'Animal added.') },
   };
-  app.post('/pets', { schema: createPet, config: { scope: 'write', isIdempotent: true } }, async (request, reply) =>
-    reply.code(201).send(await pets.create(request.body, request.call, request.claim)),
+  app.post(
+    '/pets',
+    { schema: createPet, config: { scope: 'write', isIdempotent: true } },
+    async (request, reply) =>
+      reply
+        .code(201)
+        .send(await pets.create(request.body, request.call, request.claim)),
   );
 
   const getPet = {
@@ -46,12 +62,29 @@ export function petRoutes(app: Routes, pets: PetService): void {
     params: idSchema('petId', 'animal'),
     response: {
       200: success(petSchema, 'The animal.'),
-      404: failure('NOT_FOUND', 'The animal could not be found.', 'There is no animal with the id 1.'),
+      404: failure(
+        'NOT_FOUND',
+        'The animal could not be found.',
+        'There is no animal with the id 1.',
+      ),
     },
   };
-  const config = { deprecation: { ...getPetDeprecation, operation: 'getPet', successor: '/v1/pets' } };
+  const config = {
+    deprecation: {
+      ...getPetDeprecation,
+      operation: 'getPet',
+      successor: '/v1/pets',
+    },
+  };
   // An empty segment is not an id: `/pets/` does not exist.
-  app.get('/pets/:petId(^[^]+$)', { schema: getPet, config }, async ({ params, call }) =>
-    orNotFound(await pets.find(int64FromText(params.petId), call), 'animal', params.petId),
+  app.get(
+    '/pets/:petId(^[^]+$)',
+    { schema: getPet, config },
+    async ({ params, call }) =>
+      orNotFound(
+        await pets.find(int64FromText(params.petId), call),
+        'animal',
+        params.petId,
+      ),
   );
 }

@@ -3,12 +3,43 @@ import { PetStatus } from './pet.schemas.ts';
 
 /** Species: category id, and breeds. */
 const kinds = [
-  { categoryId: 1, breeds: ['Beagle', 'Border Collie', 'Dachshund', 'Greyhound', 'Labrador', 'Poodle', 'Whippet'] },
-  { categoryId: 2, breeds: ['Bengal', 'Burmese', 'Maine Coon', 'Persian', 'Ragdoll', 'Siamese', 'Tabby'] },
-  { categoryId: 3, breeds: ['Budgie', 'Canary', 'Cockatiel', 'Finch', 'Lovebird'] },
-  { categoryId: 4, breeds: ['Angora Rabbit', 'Dutch Rabbit', 'Lop', 'Rex Rabbit'] },
+  {
+    categoryId: 1,
+    breeds: [
+      'Beagle',
+      'Border Collie',
+      'Dachshund',
+      'Greyhound',
+      'Labrador',
+      'Poodle',
+      'Whippet',
+    ],
+  },
+  {
+    categoryId: 2,
+    breeds: [
+      'Bengal',
+      'Burmese',
+      'Maine Coon',
+      'Persian',
+      'Ragdoll',
+      'Siamese',
+      'Tabby',
+    ],
+  },
+  {
+    categoryId: 3,
+    breeds: ['Budgie', 'Canary', 'Cockatiel', 'Finch', 'Lovebird'],
+  },
+  {
+    categoryId: 4,
+    breeds: ['Angora Rabbit', 'Dutch Rabbit', 'Lop', 'Rex Rabbit'],
+  },
   { categoryId: 5, breeds: ['Betta', 'Goldfish', 'Guppy', 'Koi'] },
-  { categoryId: 6, breeds: ['Fjord Horse', 'Icelandic Horse', 'Shetland Pony'] },
+  {
+    categoryId: 6,
+    breeds: ['Fjord Horse', 'Icelandic Horse', 'Shetland Pony'],
+  },
 ];
 /** Dogs and cats are the most common. */
 const shares = [0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 3, 3, 4, 5];
@@ -19,10 +50,23 @@ const names =
   );
 
 const { available, pending, sold } = PetStatus;
-const statuses = [available, available, available, available, available, pending, sold, sold];
+const statuses = [
+  available,
+  available,
+  available,
+  available,
+  available,
+  pending,
+  sold,
+  sold,
+];
 
 /** Creates a sample pet: `Luna the Maine Coon`. */
 export function samplePet(pick: PickOne): object {
   const { categoryId, breeds } = kinds[pick(shares)] as (typeof kinds)[number];
-  return { name: `${pick(names)} the ${pick(breeds)}`, categoryId, status: pick(statuses) };
+  return {
+    name: `${pick(names)} the ${pick(breeds)}`,
+    categoryId,
+    status: pick(statuses),
+  };
 }

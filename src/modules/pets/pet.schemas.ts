@@ -1,10 +1,21 @@
 import { type Static, Type } from 'typebox';
 import { pageQueryMembers } from '../../validation/page.ts';
-import { enumSchema, int64Schema, itemSchema, textSchema, use, withDefault } from '../../validation/schemas.ts';
+import {
+  enumSchema,
+  int64Schema,
+  itemSchema,
+  textSchema,
+  use,
+  withDefault,
+} from '../../validation/schemas.ts';
 import { type Input } from '../../validation/validator.ts';
 
 /** Availability, spelled as in the specification. */
-export const PetStatus = { available: 'available', pending: 'pending', sold: 'sold' } as const;
+export const PetStatus = {
+  available: 'available',
+  pending: 'pending',
+  sold: 'sold',
+} as const;
 export type PetStatus = (typeof PetStatus)[keyof typeof PetStatus];
 
 /** `JSON.parse` silently changes numbers that a double cannot represent. */
@@ -16,7 +27,8 @@ const status = enumSchema('PetStatus', PetStatus, 'Availability of an animal.');
 /** The members that both an item and its input have. */
 const members = {
   name: textSchema({
-    description: "The animal's name. Any text without U+0000 and lone surrogates, of at most 1,000 characters.",
+    description:
+      "The animal's name. Any text without U+0000 and lone surrogates, of at most 1,000 characters.",
     examples: ['Rex'],
   }),
   categoryId: int64Schema({
@@ -28,7 +40,10 @@ const members = {
 export const newPetSchema = Type.Object(
   {
     ...members,
-    status: withDefault(use(status, 'Availability status; `available` when omitted.'), PetStatus.available),
+    status: withDefault(
+      use(status, 'Availability status; `available` when omitted.'),
+      PetStatus.available,
+    ),
   },
   {
     $id: 'NewPet',

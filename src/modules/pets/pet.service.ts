@@ -1,10 +1,17 @@
 import type { Database } from '../../database/database.ts';
-import { type ListEvent, LiveList, type LiveQuery } from '../../records/live-list.ts';
+import {
+  type ListEvent,
+  LiveList,
+  type LiveQuery,
+} from '../../records/live-list.ts';
 import { Records } from '../../records/records.ts';
 import { PetEntity } from './pet.entity.ts';
 import type { NewPet, Pet } from './pet.schemas.ts';
 
-/** The catalogue of pets, for both APIs. Its lists have all pets, or those with one status. */
+/**
+ * The catalogue of pets, for both APIs. Its lists have all pets, or those with
+ * one status.
+ */
 export class PetService extends Records<Pet, NewPet> {
   readonly #live = new LiveList<Pet>(this);
 

@@ -1,11 +1,15 @@
 import { registerEnumType } from 'type-graphql';
-import { type Deprecation, dayOf } from '../../access/deprecations/deprecation.ts';
+import {
+  type Deprecation,
+  dayOf,
+} from '../../access/deprecations/deprecation.ts';
 import { inputTypeOf, objectTypeOf } from '../../api/graphql/members.ts';
 import { connectionOf } from '../../api/graphql/types.ts';
 import { newPetSchema, PetStatus, petSchema } from './pet.schemas.ts';
 
 /**
- * Fetching one pet by id, in REST and GraphQL. The specification sets the removal, its version 1.0.0 the deprecation.
+ * Fetching one pet by id, in REST and GraphQL. The specification sets the
+ * removal, its version 1.0.0 the deprecation.
  */
 export const getPetDeprecation: Deprecation = {
   since: new Date('2026-11-20T00:00:00Z'),

@@ -11,13 +11,26 @@ import { PetService } from './pet.service.ts';
 export const petsModule: Module<PetService> = {
   tag: { name: 'Pets', description: 'The catalogue of animals.' },
   entities: [PetEntity],
-  migrations: [{ name: '2026_11_20_120000_create_pet_and_api_key', class: CreatePetAndApiKey }],
+  migrations: [
+    {
+      name: '2026_11_20_120000_create_pet_and_api_key',
+      class: CreatePetAndApiKey,
+    },
+  ],
   examples: petExamples,
   open({ database }) {
     const pets = new PetService(database);
     return {
       service: pets,
-      collections: [{ name: 'pets', input: newPetSchema, item: petSchema, service: pets, sample: samplePet }],
+      collections: [
+        {
+          name: 'pets',
+          input: newPetSchema,
+          item: petSchema,
+          service: pets,
+          sample: samplePet,
+        },
+      ],
       routes: (app) => petRoutes(app, pets),
       resolvers: [new PetResolver(pets)],
       references: { Pet: (id, call) => pets.find(id, call) },

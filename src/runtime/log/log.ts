@@ -24,15 +24,25 @@ export class Log {
     readonly stream: DestinationStream = process.stdout,
     worker?: number,
   ) {
-    const base = { pid: process.pid, host: hostname(), ...(worker && { worker }) };
+    const base = {
+      pid: process.pid,
+      host: hostname(),
+      ...(worker && { worker }),
+    };
     // Overrides Fastify's serializer, which would change `req`.
-    this.logger = pino({ level, base, serializers: { req: (req) => req, err: errorFields } }, stream);
+    this.logger = pino(
+      { level, base, serializers: { req: (req) => req, err: errorFields } },
+      stream,
+    );
     this.sample = sample;
     this.base = JSON.stringify(base).slice(1, -1);
   }
 
   get settings(): LogSettings {
-    return { level: this.logger.level as LogSettings['level'], sample: this.sample };
+    return {
+      level: this.logger.level as LogSettings['level'],
+      sample: this.sample,
+    };
   }
 
   /** Child loggers, like Fastify's, inherit the level. */
@@ -42,23 +52,33 @@ export class Log {
   }
 
   /**
-   * `GET /log` and `PUT /log` on the operations port: `{"level":"debug","sample":0.1}`, or one of the two. The settings
-   * apply to all workers, until a restart. PUT and JSON need a preflight, which is not answered, so a web page in an
-   * operator's browser cannot change them.
+   * `GET /log` and `PUT /log` on the operations port:
+   * `{"level":"debug","sample":0.1}`, or one of the two. The settings apply to
+   * all workers, until a restart. PUT and JSON need a preflight, which is not
+   * answered, so a web page in an operator's browser cannot change them.
    */
   readonly page: FastifyPluginAsync = async (app) => {
     app.removeContentTypeParser('text/plain');
     app.get('/log', async () => this.settings);
-    app.put<{ Body: Partial<LogSettings> }>('/log', { schema: { body: settingsSchema } }, async (request) => {
-      const before = this.settings;
-      const after = { ...before, ...request.body };
-      // Always logged, so that a change of level explains the missing lines. A silent log stays silent.
-      if (before.level !== 'silent' || after.level !== 'silent') this.logger.level = 'info';
-      this.logger.info({ before, after, address: addressOf(request) }, 'log settings changed');
-      this.settings = after;
-      this.onChange?.(after);
-      return after;
-    });
+    app.put<{ Body: Partial<LogSettings> }>(
+      '/log',
+      { schema: { body: settingsSchema } },
+      async (request) => {
+        const before = this.settings;
+        const after = { ...before, ...request.body };
+        // Always logged, so that a change of level explains the missing lines.
+        // A silent log stays silent.
+        if (before.level !== 'silent' || after.level !== 'silent')
+          this.logger.level = 'info';
+        this.logger.info(
+          { before, after, address: addressOf(request) },
+          'log settings changed',
+        );
+        this.settings = after;
+        this.onChange?.(after);
+        return after;
+      },
+    );
   };
 }
 
@@ -67,14 +87,32 @@ const settingsSchema = {
   type: 'object',
   additionalProperties: false,
   minProperties: 1,
-  properties: { level: { enum: levels }, sample: { type: 'number', minimum: 0, maximum: 1 } },
+  properties: {
+    level: { enum: levels },
+    sample: { type: 'number', minimum: 0, maximum: 1 },
+  },
 };
 
-/** Omits other members that drivers attach to errors: Redis' failed command may contain its password. */
+/**
+ * Omits other members that drivers attach to errors: Redis' failed command may
+ * contain its password.
+ */
 function errorFields(error: unknown): object {
-  if (!(error instanceof Error)) return { type: typeof error, message: String(error), stack: '' };
+  if (!(error instanceof Error))
+    return { type: typeof error, message: String(error), stack: '' };
   const { name, message, stack = '', cause } = error;
   const { code } = error as NodeJS.ErrnoException;
-  const causes = error instanceof AggregateError ? error.errors : cause === undefined ? [] : [cause];
-  return { type: name, code, message, stack, ...(causes.length > 0 && { causes: causes.map(errorFields) }) };
+  const causes =
+    error instanceof AggregateError
+      ? error.errors
+      : cause === undefined
+        ? []
+        : [cause];
+  return {
+    type: name,
+    code,
+    message,
+    stack,
+    ...(causes.length > 0 && { causes: causes.map(errorFields) }),
+  };
 }

@@ -1,7 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { addressOf, type Redactor } from '@animal-store/log/redactor';
-import { type FastifyRequest, type FastifyServerOptions, LogController } from 'fastify';
+import {
+  type FastifyRequest,
+  type FastifyServerOptions,
+  LogController,
+} from 'fastify';
 import type { RequestObserver } from '../telemetry/observers.ts';
 import type { Log } from './log.ts';
 
@@ -10,21 +14,36 @@ const plainName = /^\w{1,64}$/;
 
 const acceptableId = /^[\w.:-]{1,64}$/;
 
-/** Fastify's options for logging: one line per request, each with the request's id. */
-export function loggingOptions({ logger }: Log, redactor: Redactor): FastifyServerOptions {
+/**
+ * Fastify's options for logging: one line per request, each with the request's
+ * id.
+ */
+export function loggingOptions(
+  { logger }: Log,
+  redactor: Redactor,
+): FastifyServerOptions {
   return {
-    // Even for the level `silent`, because the level may change while the service runs.
+    // Even for the level `silent`, because the level may change while the
+    // service runs.
     loggerInstance: logger,
     logController: new LogController({ disableRequestLogging: true }),
-    // Keeps the client's `X-Request-Id` unless it has unusual characters or contains an API key.
-    genReqId: ({ headers: { 'x-request-id': given } }: Pick<IncomingMessage, 'headers'>) =>
-      typeof given === 'string' && acceptableId.test(given) && !redactor.hasSecret(given) ? given : randomUUID(),
+    // Keeps the client's `X-Request-Id` unless it has unusual characters or
+    // contains an API key.
+    genReqId: ({
+      headers: { 'x-request-id': given },
+    }: Pick<IncomingMessage, 'headers'>) =>
+      typeof given === 'string' &&
+      acceptableId.test(given) &&
+      !redactor.hasSecret(given)
+        ? given
+        : randomUUID(),
   };
 }
 
 /**
- * Writes one line per request; for successful requests, only the configured share. It builds the JSON itself, because a
- * line is a large part of what a small request costs.
+ * Writes one line per request; for successful requests, only the configured
+ * share. It builds the JSON itself, because a line is a large part of what a
+ * small request costs.
  *
  * @param hintOf returns the part of the client's key that may be logged
  */
@@ -34,7 +53,8 @@ export function requestLog(
   hintOf: (request: FastifyRequest) => string | undefined,
 ): RequestObserver {
   // Clients choose the operation name freely.
-  const isPlain = (name: string | undefined) => name !== undefined && plainName.test(name) && !redactor.hasSecret(name);
+  const isPlain = (name: string | undefined) =>
+    name !== undefined && plainName.test(name) && !redactor.hasSecret(name);
 
   return {
     ended(request, reply, { milliseconds, isAnswered, api, id }) {
@@ -42,27 +62,39 @@ export function requestLog(
       const { method, headers, call, caller } = request;
       const { statusCode: status } = reply;
       const { sample } = log;
-      const isSampled = sample < 1 && isAnswered && status < 400 && call.code === undefined;
+      const isSampled =
+        sample < 1 && isAnswered && status < 400 && call.code === undefined;
       if (isSampled && Math.random() >= sample) return;
 
       const { trace, operation, code, waited, batch, node } = call;
       const address = addressOf(request);
       const userAgent = headers['user-agent'];
-      const keyHint = caller ? caller.hint : status >= 400 ? hintOf(request) : undefined;
-      const name = id ?? (isPlain(operation?.name) ? operation?.name : undefined);
-      const bytes = isAnswered && method !== 'HEAD' ? reply.getHeader('content-length') : undefined;
+      const keyHint = caller
+        ? caller.hint
+        : status >= 400
+          ? hintOf(request)
+          : undefined;
+      const name =
+        id ?? (isPlain(operation?.name) ? operation?.name : undefined);
+      const bytes =
+        isAnswered && method !== 'HEAD'
+          ? reply.getHeader('content-length')
+          : undefined;
 
-      // Ids, addresses, hints and names cannot contain quotation marks, so they need no escaping.
+      // Ids, addresses, hints and names cannot contain quotation marks, so they
+      // need no escaping.
       let line = `{"level":30,"time":${Date.now()},${log.base},"reqId":"${request.id}"`;
       if (trace) line += `,"traceId":"${trace.request.spanContext().traceId}"`;
       line += `,"req":{"method":"${method}","path":${JSON.stringify(redactor.redactPath(request.originalUrl))}}`;
       if (address) line += `,"address":"${address}"`;
-      if (userAgent) line += `,"userAgent":${JSON.stringify(redactor.redact(userAgent, longestUserAgent))}`;
+      if (userAgent)
+        line += `,"userAgent":${JSON.stringify(redactor.redact(userAgent, longestUserAgent))}`;
       if (caller) line += `,"key":${caller.id}`;
       if (keyHint) line += `,"keyHint":"${keyHint}"`;
       line += `,"api":"${api}"`;
       if (name) line += `,"operation":"${name}"`;
-      if (operation?.fields) line += `,"fields":["${operation.fields.join('","')}"]`;
+      if (operation?.fields)
+        line += `,"fields":["${operation.fields.join('","')}"]`;
       if (isAnswered) line += `,"status":${status}`;
       if (code) line += `,"code":${JSON.stringify(code)}`;
       line += `,"ms":${rounded(milliseconds)}`;
@@ -71,9 +103,12 @@ export function requestLog(
       if (call.streamedAfter !== undefined) line += `,"items":${call.items}`;
       if (node) line += `,"node":${JSON.stringify(node)}`;
       if (bytes !== undefined) line += `,"bytes":${Number(bytes)}`;
-      if (method === 'POST' && reply.hasHeader('idempotent-replayed')) line += ',"replayed":true';
+      if (method === 'POST' && reply.hasHeader('idempotent-replayed'))
+        line += ',"replayed":true';
       if (isSampled) line += `,"sample":${sample}`;
-      log.stream.write(`${line},"msg":"${isAnswered ? 'answered' : 'aborted by the client'}"}\n`);
+      log.stream.write(
+        `${line},"msg":"${isAnswered ? 'answered' : 'aborted by the client'}"}\n`,
+      );
     },
   };
 }

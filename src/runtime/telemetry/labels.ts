@@ -3,10 +3,20 @@ import { httpStatusOf } from '../../errors.ts';
 
 // The labels of metrics and spans.
 
-/** Replaces values outside a closed list, so that clients cannot create labels. */
+/**
+ * Replaces values outside a closed list, so that clients cannot create labels.
+ */
 export const other = 'other';
 
-const methods = new Set(['GET', 'POST', 'HEAD', 'OPTIONS', 'PUT', 'PATCH', 'DELETE']);
+const methods = new Set([
+  'GET',
+  'POST',
+  'HEAD',
+  'OPTIONS',
+  'PUT',
+  'PATCH',
+  'DELETE',
+]);
 /** All error codes; the last are Apollo Server's own. */
 const codes = new Set([
   ...Object.keys(httpStatusOf),
@@ -26,6 +36,11 @@ export function codeLabel(code: unknown): string {
 }
 
 /** The route without the pattern of its parameter: `/v1/pets/:petId`. */
-export function routeLabel({ is404, routeOptions: { url } }: FastifyRequest): string {
-  return is404 || url === undefined || url === '*' ? other : url.replace(/\(.*?\)(?=\/|$)/g, '');
+export function routeLabel({
+  is404,
+  routeOptions: { url },
+}: FastifyRequest): string {
+  return is404 || url === undefined || url === '*'
+    ? other
+    : url.replace(/\(.*?\)(?=\/|$)/g, '');
 }

@@ -1,40 +1,91 @@
 import cluster from 'node:cluster';
-import { type Aggregator, Counter, Gauge, Histogram, Registry } from '@prometheus-io/client';
+import {
+  type Aggregator,
+  Counter,
+  Gauge,
+  Histogram,
+  Registry,
+} from '@prometheus-io/client';
 
 /** A value and its label values, in the order of the label names. */
 export type Reading = [value: number, ...labels: string[]];
-/** Reads the current values at each scrape; a number where there are no labels. */
+/**
+ * Reads the current values at each scrape; a number where there are no labels.
+ */
 type Read = () => number | Reading[] | Promise<number | Reading[]>;
 
 export class Metrics {
   readonly registry = new Registry();
   readonly #registers = [this.registry];
 
-  counter(name: string, help: string, labelNames: string[] = [], read?: Read): Counter<string> {
+  counter(
+    name: string,
+    help: string,
+    labelNames: string[] = [],
+    read?: Read,
+  ): Counter<string> {
     const collect = () => (read ? refill(counter, 'sum', read) : undefined);
-    const counter: Counter<string> = new Counter({ name, help, labelNames, registers: this.#registers, collect });
+    const counter: Counter<string> = new Counter({
+      name,
+      help,
+      labelNames,
+      registers: this.#registers,
+      collect,
+    });
     return counter;
   }
 
   /** @param buckets upper bounds */
-  histogram(name: string, help: string, buckets: number[], labelNames: string[]): Histogram<string> {
-    return new Histogram<string>({ name, help, labelNames, buckets, registers: this.#registers });
+  histogram(
+    name: string,
+    help: string,
+    buckets: number[],
+    labelNames: string[],
+  ): Histogram<string> {
+    return new Histogram<string>({
+      name,
+      help,
+      labelNames,
+      buckets,
+      registers: this.#registers,
+    });
   }
 
-  /** @param aggregator combines readings with the same labels, and the values of several processes */
-  gauge(name: string, help: string, read: Read, labelNames: string[] = [], aggregator: Aggregator = 'sum'): void {
+  /**
+   * @param aggregator combines readings with the same labels, and the values of
+   *   several processes
+   */
+  gauge(
+    name: string,
+    help: string,
+    read: Read,
+    labelNames: string[] = [],
+    aggregator: Aggregator = 'sum',
+  ): void {
     const collect = () => refill(gauge, aggregator, read);
     const registers = this.#registers;
-    const gauge: Gauge<string> = new Gauge({ name, help, labelNames, aggregator, registers, collect });
+    const gauge: Gauge<string> = new Gauge({
+      name,
+      help,
+      labelNames,
+      aggregator,
+      registers,
+      collect,
+    });
   }
 }
 
-async function refill(metric: Counter<string> | Gauge<string>, aggregator: Aggregator, read: Read): Promise<void> {
+async function refill(
+  metric: Counter<string> | Gauge<string>,
+  aggregator: Aggregator,
+  read: Read,
+): Promise<void> {
   const found = await read();
   const readings: Reading[] = typeof found === 'number' ? [[found]] : found;
   metric.reset();
   for (const [value, ...labels] of readings.sort(([a], [b]) => a - b)) {
-    if (aggregator === 'max') (metric as Gauge<string>).labels(...labels).set(value);
+    if (aggregator === 'max')
+      (metric as Gauge<string>).labels(...labels).set(value);
     else metric.labels(...labels).inc(value);
   }
 }
@@ -56,9 +107,10 @@ export function reportToParent({ registry }: Metrics): void {
 }
 
 /**
- * In the parent: adds up the metrics of all workers. The library's `AggregatorRegistry` drops the counts of a killed
- * worker, which Prometheus takes for a counter reset, and fails the whole scrape when one worker hangs. This class
- * keeps each worker's last reported counts.
+ * In the parent: adds up the metrics of all workers. The library's
+ * `AggregatorRegistry` drops the counts of a killed worker, which Prometheus
+ * takes for a counter reset, and fails the whole scrape when one worker hangs.
+ * This class keeps each worker's last reported counts.
  */
 export class ClusterMetrics {
   /** The last reports of running workers. */
@@ -67,7 +119,8 @@ export class ClusterMetrics {
   #ended: Promise<Report> = Promise.resolve([]);
 
   constructor(private readonly own: Metrics) {
-    const store = (id: number, report: Report) => this.#reports.set(id, { report, at: performance.now() });
+    const store = (id: number, report: Report) =>
+      this.#reports.set(id, { report, at: performance.now() });
     cluster.on('listening', ({ id }) => store(id, []));
     cluster.on('message', ({ id }, message: { report?: Report }) => {
       if (message.report && this.#reports.has(id)) store(id, message.report);
@@ -75,7 +128,9 @@ export class ClusterMetrics {
     cluster.on('exit', ({ id }) => {
       const counted = countersIn(this.#reports.get(id)?.report ?? []);
       this.#reports.delete(id);
-      this.#ended = this.#ended.then((sum) => Registry.aggregate([sum, counted]).getMetricsAsJSON());
+      this.#ended = this.#ended.then((sum) =>
+        Registry.aggregate([sum, counted]).getMetricsAsJSON(),
+      );
     });
   }
 
@@ -91,11 +146,17 @@ export class ClusterMetrics {
 
   /** In Prometheus' text format. */
   async text(): Promise<string> {
-    const reports = [...this.#reports.values()].map(({ report, at }) => (isSilent(at) ? countersIn(report) : report));
-    const [own, ended] = await Promise.all([this.own.registry.getMetricsAsJSON(), this.#ended]);
+    const reports = [...this.#reports.values()].map(({ report, at }) =>
+      isSilent(at) ? countersIn(report) : report,
+    );
+    const [own, ended] = await Promise.all([
+      this.own.registry.getMetricsAsJSON(),
+      this.#ended,
+    ]);
     return Registry.aggregate([own, ...reports, ended]).metrics();
   }
 }
 
 const isSilent = (at: number) => performance.now() - at > silentAfter;
-const countersIn = (report: Report) => report.filter(({ type }) => type !== 'gauge');
+const countersIn = (report: Report) =>
+  report.filter(({ type }) => type !== 'gauge');

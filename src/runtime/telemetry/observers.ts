@@ -3,8 +3,8 @@ import type { GraphQLFormattedError } from 'graphql';
 import type { Database, DatabaseObserver } from '../../database/database.ts';
 
 /**
- * The observers of the service: its log, metrics and traces. Every observer sees every event once, returns quickly and
- * does not throw.
+ * The observers of the service: its log, metrics and traces. Every observer
+ * sees every event once, returns quickly and does not throw.
  */
 export interface Observers {
   requests: RequestObserver[];
@@ -17,7 +17,10 @@ export interface Observers {
 export interface RequestObserver {
   /** A request has arrived. Its route is known, its caller is not. */
   began?(request: FastifyRequest): void;
-  /** The operating system has accepted the whole response, or the connection is closed. */
+  /**
+   * The operating system has accepted the whole response, or the connection is
+   * closed.
+   */
   ended(request: FastifyRequest, reply: FastifyReply, end: RequestEnd): void;
 }
 
@@ -26,24 +29,36 @@ export interface RequestEnd {
   milliseconds: number;
   /** False when the client disconnected before the response was complete. */
   isAnswered: boolean;
-  /** Which API the request was for. `other`: health, documentation, unknown paths. */
+  /**
+   * Which API the request was for. `other`: health, documentation, unknown
+   * paths.
+   */
   api: 'rest' | 'graphql' | 'other';
   /** The operationId in REST. */
   id: string | undefined;
 }
 
-/** Observes GraphQL operations, also compiled ones, which never reach graphql-js's `execute`. */
+/**
+ * Observes GraphQL operations, also compiled ones, which never reach
+ * graphql-js's `execute`.
+ */
 export interface OperationObserver {
   began?(operation: ObservedOperation): void;
   /** Its response is about to be sent. */
-  ended(operation: ObservedOperation, errors: readonly GraphQLFormattedError[] | undefined): void;
+  ended(
+    operation: ObservedOperation,
+    errors: readonly GraphQLFormattedError[] | undefined,
+  ): void;
 }
 
 /** An operation of a valid document. */
 export interface ObservedOperation {
   type: 'query' | 'mutation' | 'subscription';
   name: string | undefined;
-  /** Names of its root fields in the schema, by response key. The same object for each request with one document. */
+  /**
+   * Names of its root fields in the schema, by response key. The same object
+   * for each request with one document.
+   */
   fields: ReadonlyMap<string, string>;
   call: FastifyRequest['call'];
 }

@@ -1,13 +1,23 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { constants, monitorEventLoopDelay, PerformanceObserver, performance } from 'node:perf_hooks';
+import {
+  constants,
+  monitorEventLoopDelay,
+  PerformanceObserver,
+  performance,
+} from 'node:perf_hooks';
 import type { Metrics, Reading } from './metrics.ts';
 
 /** Milliseconds between two measurements of the event loop's delay. */
 const resolution = 10;
-/** Milliseconds. Each scrape reports the last complete window, so several scrapers do not interfere. */
+/**
+ * Milliseconds. Each scrape reports the last complete window, so several
+ * scrapers do not interfere.
+ */
 const window = 10_000;
 
-const gcBuckets = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1];
+const gcBuckets = [
+  0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1,
+];
 const gcTypes: Record<number, string> = {
   [constants.NODE_PERFORMANCE_GC_MAJOR]: 'major',
   [constants.NODE_PERFORMANCE_GC_MINOR]: 'minor',
@@ -16,20 +26,50 @@ const gcTypes: Record<number, string> = {
 };
 
 /**
- * Measures the process: memory, CPU, file descriptors, event loop, garbage collection. It does not use the library's
- * default metrics: each scrape resets their event loop delay, and most of their fifty series are not needed.
+ * Measures the process: memory, CPU, file descriptors, event loop, garbage
+ * collection. It does not use the library's default metrics: each scrape resets
+ * their event loop delay, and most of their fifty series are not needed.
  *
  * @returns a function that stops the measurements
  */
 export function measureProcess(metrics: Metrics): () => void {
-  metrics.gauge('process_resident_memory_bytes', 'Resident memory.', () => process.memoryUsage.rss());
-  metrics.gauge('nodejs_heap_size_used_bytes', 'Heap in use.', () => process.memoryUsage().heapUsed);
+  metrics.gauge('process_resident_memory_bytes', 'Resident memory.', () =>
+    process.memoryUsage.rss(),
+  );
+  metrics.gauge(
+    'nodejs_heap_size_used_bytes',
+    'Heap in use.',
+    () => process.memoryUsage().heapUsed,
+  );
   const cpu = ({ user, system } = process.cpuUsage()) => (user + system) / 1e6;
-  metrics.counter('process_cpu_seconds_total', 'CPU time, user and system.', [], cpu);
+  metrics.counter(
+    'process_cpu_seconds_total',
+    'CPU time, user and system.',
+    [],
+    cpu,
+  );
   const open = () => fromProc(() => readdirSync('/proc/self/fd').length);
-  metrics.gauge('process_open_fds', 'Open file descriptors; of several processes the most.', open, [], 'max');
-  const limit = fromProc(() => Number(/^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1]));
-  metrics.gauge('process_max_fds', 'File descriptors that a process may open.', () => limit, [], 'min');
+  metrics.gauge(
+    'process_open_fds',
+    'Open file descriptors; of several processes the most.',
+    open,
+    [],
+    'max',
+  );
+  const limit = fromProc(() =>
+    Number(
+      /^Max open files +(\d+)/m.exec(
+        readFileSync('/proc/self/limits', 'utf8'),
+      )?.[1],
+    ),
+  );
+  metrics.gauge(
+    'process_max_fds',
+    'File descriptors that a process may open.',
+    () => limit,
+    [],
+    'min',
+  );
   const timer = measureEventLoop(metrics);
   const collections = measureGarbageCollection(metrics);
   return () => {
@@ -51,7 +91,8 @@ function measureEventLoop(metrics: Metrics): NodeJS.Timeout {
   const delay = monitorEventLoopDelay({ resolution });
   delay.enable();
   // Node includes the resolution in the delay.
-  const seconds = (nanoseconds: number) => Math.max(0, nanoseconds / 1e9 - resolution / 1000) || 0;
+  const seconds = (nanoseconds: number) =>
+    Math.max(0, nanoseconds / 1e9 - resolution / 1000) || 0;
   let began = performance.eventLoopUtilization();
   const now = () => ({
     delays: [
@@ -62,9 +103,24 @@ function measureEventLoop(metrics: Metrics): NodeJS.Timeout {
     busy: performance.eventLoopUtilization(began).utilization,
   });
   let last: ReturnType<typeof now> | undefined;
-  const [late, busy] = ['Delay of the event loop in the last 10 s.', 'Share of the last 10 s that it was busy.'];
-  metrics.gauge('nodejs_eventloop_delay_seconds', late, () => (last ?? now()).delays, ['quantile'], 'max');
-  metrics.gauge('nodejs_eventloop_utilization_ratio', busy, () => (last ?? now()).busy, [], 'max');
+  const [late, busy] = [
+    'Delay of the event loop in the last 10 s.',
+    'Share of the last 10 s that it was busy.',
+  ];
+  metrics.gauge(
+    'nodejs_eventloop_delay_seconds',
+    late,
+    () => (last ?? now()).delays,
+    ['quantile'],
+    'max',
+  );
+  metrics.gauge(
+    'nodejs_eventloop_utilization_ratio',
+    busy,
+    () => (last ?? now()).busy,
+    [],
+    'max',
+  );
   return setInterval(() => {
     last = now();
     delay.reset();
@@ -73,11 +129,17 @@ function measureEventLoop(metrics: Metrics): NodeJS.Timeout {
 }
 
 function measureGarbageCollection(metrics: Metrics): PerformanceObserver {
-  const pauses = metrics.histogram('v8js_gc_duration_seconds', 'Pauses of the garbage collector.', gcBuckets, ['type']);
+  const pauses = metrics.histogram(
+    'v8js_gc_duration_seconds',
+    'Pauses of the garbage collector.',
+    gcBuckets,
+    ['type'],
+  );
   for (const type of Object.values(gcTypes)) pauses.zero({ type });
   const observer = new PerformanceObserver((list) => {
     for (const entry of list.getEntries()) {
-      const { kind } = (entry as unknown as { detail: { kind: number } }).detail;
+      const { kind } = (entry as unknown as { detail: { kind: number } })
+        .detail;
       const type = gcTypes[kind];
       if (type) pauses.observe({ type }, entry.duration / 1000);
     }

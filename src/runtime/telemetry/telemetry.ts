@@ -14,9 +14,16 @@ export interface TelemetryOptions extends TraceOptions {
 /** How long (ms) sending the last spans may take. */
 const lastSpans = 1500;
 
-/** Metrics and traces of this process. Both are off by default, and then their code is not loaded. */
+/**
+ * Metrics and traces of this process. Both are off by default, and then their
+ * code is not loaded.
+ */
 export class Telemetry {
-  readonly observers: Observers = { requests: [], operations: [], databases: [] };
+  readonly observers: Observers = {
+    requests: [],
+    operations: [],
+    databases: [],
+  };
   /** Undefined when they are off. */
   metrics: Metrics | undefined;
   /** The reports of all workers, in the parent. */
@@ -29,7 +36,8 @@ export class Telemetry {
   static async open(options: TelemetryOptions): Promise<Telemetry> {
     const telemetry = new Telemetry();
     const { role, log, config } = options;
-    const onUnknown = (exporter: string) => log.warn({ exporter }, 'OTEL_TRACES_EXPORTER: only otlp is known here');
+    const onUnknown = (exporter: string) =>
+      log.warn({ exporter }, 'OTEL_TRACES_EXPORTER: only otlp is known here');
     if (role !== 'parent' && isTraced(process.env, onUnknown)) {
       const { traceTo } = await import('./traces.ts');
       telemetry.#sendLastSpans = traceTo(telemetry.observers, options);
@@ -39,7 +47,11 @@ export class Telemetry {
   }
 
   async #measure({ role, config, output }: TelemetryOptions): Promise<void> {
-    const [{ ClusterMetrics, Metrics, reportToParent }, { measure }, { measureProcess }] = await Promise.all([
+    const [
+      { ClusterMetrics, Metrics, reportToParent },
+      { measure },
+      { measureProcess },
+    ] = await Promise.all([
       import('./metrics.ts'),
       import('./measure.ts'),
       import('./process-metrics.ts'),
@@ -48,20 +60,42 @@ export class Telemetry {
     this.metrics = metrics;
     const database = config.database.url ? 'postgres' : 'embedded';
     const info: Reading = [1, releasedVersion(), process.version, database];
-    metrics.gauge('animal_store_info', 'Always 1.', () => [info], ['version', 'node', 'database'], 'max');
+    metrics.gauge(
+      'animal_store_info',
+      'Always 1.',
+      () => [info],
+      ['version', 'node', 'database'],
+      'max',
+    );
     const help = 'Log lines that could not be written.';
-    metrics.counter('animal_store_log_lines_dropped_total', help, [], () => output.dropped);
+    metrics.counter(
+      'animal_store_log_lines_dropped_total',
+      help,
+      [],
+      () => output.dropped,
+    );
     this.#endMeasurements = measureProcess(metrics);
     if (role !== 'parent') measure(metrics, this.observers);
     if (role === 'worker') return reportToParent(metrics);
     const cluster = role === 'parent' ? new ClusterMetrics(metrics) : undefined;
     this.cluster = cluster;
-    metrics.gauge('animal_store_workers_up', 'Processes that serve.', () => cluster?.up ?? 1);
+    metrics.gauge(
+      'animal_store_workers_up',
+      'Processes that serve.',
+      () => cluster?.up ?? 1,
+    );
     const silent = 'Workers that have not reported lately.';
-    if (cluster) metrics.gauge('animal_store_workers_silent', silent, () => cluster.silent);
+    if (cluster)
+      metrics.gauge(
+        'animal_store_workers_silent',
+        silent,
+        () => cluster.silent,
+      );
     const text = () => cluster?.text() ?? metrics.registry.metrics();
     this.pages.push(async (app) => {
-      app.get('/metrics', async (_, reply) => reply.type(metrics.registry.contentType).send(await text()));
+      app.get('/metrics', async (_, reply) =>
+        reply.type(metrics.registry.contentType).send(await text()),
+      );
     });
   }
 
@@ -74,19 +108,29 @@ export class Telemetry {
     this.#endMeasurements();
     if (!this.#sendLastSpans) return;
     const late = () => new Error('The collector does not answer.');
-    await withTimeout(lastSpans, this.#sendLastSpans(), late).catch(() => undefined);
+    await withTimeout(lastSpans, this.#sendLastSpans(), late).catch(
+      () => undefined,
+    );
   }
 }
 
 /**
- * Whether OpenTelemetry's standard variables name an OTLP endpoint or exporter. Empty values count as absent.
+ * Whether OpenTelemetry's standard variables name an OTLP endpoint or exporter.
+ * Empty values count as absent.
  *
- * @param onUnknown called with the name of an exporter other than `otlp` and `none`
+ * @param onUnknown called with the name of an exporter other than `otlp` and
+ *   `none`
  */
-export function isTraced(env: NodeJS.ProcessEnv, onUnknown: (exporter: string) => void): boolean {
+export function isTraced(
+  env: NodeJS.ProcessEnv,
+  onUnknown: (exporter: string) => void,
+): boolean {
   if (env.OTEL_SDK_DISABLED?.toLowerCase() === 'true') return false;
   const { OTEL_TRACES_EXPORTER: exporter } = env;
-  if (!exporter) return Boolean(env.OTEL_EXPORTER_OTLP_ENDPOINT || env.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT);
+  if (!exporter)
+    return Boolean(
+      env.OTEL_EXPORTER_OTLP_ENDPOINT || env.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT,
+    );
   if (exporter !== 'otlp' && exporter !== 'none') onUnknown(exporter);
   return exporter === 'otlp';
 }

@@ -21,7 +21,12 @@ import {
   W3CTraceContextPropagator,
 } from '@opentelemetry/core';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto';
-import { defaultResource, detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
+import {
+  defaultResource,
+  detectResources,
+  envDetector,
+  resourceFromAttributes,
+} from '@opentelemetry/resources';
 import {
   AlwaysOffSampler,
   AlwaysOnSampler,
@@ -37,7 +42,11 @@ import type { DatabaseObserver } from '../../database/database.ts';
 import type { Log } from '../../database/options.ts';
 import { type ErrorCode, httpStatusOf } from '../../errors.ts';
 import { codeLabel, methodLabel, other, routeLabel } from './labels.ts';
-import type { Observers, OperationObserver, RequestObserver } from './observers.ts';
+import type {
+  Observers,
+  OperationObserver,
+  RequestObserver,
+} from './observers.ts';
 
 export interface TraceOptions {
   config: Config;
@@ -46,16 +55,30 @@ export interface TraceOptions {
   redactor: Redactor;
 }
 
-/** Makes spans of requests, operations and round trips. @returns a function that sends the last spans */
-export function traceTo(observers: Observers, options: TraceOptions): () => Promise<void> {
+/**
+ * Makes spans of requests, operations and round trips. @returns a function that
+ * sends the last spans
+ */
+export function traceTo(
+  observers: Observers,
+  options: TraceOptions,
+): () => Promise<void> {
   const { tracer, sendLastSpans } = openTracing(options.log);
   observers.requests.push(requestSpans(tracer, options));
-  observers.operations.push(operationSpans(tracer, options.config.graphql.trustedDocuments !== undefined));
+  observers.operations.push(
+    operationSpans(
+      tracer,
+      options.config.graphql.trustedDocuments !== undefined,
+    ),
+  );
   observers.databases.push(databaseSpans(tracer));
   return sendLastSpans;
 }
 
-/** The service's name, unless OTEL_SERVICE_NAME or OTEL_RESOURCE_ATTRIBUTES has another. */
+/**
+ * The service's name, unless OTEL_SERVICE_NAME or OTEL_RESOURCE_ATTRIBUTES has
+ * another.
+ */
 const name = 'animal-store';
 /** The maximum number of links of a span: the maximum batch size. */
 const linkCountLimit = 256;
@@ -65,7 +88,8 @@ export function openTracing(log: Log) {
   const version = releasedVersion();
   const losses = new Incident({
     onStart: (fields) => log.warn(fields, 'spans cannot be sent and are lost'),
-    onEnd: (ms, batches) => log.info({ ms, batches }, 'spans are no longer lost'),
+    onEnd: (ms, batches) =>
+      log.info({ ms, batches }, 'spans are no longer lost'),
   });
   const exporter = new OTLPTraceExporter();
   const send = exporter.export.bind(exporter);
@@ -74,12 +98,14 @@ export function openTracing(log: Log) {
       if (result.code === ExportResultCode.SUCCESS) losses.recovered();
       done(result);
     });
-  // The exporter and the resource read the standard variables themselves; the processor does not.
+  // The exporter and the resource read the standard variables themselves; the
+  // processor does not.
   const processor = new BatchSpanProcessor({
     exporter,
     scheduledDelayMillis: getNumberFromEnv('OTEL_BSP_SCHEDULE_DELAY') ?? 5000,
     maxQueueSize: getNumberFromEnv('OTEL_BSP_MAX_QUEUE_SIZE') ?? 2048,
-    maxExportBatchSize: getNumberFromEnv('OTEL_BSP_MAX_EXPORT_BATCH_SIZE') ?? 512,
+    maxExportBatchSize:
+      getNumberFromEnv('OTEL_BSP_MAX_EXPORT_BATCH_SIZE') ?? 512,
     exportTimeoutMillis: getNumberFromEnv('OTEL_BSP_EXPORT_TIMEOUT') ?? 30_000,
   });
   const identity = {
@@ -97,39 +123,62 @@ export function openTracing(log: Log) {
     spanLimits: { linkCountLimit },
     spanProcessors: [processor],
   });
-  // The SDK reports each failed batch. Only the message is logged, because the error contains the collector's response.
+  // The SDK reports each failed batch. Only the message is logged, because the
+  // error contains the collector's response.
   setGlobalErrorHandler((error) => {
-    losses.occurred({ reason: error instanceof Error ? error.message || error.name : String(error) });
+    losses.occurred({
+      reason:
+        error instanceof Error ? error.message || error.name : String(error),
+    });
   });
-  return { tracer: provider.getTracer(name, version), sendLastSpans: () => provider.shutdown() };
+  return {
+    tracer: provider.getTracer(name, version),
+    sendLastSpans: () => provider.shutdown(),
+  };
 }
 
 /** The sampler that OTEL_TRACES_SAMPLER and OTEL_TRACES_SAMPLER_ARG name. */
 export function samplerFromEnv(): Sampler {
-  const name = getStringFromEnv('OTEL_TRACES_SAMPLER') ?? 'parentbased_always_on';
+  const name =
+    getStringFromEnv('OTEL_TRACES_SAMPLER') ?? 'parentbased_always_on';
   const root = name.endsWith('always_off')
     ? new AlwaysOffSampler()
     : name.endsWith('traceidratio')
-      ? new TraceIdRatioBasedSampler(getNumberFromEnv('OTEL_TRACES_SAMPLER_ARG') ?? 1)
+      ? new TraceIdRatioBasedSampler(
+          getNumberFromEnv('OTEL_TRACES_SAMPLER_ARG') ?? 1,
+        )
       : new AlwaysOnSampler();
-  return name.startsWith('parentbased_') ? new ParentBasedSampler({ root }) : root;
+  return name.startsWith('parentbased_')
+    ? new ParentBasedSampler({ root })
+    : root;
 }
 
 const propagator = new W3CTraceContextPropagator();
-/** Ignores `tracestate`, whose content the client chooses and each span would carry. */
+/**
+ * Ignores `tracestate`, whose content the client chooses and each span would
+ * carry.
+ */
 const onlyTraceparent = {
-  get: (headers: IncomingHttpHeaders, name: string) => (name === 'traceparent' ? headers[name] : undefined),
+  get: (headers: IncomingHttpHeaders, name: string) =>
+    name === 'traceparent' ? headers[name] : undefined,
   keys: () => ['traceparent'],
 };
 
-/** One SERVER span for each request (OpenTelemetry's conventions for HTTP spans, v1.44.0). */
-function requestSpans(tracer: Tracer, { redactor }: TraceOptions): RequestObserver {
+/**
+ * One SERVER span for each request (OpenTelemetry's conventions for HTTP spans,
+ * v1.44.0).
+ */
+function requestSpans(
+  tracer: Tracer,
+  { redactor }: TraceOptions,
+): RequestObserver {
   return {
     began(request) {
       const { headers, method, protocol } = request;
       const route = routeLabel(request);
       const label = methodLabel(method);
-      // Omits query, headers and host, where a client may send anything, even a key.
+      // Omits query, headers and host, where a client may send anything, even a
+      // key.
       const attributes: Attributes = {
         'http.request.method': label === other ? '_OTHER' : label,
         // A proxy may pass on any other value.
@@ -141,20 +190,32 @@ function requestSpans(tracer: Tracer, { redactor }: TraceOptions): RequestObserv
       if (address) attributes['client.address'] = address;
       if (route !== other) attributes['http.route'] = route;
       const name = `${label === other ? 'HTTP' : label}${route === other ? '' : ` ${route}`}`;
-      const context = headers.traceparent ? propagator.extract(ROOT_CONTEXT, headers, onlyTraceparent) : ROOT_CONTEXT;
-      request.call.trace = { request: tracer.startSpan(name, { kind: SpanKind.SERVER, attributes }, context) };
+      const context = headers.traceparent
+        ? propagator.extract(ROOT_CONTEXT, headers, onlyTraceparent)
+        : ROOT_CONTEXT;
+      request.call.trace = {
+        request: tracer.startSpan(
+          name,
+          { kind: SpanKind.SERVER, attributes },
+          context,
+        ),
+      };
     },
     ended({ call }, reply, { isAnswered }) {
       const span = call.trace?.request;
       if (!span) return;
-      if (isAnswered) span.setAttribute('http.response.status_code', reply.statusCode);
+      if (isAnswered)
+        span.setAttribute('http.response.status_code', reply.statusCode);
       fail(span, isAnswered ? call.code : 'aborted');
       span.end();
     },
   };
 }
 
-/** One INTERNAL span for each GraphQL operation. @param isTrusted whether the operator has registered all documents */
+/**
+ * One INTERNAL span for each GraphQL operation. @param isTrusted whether the
+ * operator has registered all documents
+ */
 function operationSpans(tracer: Tracer, isTrusted: boolean): OperationObserver {
   return {
     began({ type, name, call }) {
@@ -162,7 +223,11 @@ function operationSpans(tracer: Tracer, isTrusted: boolean): OperationObserver {
       const attributes: Attributes = { 'graphql.operation.type': type };
       // Clients could send unlimited names.
       if (isTrusted && name) attributes['graphql.operation.name'] = name;
-      call.trace.operation = tracer.startSpan(type, { attributes }, childOf(call.trace.request));
+      call.trace.operation = tracer.startSpan(
+        type,
+        { attributes },
+        childOf(call.trace.request),
+      );
     },
     ended({ call }, errors) {
       const span = call.trace?.operation;
@@ -173,14 +238,16 @@ function operationSpans(tracer: Tracer, isTrusted: boolean): OperationObserver {
 }
 
 /**
- * One CLIENT span for each round trip that serves a sampled request, as a child of that request. When it serves
- * several, the span is a child of the first, and links connect it with all of them in both directions.
+ * One CLIENT span for each round trip that serves a sampled request, as a child
+ * of that request. When it serves several, the span is a child of the first,
+ * and links connect it with all of them in both directions.
  */
 function databaseSpans(tracer: Tracer): DatabaseObserver {
   return {
     sent({ collection, operation, size, deadlines }) {
       const served = new Set<RequestTrace>();
-      for (const { trace: one } of deadlines as readonly CallContext[]) if (one?.request.isRecording()) served.add(one);
+      for (const { trace: one } of deadlines as readonly CallContext[])
+        if (one?.request.isRecording()) served.add(one);
       const [first] = served;
       if (!first) return () => undefined;
       const attributes: Attributes = {
@@ -191,20 +258,26 @@ function databaseSpans(tracer: Tracer): DatabaseObserver {
       // The conventions omit a batch size of 1.
       if (size > 1) attributes['db.operation.batch.size'] = size;
       const isShared = served.size > 1;
-      const links = isShared ? [...served].map(({ request }) => ({ context: request.spanContext() })) : [];
+      const links = isShared
+        ? [...served].map(({ request }) => ({ context: request.spanContext() }))
+        : [];
       const context = childOf(first.operation ?? first.request);
       const span = tracer.startSpan(
         `${operation} ${collection}`,
         { kind: SpanKind.CLIENT, attributes, links },
         context,
       );
-      if (isShared) for (const { request } of served) request.addLink({ context: span.spanContext() });
+      if (isShared)
+        for (const { request } of served)
+          request.addLink({ context: span.spanContext() });
       return (failure) => {
         if (failure) {
           const { state, type } = failure;
           if (state) span.setAttribute('db.response.status_code', state);
           // Omits the message, which may quote data.
-          span.setAttribute('error.type', state ?? type).setStatus({ code: SpanStatusCode.ERROR });
+          span
+            .setAttribute('error.type', state ?? type)
+            .setStatus({ code: SpanStatusCode.ERROR });
         }
         span.end();
       };
@@ -216,9 +289,13 @@ function childOf(span: Span): Context {
   return trace.setSpan(ROOT_CONTEXT, span);
 }
 
-/** Sets the error code. The status is ERROR only for codes that mean 5xx, even if GraphQL answers 200. */
+/**
+ * Sets the error code. The status is ERROR only for codes that mean 5xx, even
+ * if GraphQL answers 200.
+ */
 function fail(span: Span, code: unknown): void {
   if (code === undefined) return;
   span.setAttribute('error.type', code === 'aborted' ? code : codeLabel(code));
-  if (httpStatusOf[code as ErrorCode] >= 500) span.setStatus({ code: SpanStatusCode.ERROR });
+  if (httpStatusOf[code as ErrorCode] >= 500)
+    span.setStatus({ code: SpanStatusCode.ERROR });
 }

@@ -10,7 +10,10 @@ import { bootstrapKey, killAll, startServer } from '../../support/process.ts';
 import { rest } from '../../support/rest.ts';
 import { nodeForAll, storeForAll } from '../../support/store.ts';
 
-/** Large answers for few bytes: names whose characters have six bytes each in JSON. */
+/**
+ * Large answers for few bytes: names whose characters have six bytes each in
+ * JSON.
+ */
 
 const store = storeForAll();
 afterEach(killAll);
@@ -29,20 +32,34 @@ test.each(['text/event-stream', 'multipart/mixed;subscriptionSpec=1.0'])(
       LOG_LEVEL: 'error',
     });
     for (let at = 0; at < 100; at += 1) {
-      await rest(server, '/v1/pets', { method: 'POST', json: { name, categoryId: 1 } });
+      await rest(server, '/v1/pets', {
+        method: 'POST',
+        json: { name, categoryId: 1 },
+      });
     }
     const head = `Host: a\r\nAuthorization: Bearer ${bootstrapKey}\r\nContent-Type: application/json\r\nAccept: ${accept}`;
     const sockets = Array.from({ length: 99 }, (_, at) => {
       const query = `subscription { petAdded(after: "0") { b${at}: name name ${times(48, (copy) => `c${copy}: name`)} } }`;
       const body = JSON.stringify({ query });
-      const socket = connect(Number(new URL(server.origin).port), '127.0.0.1').on('error', () => undefined);
-      socket.pause().write(`POST /graphql HTTP/1.1\r\n${head}\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
+      const socket = connect(
+        Number(new URL(server.origin).port),
+        '127.0.0.1',
+      ).on('error', () => undefined);
+      socket
+        .pause()
+        .write(
+          `POST /graphql HTTP/1.1\r\n${head}\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+        );
       return socket;
     });
     // A client that reads may be cut, and resumes.
     const ids: unknown[] = [];
     while (ids.length < 100) {
-      const stream = await follow(server, {}, { headers: { 'last-event-id': `${ids.at(-1) ?? 0}` } });
+      const stream = await follow(
+        server,
+        {},
+        { headers: { 'last-event-id': `${ids.at(-1) ?? 0}` } },
+      );
       await Promise.race([stream.ended, stream.until(100 - ids.length)]);
       ids.push(...seen(stream, 'id'));
       stream.close();
@@ -76,15 +93,26 @@ test.each(['application/json', 'text/event-stream'])(
       if (!isOver) setImmediate(countTurns);
     };
     countTurns();
-    const headers = { authorization: `Bearer ${store.key}`, accept, 'accept-encoding': 'identity' };
+    const headers = {
+      authorization: `Bearer ${store.key}`,
+      accept,
+      'accept-encoding': 'identity',
+    };
     const payload = { query: '{ pets(limit: 100) { name } }' };
     const answers = Array.from({ length: 8 }, async () => {
-      const { statusCode } = await store.app.inject({ method: 'POST', url: '/graphql', headers, payload });
+      const { statusCode } = await store.app.inject({
+        method: 'POST',
+        url: '/graphql',
+        headers,
+        payload,
+      });
       return { statusCode, turns };
     });
     const seen = await Promise.all(answers);
     isOver = true;
-    expect(seen.map(({ statusCode }) => statusCode)).toEqual(Array(8).fill(200));
+    expect(seen.map(({ statusCode }) => statusCode)).toEqual(
+      Array(8).fill(200),
+    );
     expect(new Set(seen.map((one) => one.turns)).size).toBe(8);
   },
 );
@@ -95,7 +123,8 @@ test('SECURITY.md says what the largest answer is, and what it costs', async () 
   await stockNames(store.database, Array(100).fill(name));
   const leaves = '__typename id name categoryId status';
   const page = `fragment F on PetConnection { edges { __typename cursor node { ${leaves} } } nodes { ${leaves} } }`;
-  // Each alias of a root field brings two names for each animal, each other one.
+  // Each alias of a root field brings two names for each animal, each other
+  // one.
   const roots = (count: number, copies: number) =>
     `{ pets(limit: 100) { ${leaves} ${times(copies, (at) => `c${at}: name`)} } petsConnection(first: 100) { ...F }
     ${times(count - 2, (at) => `a${at}: petsConnection(first: 100) { ...F }`)} } ${page}`;
@@ -104,7 +133,9 @@ test('SECURITY.md says what the largest answer is, and what it costs', async () 
   const figure = `${(text.length / 1e6).toFixed(1)} MB for 5,050 units`;
   expect(readFileSync('SECURITY.md', 'utf8')).toContain(figure);
   const codes = async (query: string) =>
-    (await graphqlText(metered, { query })).errors?.map(({ extensions }) => extensions.code);
+    (await graphqlText(metered, { query })).errors?.map(
+      ({ extensions }) => extensions.code,
+    );
   expect(await codes(roots(50, 3))).toEqual(['TOO_MANY_ALIASES']);
   expect(await codes(roots(51, 1))).toEqual(['TOO_MANY_ROOT_FIELDS']);
 });

@@ -3,8 +3,17 @@ import { beforeEach, expect, test } from '../../support/jest.ts';
 import { eventually } from '../../support/process.ts';
 import { rest } from '../../support/rest.ts';
 import { storeForAll } from '../../support/store.ts';
-import { barriers, browserForAll, eachDisplay, inBrowser } from '../support/browser.ts';
-import { frameOrigin, sandboxFrame, sandboxScript } from '../support/sandbox.ts';
+import {
+  barriers,
+  browserForAll,
+  eachDisplay,
+  inBrowser,
+} from '../support/browser.ts';
+import {
+  frameOrigin,
+  sandboxFrame,
+  sandboxScript,
+} from '../support/sandbox.ts';
 
 inBrowser(() => {
   const store = storeForAll();
@@ -22,11 +31,14 @@ inBrowser(() => {
     const work = async (page: Page) => {
       const statuses: number[] = [];
       page.on('response', (response) => {
-        if (response.request().method() === 'POST') statuses.push(response.status());
+        if (response.request().method() === 'POST')
+          statuses.push(response.status());
       });
       await page.goto('/graphql');
       const frame = page.frameLocator('iframe');
-      expect(JSON.parse((await frame.locator('#settings').textContent()) ?? '')).toMatchObject({
+      expect(
+        JSON.parse((await frame.locator('#settings').textContent()) ?? ''),
+      ).toMatchObject({
         endpoint: `${store.origin}/graphql`,
         defaultHeaders: '{"Authorization":"Bearer <API_KEY>"}',
         sendOperationHeadersInIntrospection: 'true',
@@ -37,32 +49,64 @@ inBrowser(() => {
         parentSupportsSubscriptions: 'true',
         runTelemetry: 'false',
       });
-      expect(await page.getByText('Apollo Sandbox is loading').isVisible()).toBe(false);
+      expect(
+        await page.getByText('Apollo Sandbox is loading').isVisible(),
+      ).toBe(false);
 
-      // The frame introspects as soon as it is loaded, with a placeholder for a key.
+      // The frame introspects as soon as it is loaded, with a placeholder for a
+      // key.
       await frame.locator('#schema', { hasText: 'UNAUTHENTICATED' }).waitFor();
-      await frame.locator('#headers').fill(JSON.stringify({ Authorization: `Bearer ${store.key}` }));
+      await frame
+        .locator('#headers')
+        .fill(JSON.stringify({ Authorization: `Bearer ${store.key}` }));
       await frame.locator('#introspect').click();
-      const names = { queryType: { name: 'Query' }, mutationType: { name: 'Mutation' } };
-      await frame.locator('#schema', { hasText: JSON.stringify({ schema: { __schema: names } }) }).waitFor();
+      const names = {
+        queryType: { name: 'Query' },
+        mutationType: { name: 'Mutation' },
+      };
+      await frame
+        .locator('#schema', {
+          hasText: JSON.stringify({ schema: { __schema: names } }),
+        })
+        .waitFor();
       await frame.locator('#run').click();
-      const result = await frame.locator('#response', { hasText: 'Rex' }).textContent();
-      const rex = { id: expect.any(String), name: 'Rex', categoryId: '9007199254740993', status: 'available' };
-      expect(JSON.parse(result ?? '')).toMatchObject({ status: 200, data: { pets: [rex] } });
+      const result = await frame
+        .locator('#response', { hasText: 'Rex' })
+        .textContent();
+      const rex = {
+        id: expect.any(String),
+        name: 'Rex',
+        categoryId: '9007199254740993',
+        status: 'available',
+      };
+      expect(JSON.parse(result ?? '')).toMatchObject({
+        status: 200,
+        data: { pets: [rex] },
+      });
       expect(statuses).toEqual([401, 200, 200]);
 
       const addresses: string[] = [];
       page.on('request', (request) => addresses.push(request.url()));
-      await page.evaluate((key) => sessionStorage.setItem('api-key', key), store.key);
+      await page.evaluate(
+        (key) => sessionStorage.setItem('api-key', key),
+        store.key,
+      );
       await page.goto('/graphql');
       await frame.locator('#schema', { hasText: '"__schema"' }).waitFor();
       await frame.locator('#run').click();
       await frame.locator('#response', { hasText: '"data"' }).waitFor();
-      expect(await frame.locator('#headers').inputValue()).toBe('{"Authorization":"Bearer <API_KEY>"}');
-      expect(addresses.filter((address) => address.includes(store.key))).toEqual([]);
+      expect(await frame.locator('#headers').inputValue()).toBe(
+        '{"Authorization":"Bearer <API_KEY>"}',
+      );
+      expect(
+        addresses.filter((address) => address.includes(store.key)),
+      ).toEqual([]);
       expect(await frame.locator('html').innerHTML()).not.toContain(store.key);
     };
-    const stubs = { [script]: await sandboxScript(), [`${frameOrigin}/sandbox/explorer?`]: sandboxFrame };
+    const stubs = {
+      [script]: await sandboxScript(),
+      [`${frameOrigin}/sandbox/explorer?`]: sandboxFrame,
+    };
     await visit(work, { stubs, isRefused: true });
   });
 
@@ -71,15 +115,21 @@ inBrowser(() => {
       async (page) => {
         await page.goto('/graphql');
         await eachDisplay(page, async () => {
-          await page.getByRole('heading', { name: 'Apollo Sandbox cannot be loaded' }).waitFor();
+          await page
+            .getByRole('heading', { name: 'Apollo Sandbox cannot be loaded' })
+            .waitFor();
           expect(await barriers(page)).toEqual([]);
         });
         await page.getByRole('link', { name: 'Open GraphiQL' }).click();
         await page.getByLabel('API key').waitFor();
         expect(page.url()).toBe(`${store.origin}/graphiql`);
       },
-      // The browser reports the script that failed to load. The page requested nothing else.
-      { errors: ['Failed to load resource: net::ERR_FAILED'], foreign: [script] },
+      // The browser reports the script that failed to load. The page requested
+      // nothing else.
+      {
+        errors: ['Failed to load resource: net::ERR_FAILED'],
+        foreign: [script],
+      },
     ));
 
   test('/graphiql lists and creates by mouse alone, and shows every id exactly', () =>
@@ -94,24 +144,41 @@ inBrowser(() => {
       await page.getByLabel('Examples').selectOption('Add an animal');
       await execute(page);
       const created = await response(page, 'createPet');
-      const rex = { id: expect.any(String), name: 'Rex', categoryId: '9007199254740993', status: 'available' };
+      const rex = {
+        id: expect.any(String),
+        name: 'Rex',
+        categoryId: '9007199254740993',
+        status: 'available',
+      };
       expect(created).toEqual({ data: { createPet: rex } });
-      expect((await rest(store, '/v1/pets')).json).toMatchObject([{ name: 'Rex', categoryId: 9007199254740993n }]);
+      expect((await rest(store, '/v1/pets')).json).toMatchObject([
+        { name: 'Rex', categoryId: 9007199254740993n },
+      ]);
 
-      await page.getByRole('button', { name: 'Show Documentation Explorer' }).click();
+      await page
+        .getByRole('button', { name: 'Show Documentation Explorer' })
+        .click();
       await page.getByRole('link', { name: 'Query', exact: true }).click();
-      await page.getByText('What can be read. Every operation needs an API key.').waitFor();
+      await page
+        .getByText('What can be read. Every operation needs an API key.')
+        .waitFor();
       await page.getByRole('button', { name: 'Show History' }).click();
-      const history = page.locator('.graphiql-history-items .graphiql-history-item-label');
+      const history = page.locator(
+        '.graphiql-history-items .graphiql-history-item-label',
+      );
       expect(await history.allTextContents()).toEqual(['AddPet', 'Pets']);
       await eachDisplay(page, (display) => isAccessible(page, display));
       await page.setViewportSize({ width: 1280, height: 900 });
       await history.last().click();
       await execute(page);
-      expect(await response(page, 'pets')).toEqual({ data: { pets: [{ ...rex, id: created.data.createPet.id }] } });
+      expect(await response(page, 'pets')).toEqual({
+        data: { pets: [{ ...rex, id: created.data.createPet.id }] },
+      });
 
       // A browser does not keep the key when it is closed.
-      const kept = await page.evaluate(() => JSON.stringify(Object.entries(localStorage)));
+      const kept = await page.evaluate(() =>
+        JSON.stringify(Object.entries(localStorage)),
+      );
       expect(kept).toContain('AddPet');
       expect(kept).not.toContain(store.key);
     }));
@@ -121,15 +188,21 @@ inBrowser(() => {
     await visit(async (page) => {
       await openGraphiQL(page);
       await page.getByText('The schema is loaded.').waitFor();
-      await page.getByRole('button', { name: 'Show GraphiQL Explorer' }).click();
+      await page
+        .getByRole('button', { name: 'Show GraphiQL Explorer' })
+        .click();
       const builder = page.locator('.graphiql-explorer-root');
       await builder.locator('[data-arg-name="limit"] input').waitFor();
       await eachDisplay(page, async (display) => {
-        const faults = [...(display.endsWith('light') ? [pale] : []), ...builderFaults];
+        const faults = [
+          ...(display.endsWith('light') ? [pale] : []),
+          ...builderFaults,
+        ];
         expect([display, await barriers(page)]).toEqual([display, faults]);
       });
       await page.setViewportSize({ width: 1280, height: 900 });
-      for (const field of ['id', 'status']) await builder.locator(`[data-field-name="${field}"]`).click();
+      for (const field of ['id', 'status'])
+        await builder.locator(`[data-field-name="${field}"]`).click();
       await execute(page);
       const pets = [{ name: 'Rex', categoryId: '9007199254740993' }];
       expect(await response(page, 'Rex')).toEqual({ data: { pets } });
@@ -147,7 +220,9 @@ inBrowser(() => {
       );
       await execute(page);
       const bo = { name: 'Bo', categoryId: '-9223372036854775808' };
-      expect(await response(page, 'createPet')).toMatchObject({ data: { createPet: bo } });
+      expect(await response(page, 'createPet')).toMatchObject({
+        data: { createPet: bo },
+      });
 
       await page.route(`${store.origin}/graphql`, (route) =>
         route.fulfill({ body: '{"data":{"n":9007199254740993}}' }),
@@ -160,12 +235,21 @@ inBrowser(() => {
     visit(
       async (page) => {
         await openGraphiQL(page, 'wrong');
-        await page.getByRole('status').getByText('The API key is not valid.').waitFor();
-        // GraphiQL shows the refusal of the schema as a response, which would replace that of an operation.
+        await page
+          .getByRole('status')
+          .getByText('The API key is not valid.')
+          .waitFor();
+        // GraphiQL shows the refusal of the schema as a response, which would
+        // replace that of an operation.
         await responseText(page, 'not valid');
         await execute(page);
         expect(await response(page, '"status"')).toEqual({
-          errors: [{ message: 'The API key is not valid.', extensions: { code: 'UNAUTHENTICATED', status: 401 } }],
+          errors: [
+            {
+              message: 'The API key is not valid.',
+              extensions: { code: 'UNAUTHENTICATED', status: 401 },
+            },
+          ],
         });
         await page.getByRole('button', { name: 'Forget key' }).click();
         await page.getByText('Paste an API key to load the schema.').waitFor();
@@ -182,7 +266,12 @@ inBrowser(() => {
       await eventually(async () => store.app.subscriptions.count === 1);
       for (const name of ['Rex', 'Bo']) {
         await add(name, -9223372036854775807n);
-        const petAdded = { id: expect.any(String), name, categoryId: '-9223372036854775807', status: 'available' };
+        const petAdded = {
+          id: expect.any(String),
+          name,
+          categoryId: '-9223372036854775807',
+          status: 'available',
+        };
         expect(await response(page, name)).toEqual({ data: { petAdded } });
       }
       const ended = page.waitForEvent('requestfailed');
@@ -192,14 +281,25 @@ inBrowser(() => {
     }));
 });
 
-const script = 'https://embeddable-sandbox.cdn.apollographql.com/v2/embeddable-sandbox.umd.production.min.js';
+const script =
+  'https://embeddable-sandbox.cdn.apollographql.com/v2/embeddable-sandbox.umd.production.min.js';
 
-/** GraphiQL's own faults: a tab contains the button that selects it, and the name of a history entry is its action. */
+/**
+ * GraphiQL's own faults: a tab contains the button that selects it, and the
+ * name of a history entry is its action.
+ */
 const tabs = expect.stringMatching(/^nested-interactive: <li [^>]*role="tab"/);
-const labels = expect.stringMatching(/^label-content-name-mismatch: <button [^>]*graphiql-history-item-label/);
+const labels = expect.stringMatching(
+  /^label-content-name-mismatch: <button [^>]*graphiql-history-item-label/,
+);
 
-/** The builder's own faults (`@graphiql/plugin-explorer`): pale texts in light, and two fields without names. */
-const pale = expect.stringMatching(/^color-contrast: <input [^>]*placeholder="Query Name"/);
+/**
+ * The builder's own faults (`@graphiql/plugin-explorer`): pale texts in light,
+ * and two fields without names.
+ */
+const pale = expect.stringMatching(
+  /^color-contrast: <input [^>]*placeholder="Query Name"/,
+);
 const builderFaults = [
   expect.stringMatching(/^label: <input type="text" value="5"/),
   tabs,
@@ -209,7 +309,9 @@ const builderFaults = [
 async function isAccessible(page: Page, display: string): Promise<void> {
   // A script colours the editors later than the rest.
   await page
-    .locator(display.endsWith('dark') ? '.monaco-editor.vs-dark' : '.monaco-editor.vs')
+    .locator(
+      display.endsWith('dark') ? '.monaco-editor.vs-dark' : '.monaco-editor.vs',
+    )
     .first()
     .waitFor();
   expect(await barriers(page)).toEqual([labels, tabs]);
@@ -220,25 +322,41 @@ async function giveKey(page: Page, key: string): Promise<void> {
   await page.getByRole('button', { name: 'Use key' }).click();
 }
 
-const execute = (page: Page) => page.getByRole('button', { name: /^Execute query/ }).click();
+const execute = (page: Page) =>
+  page.getByRole('button', { name: /^Execute query/ }).click();
 
 /** Replaces the text of an editor. */
-async function paste(page: Page, editor: string, responseText: string): Promise<void> {
-  await page.getByLabel(editor, { exact: true }).locator('.view-lines').first().click();
+async function paste(
+  page: Page,
+  editor: string,
+  responseText: string,
+): Promise<void> {
+  await page
+    .getByLabel(editor, { exact: true })
+    .locator('.view-lines')
+    .first()
+    .click();
   await page.keyboard.press('Control+A');
   // Pasted and not typed, because the editor closes brackets that are typed.
   await page.context().grantPermissions(['clipboard-write']);
-  await page.evaluate(`navigator.clipboard.writeText(${JSON.stringify(responseText)})`);
+  await page.evaluate(
+    `navigator.clipboard.writeText(${JSON.stringify(responseText)})`,
+  );
   await page.keyboard.press('Control+V');
 }
 
-/** Returns the response that the page shows, as soon as it contains `wanted`. */
+/**
+ * Returns the response that the page shows, as soon as it contains `wanted`.
+ */
 async function responseText(page: Page, wanted: string): Promise<string> {
   const shown = page.locator('.result-window .view-lines');
   await shown.filter({ hasText: wanted }).waitFor();
   const lines = await shown.locator('.view-line').evaluateAll((elements) =>
     elements
-      .map(({ style, textContent }) => ({ top: Number.parseInt(style.top, 10), textContent }))
+      .map(({ style, textContent }) => ({
+        top: Number.parseInt(style.top, 10),
+        textContent,
+      }))
       .sort((a, b) => a.top - b.top)
       .map(({ textContent }) => textContent),
   );
@@ -246,4 +364,5 @@ async function responseText(page: Page, wanted: string): Promise<string> {
   return lines.join('').replaceAll('\u00a0', ' ');
 }
 
-const response = async (page: Page, wanted: string) => JSON.parse(await responseText(page, wanted));
+const response = async (page: Page, wanted: string) =>
+  JSON.parse(await responseText(page, wanted));

@@ -4,7 +4,9 @@ import { rest } from '../../support/rest.ts';
 import { storeForAll } from '../../support/store.ts';
 import { browserForAll, eachDisplay, inBrowser } from '../support/browser.ts';
 
-/** The front page with a key: the table of animals, and the form that adds one. */
+/**
+ * The front page with a key: the table of animals, and the form that adds one.
+ */
 
 const greatest = '9223372036854775807';
 
@@ -13,7 +15,11 @@ inBrowser(() => {
   const visit = browserForAll(store);
   beforeEach(() => store.empty());
 
-  async function create(name: string, status = 'available', categoryId = '5'): Promise<string> {
+  async function create(
+    name: string,
+    status = 'available',
+    categoryId = '5',
+  ): Promise<string> {
     const json = { name, status, categoryId: BigInt(categoryId) };
     return `${(await rest(store, '/v1/pets', { method: 'POST', json })).json.id}`;
   }
@@ -24,18 +30,28 @@ inBrowser(() => {
     await page.keyboard.press('Enter');
   }
 
-  const live = (page: Page) => page.getByText('Live: new animals appear at the top.').waitFor();
+  const live = (page: Page) =>
+    page.getByText('Live: new animals appear at the top.').waitFor();
   const names = (page: Page) => page.locator('tbody .name').allTextContents();
 
   test('a wrong key is not kept: it stays in its field, which is marked, and the page says how to get one', () =>
     visit(
       async (page) => {
         await enterKey(page, 'ask_wrong');
-        await page.locator('#said.wrong', { hasText: 'The API key is not valid.' }).waitFor();
+        await page
+          .locator('#said.wrong', { hasText: 'The API key is not valid.' })
+          .waitFor();
         const field = page.getByLabel('API key');
-        expect([await field.inputValue(), await field.getAttribute('aria-invalid')]).toEqual(['ask_wrong', 'true']);
-        expect(await page.evaluate('JSON.stringify({ ...sessionStorage })')).toBe('{}');
-        expect(await page.getByRole('heading', { name: 'Get a key' }).isVisible()).toBe(true);
+        expect([
+          await field.inputValue(),
+          await field.getAttribute('aria-invalid'),
+        ]).toEqual(['ask_wrong', 'true']);
+        expect(
+          await page.evaluate('JSON.stringify({ ...sessionStorage })'),
+        ).toBe('{}');
+        expect(
+          await page.getByRole('heading', { name: 'Get a key' }).isVisible(),
+        ).toBe(true);
         expect(await page.locator('#store').isVisible()).toBe(false);
         await eachDisplay(page);
 
@@ -43,18 +59,28 @@ inBrowser(() => {
         await page.keyboard.press('Enter');
         await page.getByRole('heading', { name: 'The animals' }).waitFor();
         expect(await field.getAttribute('aria-invalid')).toBe('false');
-        expect(await page.getByRole('heading', { name: 'Get a key' }).isVisible()).toBe(false);
+        expect(
+          await page.getByRole('heading', { name: 'Get a key' }).isVisible(),
+        ).toBe(false);
       },
       { isRefused: true },
     ));
 
   test('the table has pages and a filter, by the keyboard, and the JSON of each animal with every digit', () =>
     visit(async (page) => {
-      for (let n = 1; n <= 41; n++) await create(`Pet ${n}`, n === 41 ? 'sold' : 'available', n === 1 ? greatest : '5');
+      for (let n = 1; n <= 41; n++)
+        await create(
+          `Pet ${n}`,
+          n === 41 ? 'sold' : 'available',
+          n === 1 ? greatest : '5',
+        );
       await enterKey(page);
       await page.getByText('1 to 20').waitFor();
       expect(await page.locator('#total').textContent()).toBe('41');
-      await page.locator('#database').getByText('ready', { exact: true }).waitFor();
+      await page
+        .locator('#database')
+        .getByText('ready', { exact: true })
+        .waitFor();
       const press = async (name: string, shown: string) => {
         await page.getByRole('button', { name, exact: true }).focus();
         await page.keyboard.press('Enter');
@@ -70,14 +96,19 @@ inBrowser(() => {
       await first?.locator('summary').focus();
       await page.keyboard.press('Enter');
       const { text } = await rest(store, '/v1/pets?limit=1');
-      expect((await first?.locator('pre').textContent())?.replace(/\n */g, '').replaceAll('": ', '":')).toBe(
-        text.slice(1, -1),
-      );
+      expect(
+        (await first?.locator('pre').textContent())
+          ?.replace(/\n */g, '')
+          .replaceAll('": ', '":'),
+      ).toBe(text.slice(1, -1));
       await eachDisplay(page);
 
       await page.getByLabel('Show').selectOption('sold');
       await page.getByText('1 to 1', { exact: true }).waitFor();
-      expect([await names(page), await page.locator('#total').textContent()]).toEqual([['Pet 41'], '1']);
+      expect([
+        await names(page),
+        await page.locator('#total').textContent(),
+      ]).toEqual([['Pet 41'], '1']);
       await page.getByLabel('Show').selectOption('pending');
       await page.getByText('No animals', { exact: true }).waitFor();
     }));
@@ -88,7 +119,9 @@ inBrowser(() => {
       await enterKey(page);
       await live(page);
       await create('Second <b>');
-      await page.getByRole('cell', { name: 'Second <b>', exact: true }).waitFor();
+      await page
+        .getByRole('cell', { name: 'Second <b>', exact: true })
+        .waitFor();
       expect(await names(page)).toEqual(['Second <b>', 'First']);
       await page.locator('#total', { hasText: /^2$/ }).waitFor();
 
@@ -139,10 +172,18 @@ inBrowser(() => {
         // The second one is that of the beginning live list.
         if (reads !== 2) return route.continue();
         reads += 1;
-        return route.fulfill({ json: { errors: [{ message: 'The database cannot be reached.', extensions }] } });
+        return route.fulfill({
+          json: {
+            errors: [
+              { message: 'The database cannot be reached.', extensions },
+            ],
+          },
+        });
       });
       await enterKey(page);
-      await page.getByText('The live list is interrupted, and will be continued.').waitFor();
+      await page
+        .getByText('The live list is interrupted, and will be continued.')
+        .waitFor();
       await create('Later');
       await live(page);
       await page.getByRole('cell', { name: 'Later', exact: true }).waitFor();
@@ -155,8 +196,12 @@ inBrowser(() => {
         await enterKey(page, key);
         await live(page);
         await store.keys.revoke(id);
-        await page.locator('#said.wrong', { hasText: 'The API key is not valid.' }).waitFor();
-        expect(await page.evaluate('JSON.stringify({ ...sessionStorage })')).toBe('{}');
+        await page
+          .locator('#said.wrong', { hasText: 'The API key is not valid.' })
+          .waitFor();
+        expect(
+          await page.evaluate('JSON.stringify({ ...sessionStorage })'),
+        ).toBe('{}');
         expect(await page.locator('#store').isVisible()).toBe(false);
       },
       { isRefused: true },
@@ -165,21 +210,29 @@ inBrowser(() => {
   test('the form adds an animal with an exact int64, which appears in the table, and shows what the API answered', () =>
     visit(async (page) => {
       await enterKey(page);
-      await page.getByRole('heading', { name: 'Create your first animal' }).waitFor();
+      await page
+        .getByRole('heading', { name: 'Create your first animal' })
+        .waitFor();
       await live(page);
       await page.getByLabel('Name', { exact: true }).fill('From "the" page');
       await page.getByLabel('Category id').fill(greatest);
       await page.getByRole('button', { name: 'Create', exact: true }).click();
-      await page.locator('#created', { hasText: `"categoryId":${greatest}` }).waitFor();
+      await page
+        .locator('#created', { hasText: `"categoryId":${greatest}` })
+        .waitFor();
       await page.locator('#added', { hasText: 'From "the" page' }).waitFor();
-      expect(await page.locator('#added td').nth(2).textContent()).toBe(greatest);
+      expect(await page.locator('#added td').nth(2).textContent()).toBe(
+        greatest,
+      );
       await page.locator('#total', { hasText: '1' }).waitFor();
       await eachDisplay(page);
     }));
 
   test('code of the front page and of a guide can be copied, and names the address of the service', () =>
     visit(async (page) => {
-      await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+      await page
+        .context()
+        .grantPermissions(['clipboard-read', 'clipboard-write']);
       for (const path of ['/', '/guide/rest']) {
         await page.goto(path);
         const [block] = await page.locator('.code', { hasText: 'curl' }).all();
@@ -189,20 +242,29 @@ inBrowser(() => {
         expect(copied).toBe(await block?.locator('pre').textContent());
         expect(copied).toContain(`${store.origin}/v1/pets`);
       }
-      expect(await page.locator('main').textContent()).not.toContain('127.0.0.1:4000');
+      expect(await page.locator('main').textContent()).not.toContain(
+        '127.0.0.1:4000',
+      );
     }));
 
-  test.each(['errors', 'graphql', 'from-rest-to-graphql', 'assistants', 'develop'])(
-    'no code of the guide %s is cut',
-    (name) =>
-      visit(async (page) => {
-        await page.goto(`/guide/${name}`);
-        await eachDisplay(page, async (display) => {
-          const cut = await page
-            .locator('pre')
-            .evaluateAll((all) => all.filter((one) => one.scrollWidth > one.clientWidth).length);
-          expect([display, cut]).toEqual([display, 0]);
-        });
-      }),
+  test.each([
+    'errors',
+    'graphql',
+    'from-rest-to-graphql',
+    'assistants',
+    'develop',
+  ])('no code of the guide %s is cut', (name) =>
+    visit(async (page) => {
+      await page.goto(`/guide/${name}`);
+      await eachDisplay(page, async (display) => {
+        const cut = await page
+          .locator('pre')
+          .evaluateAll(
+            (all) =>
+              all.filter((one) => one.scrollWidth > one.clientWidth).length,
+          );
+        expect([display, cut]).toEqual([display, 0]);
+      });
+    }),
   );
 });

@@ -2,7 +2,12 @@ import type { Locator, Page } from 'playwright-core';
 import { expect, test } from '../../support/jest.ts';
 import { rest } from '../../support/rest.ts';
 import { storeForAll } from '../../support/store.ts';
-import { browserForAll, eachDisplay, expectAccessible, inBrowser } from '../support/browser.ts';
+import {
+  browserForAll,
+  eachDisplay,
+  expectAccessible,
+  inBrowser,
+} from '../support/browser.ts';
 
 const greatest = '9223372036854775807';
 
@@ -18,11 +23,17 @@ inBrowser(() => {
   test('the front page has no barrier on any display, fits a phone, and loads only its icon and its scripts', () =>
     visit(async (page) => {
       const requests: string[] = [];
-      page.on('request', (request) => requests.push(new URL(request.url()).pathname));
+      page.on('request', (request) =>
+        requests.push(new URL(request.url()).pathname),
+      );
       await page.goto('/');
       await eachDisplay(page);
-      const scripts = ['animals.js', 'copy.js', 'front-page.js', 'key.js'].map((name) => `/docs/static/${name}`);
-      expect(requests.filter((path) => path !== '/favicon.ico').sort()).toEqual(['/', ...scripts]);
+      const scripts = ['animals.js', 'copy.js', 'front-page.js', 'key.js'].map(
+        (name) => `/docs/static/${name}`,
+      );
+      expect(requests.filter((path) => path !== '/favicon.ico').sort()).toEqual(
+        ['/', ...scripts],
+      );
     }));
 
   test.each(['', '/errors', '/configuration', '/develop'])(
@@ -38,10 +49,22 @@ inBrowser(() => {
     visit(async (page) => {
       await openReference(page);
       await authorize(page, store.key);
-      expect(await execute(await openOperation(page, 'Pets-listPets'), 200)).toBe('[]');
-      const created = await execute(await openOperation(page, 'Pets-createPet'), 201);
-      expect(JSON.parse(created)).toEqual({ id: 1, name: 'Rex', categoryId: 5, status: 'available' });
-      expect(await execute(await openOperation(page, 'Pets-getPet'), 200)).toBe(created);
+      expect(
+        await execute(await openOperation(page, 'Pets-listPets'), 200),
+      ).toBe('[]');
+      const created = await execute(
+        await openOperation(page, 'Pets-createPet'),
+        201,
+      );
+      expect(JSON.parse(created)).toEqual({
+        id: 1,
+        name: 'Rex',
+        categoryId: 5,
+        status: 'available',
+      });
+      expect(await execute(await openOperation(page, 'Pets-getPet'), 200)).toBe(
+        created,
+      );
       await eachDisplay(page);
       await page.locator('.btn.authorize').click();
       await expectAccessible(page)('asking for a key, on a phone in the dark');
@@ -52,19 +75,29 @@ inBrowser(() => {
       await openReference(page);
       await authorize(page, store.key);
       const create = await openOperation(page, 'Pets-createPet');
-      await create.locator('textarea').fill(`{"name":"Exact","categoryId":${greatest},"status":"pending"}`);
-      const sent = page.waitForRequest((request) => request.method() === 'POST');
+      await create
+        .locator('textarea')
+        .fill(`{"name":"Exact","categoryId":${greatest},"status":"pending"}`);
+      const sent = page.waitForRequest(
+        (request) => request.method() === 'POST',
+      );
       expect(await execute(create, 201)).toContain(`"categoryId": ${greatest}`);
       expect((await sent).postData()).toContain(`"categoryId":${greatest}`);
-      expect(await create.locator('.samples').textContent()).toContain(greatest);
+      expect(await create.locator('.samples').textContent()).toContain(
+        greatest,
+      );
       const { json } = await rest(store, '/v1/pets?status=pending');
-      expect(json).toMatchObject([{ name: 'Exact', categoryId: 9223372036854775807n }]);
+      expect(json).toMatchObject([
+        { name: 'Exact', categoryId: 9223372036854775807n },
+      ]);
 
       const list = await openOperation(page, 'Pets-listPets');
       expect(await execute(list, 200)).toContain(`"categoryId": ${greatest}`);
       await list.locator('tr[data-param-name=after] input').fill(greatest);
       expect(await execute(list, 200)).toBe('[]');
-      expect(await list.locator('.request-url').textContent()).toContain(`after=${greatest}`);
+      expect(await list.locator('.request-url').textContent()).toContain(
+        `after=${greatest}`,
+      );
     }));
 
   test('the reference: an int64 in an example of the document stays exact', () =>
@@ -74,15 +107,24 @@ inBrowser(() => {
         await route.fulfill({
           body: document
             .replaceAll('"categoryId":5', `"categoryId":${greatest}`)
-            .replace(/"example":1(?=,"in":"path","name":"petId")/, `"example":${greatest}`),
+            .replace(
+              /"example":1(?=,"in":"path","name":"petId")/,
+              `"example":${greatest}`,
+            ),
         });
       });
       await page.goto('/docs');
       const create = await openOperation(page, 'Pets-createPet');
-      expect(await create.locator('textarea').inputValue()).toContain(`"categoryId": ${greatest}`);
-      expect(await create.locator('.responses-inner').textContent()).toContain(`"categoryId": ${greatest}`);
+      expect(await create.locator('textarea').inputValue()).toContain(
+        `"categoryId": ${greatest}`,
+      );
+      expect(await create.locator('.responses-inner').textContent()).toContain(
+        `"categoryId": ${greatest}`,
+      );
       const get = await openOperation(page, 'Pets-getPet');
-      expect(await get.locator('tr[data-param-name=petId] input').inputValue()).toBe(greatest);
+      expect(
+        await get.locator('tr[data-param-name=petId] input').inputValue(),
+      ).toBe(greatest);
     }));
 
   test('the reference: it names this service alone, a link opens one operation, wrong keys are reported, and days of removal are shown', () =>
@@ -90,17 +132,25 @@ inBrowser(() => {
       async (page) => {
         await openReference(page, '/docs#/Pets/listPets');
         const list = page.locator('#operations-Pets-listPets');
-        expect(await execute(list, 401)).toContain('An API key is required: Authorization: Bearer <API_KEY>.');
+        expect(await execute(list, 401)).toContain(
+          'An API key is required: Authorization: Bearer <API_KEY>.',
+        );
         await authorize(page, 'ask_wrong');
         expect(await execute(list, 401)).toContain('The API key is not valid.');
 
-        const deprecated = await (await openOperation(page, 'Pets-getPet')).textContent();
+        const deprecated = await (
+          await openOperation(page, 'Pets-getPet')
+        ).textContent();
         expect(deprecated).toContain('Get an animal (until 5 December 2030)');
         expect(deprecated).toContain('Warning: Deprecated');
         expect(await page.title()).toBe('REST reference · Animal Store');
-        expect(await page.locator('body').textContent()).not.toMatch(/swagger|fastify/i);
+        expect(await page.locator('body').textContent()).not.toMatch(
+          /swagger|fastify/i,
+        );
         expect(await page.locator('.topbar').count()).toBe(0);
-        const images = page.locator('img').evaluateAll((all: any[]) => all.map(({ src }) => src));
+        const images = page
+          .locator('img')
+          .evaluateAll((all: any[]) => all.map(({ src }) => src));
         expect(await images).toEqual([`${store.origin}/docs/static/icon.svg`]);
       },
       { isRefused: true },
@@ -109,22 +159,34 @@ inBrowser(() => {
   test('a key of the front page works on all pages of the tab', () =>
     visit(
       async (page) => {
-        await rest(store, '/v1/pets', { method: 'POST', json: { name: 'Rex', categoryId: BigInt(greatest) } });
+        await rest(store, '/v1/pets', {
+          method: 'POST',
+          json: { name: 'Rex', categoryId: BigInt(greatest) },
+        });
         await page.goto('/');
-        const messageShown = (text: string) => page.locator('#said', { hasText: text }).waitFor();
+        const messageShown = (text: string) =>
+          page.locator('#said', { hasText: text }).waitFor();
         await page.getByLabel('API key').fill(store.key);
         await page.getByRole('button', { name: 'Use key' }).click();
         await messageShown('The key is valid.');
-        await page.getByRole('link', { name: 'Reference', exact: true }).click();
-        expect(await execute(await openOperation(page, 'Pets-listPets'), 200)).toContain(`"categoryId": ${greatest}`);
+        await page
+          .getByRole('link', { name: 'Reference', exact: true })
+          .click();
+        expect(
+          await execute(await openOperation(page, 'Pets-listPets'), 200),
+        ).toContain(`"categoryId": ${greatest}`);
         await page.goto('/graphiql');
         await page.getByText('The schema is loaded.').waitFor();
-        expect(await page.evaluate('JSON.stringify(localStorage)')).not.toContain(store.key);
+        expect(
+          await page.evaluate('JSON.stringify(localStorage)'),
+        ).not.toContain(store.key);
 
         await page.goto('/');
         await messageShown('The key is valid.');
         await page.getByRole('button', { name: 'Forget key' }).click();
-        expect(await page.evaluate('JSON.stringify({ ...sessionStorage })')).not.toContain(store.key);
+        expect(
+          await page.evaluate('JSON.stringify({ ...sessionStorage })'),
+        ).not.toContain(store.key);
       },
       { isRefused: true },
     ));
@@ -135,18 +197,29 @@ inBrowser(() => {
       await authorize(page, store.key);
       await page.getByRole('link', { name: 'POST /v1/pets' }).click();
       const create = page.locator('#operations-Pets-createPet');
-      await create.locator('textarea').fill(`{"name":"It's", "categoryId":${greatest}}`);
+      await create
+        .locator('textarea')
+        .fill(`{"name":"It's", "categoryId":${greatest}}`);
       const samples = create.locator('.samples pre');
-      await samples.filter({ hasText: 'urllib' }).filter({ hasText: greatest }).waitFor({ state: 'attached' });
+      await samples
+        .filter({ hasText: 'urllib' })
+        .filter({ hasText: greatest })
+        .waitFor({ state: 'attached' });
       const [curl, javaScript, python] = await samples.allTextContents();
       expect(curl).toBe(
         `curl '${store.origin}/v1/pets' \\\n  -H "Authorization: Bearer $KEY" \\\n  -H 'Content-Type: application/json' \\\n  -d '{"name":"It'\\''s","categoryId":${greatest}}'`,
       );
-      expect(javaScript).toContain(`body: "{\\"name\\":\\"It's\\",\\"categoryId\\":${greatest}}"`);
-      expect(python).toContain(`data="{\\"name\\":\\"It's\\",\\"categoryId\\":${greatest}}".encode()`);
+      expect(javaScript).toContain(
+        `body: "{\\"name\\":\\"It's\\",\\"categoryId\\":${greatest}}"`,
+      );
+      expect(python).toContain(
+        `data="{\\"name\\":\\"It's\\",\\"categoryId\\":${greatest}}".encode()`,
+      );
       await execute(create, 201);
       expect(await page.locator('body').textContent()).not.toContain(store.key);
-      const header = create.locator('tr[data-param-name=Idempotency-Key] input');
+      const header = create.locator(
+        'tr[data-param-name=Idempotency-Key] input',
+      );
       expect(await header.isVisible()).toBe(false);
       await create.getByText('Header Idempotency-Key').click();
       expect(await header.isVisible()).toBe(true);
@@ -175,7 +248,9 @@ inBrowser(() => {
       await page.goto('/behind/');
       await page.getByRole('link', { name: 'Reference' }).click();
       await authorize(page, store.key);
-      expect(await execute(await openOperation(page, 'Pets-listPets'), 200)).toMatch(/^\[/);
+      expect(
+        await execute(await openOperation(page, 'Pets-listPets'), 200),
+      ).toMatch(/^\[/);
       expect(paths).toContain('/behind/v1/pets');
       expect(paths.filter((path) => !path.startsWith('/behind/'))).toEqual([]);
     }));
@@ -197,12 +272,21 @@ async function openOperation(page: Page, id: string): Promise<Locator> {
   return operation;
 }
 
-/** Sends the request of an operation with its input. @returns the body of the response, as the page shows it */
+/**
+ * Sends the request of an operation with its input. @returns the body of the
+ * response, as the page shows it
+ */
 async function execute(operation: Locator, status = 0): Promise<string> {
-  const response = operation.page().waitForResponse((candidate) => /\/v1\/(?!openapi)/.test(candidate.url()));
+  const response = operation
+    .page()
+    .waitForResponse((candidate) => /\/v1\/(?!openapi)/.test(candidate.url()));
   await operation.locator('.execute').click();
   await response;
   const live = operation.locator('.live-responses-table tbody');
-  await live.locator('.response-col_status', { hasText: status ? `${status}` : /\d/ }).waitFor();
-  return ((await live.locator('.microlight').first().textContent()) ?? '').trim();
+  await live
+    .locator('.response-col_status', { hasText: status ? `${status}` : /\d/ })
+    .waitFor();
+  return (
+    (await live.locator('.microlight').first().textContent()) ?? ''
+  ).trim();
 }

@@ -3,8 +3,19 @@ import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { promisify } from 'node:util';
 import type { Page } from 'playwright-core';
-import { afterAll, beforeAll, beforeEach, expect, test } from '../../support/jest.ts';
-import { eventually, freePort, killAll, runFile } from '../../support/process.ts';
+import {
+  afterAll,
+  beforeAll,
+  beforeEach,
+  expect,
+  test,
+} from '../../support/jest.ts';
+import {
+  eventually,
+  freePort,
+  killAll,
+  runFile,
+} from '../../support/process.ts';
 import { rest } from '../../support/rest.ts';
 import { type Store, startStore } from '../../support/store.ts';
 import { browserForAll, eachDisplay, inBrowser } from '../support/browser.ts';
@@ -19,8 +30,14 @@ inBrowser(() => {
     const port = `${await freePort()}`;
     page.origin = `http://127.0.0.1:${port}`;
     store = await startStore({ CORS_ORIGINS: page.origin });
-    await promisify(execFile)(process.execPath, [vite, 'build', '--logLevel', 'warn'], { cwd: 'examples/react' });
-    runFile(vite, ['preview', 'examples/react', '--port', port], { STORE_URL: store.origin });
+    await promisify(execFile)(
+      process.execPath,
+      [vite, 'build', '--logLevel', 'warn'],
+      { cwd: 'examples/react' },
+    );
+    runFile(vite, ['preview', 'examples/react', '--port', port], {
+      STORE_URL: store.origin,
+    });
     await eventually(async () => (await fetch(page.origin)).ok);
   });
   const visit = browserForAll(page);
@@ -31,7 +48,12 @@ inBrowser(() => {
   beforeEach(() => store.empty());
 
   const add = async (name: string, status: string) =>
-    (await rest(store, '/v1/pets', { method: 'POST', json: { name, categoryId, status } })).json;
+    (
+      await rest(store, '/v1/pets', {
+        method: 'POST',
+        json: { name, categoryId, status },
+      })
+    ).json;
 
   const openStore = async (page: Page, key: string) => {
     await page.getByLabel('API key').fill(key);
@@ -40,7 +62,8 @@ inBrowser(() => {
 
   test('examples/react lists by status and page, and adds an animal with an exact int64', () =>
     visit(async (page) => {
-      for (let at = 1; at <= 21; at++) await add(`Rex ${at}`, at % 2 ? 'available' : 'sold');
+      for (let at = 1; at <= 21; at++)
+        await add(`Rex ${at}`, at % 2 ? 'available' : 'sold');
       await page.goto('/');
       await openStore(page, store.key);
 
@@ -70,15 +93,26 @@ inBrowser(() => {
       await rows.nth(23).waitFor();
       const { json: all } = await rest(store, '/v1/pets?limit=100');
       const ada = all.at(-1);
-      expect(ada).toMatchObject({ name: 'Ada', categoryId: 9223372036854775807n, status: 'available' });
-      expect(await rows.last().textContent()).toBe(`Adaavailableid ${ada.id} · category 9223372036854775807`);
-      expect(await page.getByRole('status').textContent()).toBe(`Ada was added with the id ${ada.id}.`);
+      expect(ada).toMatchObject({
+        name: 'Ada',
+        categoryId: 9223372036854775807n,
+        status: 'available',
+      });
+      expect(await rows.last().textContent()).toBe(
+        `Adaavailableid ${ada.id} · category 9223372036854775807`,
+      );
+      expect(await page.getByRole('status').textContent()).toBe(
+        `Ada was added with the id ${ada.id}.`,
+      );
 
-      // A refused input shows an error. A reload shows the list again, because the tab keeps the key.
+      // A refused input shows an error. A reload shows the list again, because
+      // the tab keeps the key.
       await page.getByLabel('Name').fill('x'.repeat(10_001));
       await page.getByLabel('Category').fill('1');
       await page.getByRole('button', { name: 'Add' }).click();
-      expect(await page.getByRole('alert').textContent()).toMatch(/^name must .*BAD_USER_INPUT$/);
+      expect(await page.getByRole('alert').textContent()).toMatch(
+        /^name must .*BAD_USER_INPUT$/,
+      );
       await page.reload();
       await rows.nth(19).waitFor();
 
@@ -91,7 +125,9 @@ inBrowser(() => {
         await page.goto('/');
         await eachDisplay(page);
         await openStore(page, 'wrong');
-        expect(await page.getByRole('alert').textContent()).toBe('The API key is not valid.UNAUTHENTICATED');
+        expect(await page.getByRole('alert').textContent()).toBe(
+          'The API key is not valid.UNAUTHENTICATED',
+        );
         await eachDisplay(page);
         await page.getByRole('button', { name: 'Forget the key' }).click();
         await openStore(page, store.key);
@@ -103,31 +139,43 @@ inBrowser(() => {
   test('the typed client works unbundled as a module, with exact digits, on a page of another origin', () =>
     visit(async (page) => {
       await page.route('/client/**', async (route) => {
-        const path = new URL(route.request().url()).pathname.replace('/client/', '');
+        const path = new URL(route.request().url()).pathname.replace(
+          '/client/',
+          '',
+        );
         const body = await readFile(`clients/typescript/dist/${path}`, 'utf8');
         await route.fulfill({ contentType: 'text/javascript', body });
       });
       await page.goto('/');
-      const load = "import { AnimalStore } from '/client/index.js'; globalThis.AnimalStore = AnimalStore;";
+      const load =
+        "import { AnimalStore } from '/client/index.js'; globalThis.AnimalStore = AnimalStore;";
       await page.addScriptTag({ type: 'module', content: load });
       await page.waitForFunction('globalThis.AnimalStore');
       // Routes disable the browser's cache.
       await page.unrouteAll();
       const result = await page.evaluate(
         async ([url, key]) => {
-          const { AnimalStore } = globalThis as unknown as typeof import('animal-store-client');
+          const { AnimalStore } =
+            globalThis as unknown as typeof import('animal-store-client');
           const store = new AnimalStore({ url: `${url}`, key: `${key}` });
-          for (const name of ['a', 'b', 'c']) await store.create({ name, categoryId: 9223372036854775807n });
+          for (const name of ['a', 'b', 'c'])
+            await store.create({ name, categoryId: 9223372036854775807n });
           const walked: string[] = [];
-          for await (const pet of store.pets({ limit: 2 })) walked.push(`${pet.name} ${pet.categoryId}`);
+          for await (const pet of store.pets({ limit: 2 }))
+            walked.push(`${pet.name} ${pet.categoryId}`);
           const added: string[] = [];
-          for await (const { name } of store.added({ after: 0 })) if (added.push(name) === 3) break;
-          const { pets } = await store.graphql<{ pets: Array<{ categoryId: string }> }>('{ pets { categoryId } }');
-          // The browser's cache has the same animals, but now a page follows them.
+          for await (const { name } of store.added({ after: 0 }))
+            if (added.push(name) === 3) break;
+          const { pets } = await store.graphql<{
+            pets: Array<{ categoryId: string }>;
+          }>('{ pets { categoryId } }');
+          // The browser's cache has the same animals, but now a page follows
+          // them.
           const { next: none } = await store.page({ limit: 3 });
           await store.create({ name: 'd', categoryId: 1 });
           const { items, next } = await store.page({ limit: 3 });
-          const links = none === undefined && next !== undefined && next === items[2]?.id;
+          const links =
+            none === undefined && next !== undefined && next === items[2]?.id;
           return { walked, added, categoryId: pets[0]?.categoryId, links };
         },
         [store.origin, store.key],

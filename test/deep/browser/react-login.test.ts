@@ -5,7 +5,12 @@ import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from '../../support/jest.ts';
-import { eventually, freePort, killAll, runFile } from '../../support/process.ts';
+import {
+  eventually,
+  freePort,
+  killAll,
+  runFile,
+} from '../../support/process.ts';
 import { rest } from '../../support/rest.ts';
 import { type Store, startStore } from '../../support/store.ts';
 import { inBrowser, patience } from '../support/browser.ts';
@@ -26,10 +31,30 @@ inBrowser(() => {
     origin = `http://127.0.0.1:${port}`;
     oidc = await startOidc({ page: origin, lifetime: 60 });
     store = await startStore({ ...oidc.env, CORS_ORIGINS: origin });
-    const env = { ...process.env, VITE_ISSUER: oidc.issuer, VITE_AUDIENCE: audience, VITE_STORE_URL: store.origin };
-    const build = [vite, 'build', '--logLevel', 'warn', '--outDir', dist, '--emptyOutDir'];
-    await promisify(execFile)(process.execPath, build, { cwd: 'examples/react', env });
-    runFile(vite, ['preview', 'examples/react', '--outDir', dist, '--port', port], {});
+    const env = {
+      ...process.env,
+      VITE_ISSUER: oidc.issuer,
+      VITE_AUDIENCE: audience,
+      VITE_STORE_URL: store.origin,
+    };
+    const build = [
+      vite,
+      'build',
+      '--logLevel',
+      'warn',
+      '--outDir',
+      dist,
+      '--emptyOutDir',
+    ];
+    await promisify(execFile)(process.execPath, build, {
+      cwd: 'examples/react',
+      env,
+    });
+    runFile(
+      vite,
+      ['preview', 'examples/react', '--outDir', dist, '--port', port],
+      {},
+    );
     await eventually(async () => (await fetch(origin)).ok);
     browser = await launch();
   });
@@ -41,7 +66,8 @@ inBrowser(() => {
     rmSync(dist, { recursive: true });
   });
 
-  const create = (name: string) => rest(store, '/v1/pets', { method: 'POST', json: { name, categoryId: 1 } });
+  const create = (name: string) =>
+    rest(store, '/v1/pets', { method: 'POST', json: { name, categoryId: 1 } });
 
   async function logIn(page: Page, name: string): Promise<void> {
     await page.getByRole('button', { name: 'Log in' }).click();
@@ -56,11 +82,16 @@ inBrowser(() => {
     page.setDefaultTimeout(patience);
     let tokens = 0;
     page.on('response', (response) => {
-      if (response.url() === `${oidc.issuer}/token` && response.request().method() === 'POST') tokens += 1;
+      if (
+        response.url() === `${oidc.issuer}/token` &&
+        response.request().method() === 'POST'
+      )
+        tokens += 1;
     });
     await create('before');
     await page.goto(origin);
-    // The tokens of this login have two more seconds: thirty of them are tolerance.
+    // The tokens of this login have two more seconds: thirty of them are
+    // tolerance.
     oidc.behind = 88;
     await logIn(page, 'ada');
     await page.getByRole('listitem').filter({ hasText: 'before' }).waitFor();
@@ -69,7 +100,8 @@ inBrowser(() => {
     await create('first');
     await log.filter({ hasText: /^first$/ }).waitFor();
 
-    // The service ends the live list, and the page begins another behind its last animal, with a new token.
+    // The service ends the live list, and the page begins another behind its
+    // last animal, with a new token.
     const before = tokens;
     await eventually(async () => tokens > before);
     await create('second');
@@ -79,7 +111,9 @@ inBrowser(() => {
     await page.getByRole('button', { name: 'Add' }).click();
     await log.filter({ hasText: /^first, second, Ada$/ }).waitFor();
     expect(await page.getByRole('alert').count()).toBe(0);
-    expect((await rest(store, '/v1/pets?limit=100')).json.at(-1)).toMatchObject({ name: 'Ada' });
+    expect((await rest(store, '/v1/pets?limit=100')).json.at(-1)).toMatchObject(
+      { name: 'Ada' },
+    );
 
     // A reload keeps the login; the end of the session at the provider ends it.
     await page.reload();

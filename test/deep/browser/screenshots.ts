@@ -4,21 +4,33 @@ import { launch } from '../support/chromium.ts';
 
 /**
  * Takes the pictures of README.md from a running service that is new and empty:
- * `KEY=ask_... node test/deep/browser/screenshots.ts`, with STORE_URL for another address. No picture shows the key.
+ * `KEY=ask_... node test/deep/browser/screenshots.ts`, with STORE_URL for
+ * another address. No picture shows the key.
  */
 
-const { KEY: key = '', STORE_URL: origin = 'http://127.0.0.1:4000' } = process.env;
+const { KEY: key = '', STORE_URL: origin = 'http://127.0.0.1:4000' } =
+  process.env;
 const folder = 'docs/images';
 
 async function create(name: string, categoryId: string): Promise<void> {
-  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
+  const headers = {
+    authorization: `Bearer ${key}`,
+    'content-type': 'application/json',
+  };
   const body = `{"name":"${name}","categoryId":${categoryId}}`;
-  const { status } = await fetch(`${origin}/v1/pets`, { method: 'POST', headers, body });
+  const { status } = await fetch(`${origin}/v1/pets`, {
+    method: 'POST',
+    headers,
+    body,
+  });
   if (status !== 201) throw new Error(`The creation of ${name} got ${status}.`);
 }
 
 const untilShown = (page: Page, text: string) =>
-  page.locator('.result-window .view-lines').filter({ hasText: text }).waitFor();
+  page
+    .locator('.result-window .view-lines')
+    .filter({ hasText: text })
+    .waitFor();
 
 async function openGraphiQL(page: Page, example?: string): Promise<void> {
   await page.goto(`${origin}/graphiql`);
@@ -38,8 +50,13 @@ const pictures: Record<string, (page: Page) => Promise<unknown>> = {
   },
   'rest-reference': async (page) => {
     await page.goto(`${origin}/docs`);
-    await page.locator('#operations-Pets-listPets .opblock-summary-control').click();
-    await page.locator('#operations-Pets-listPets .parameters').first().waitFor();
+    await page
+      .locator('#operations-Pets-listPets .opblock-summary-control')
+      .click();
+    await page
+      .locator('#operations-Pets-listPets .parameters')
+      .first()
+      .waitFor();
   },
   graphiql: async (page) => {
     await openGraphiQL(page);
@@ -60,7 +77,10 @@ await create('Tom', '5');
 const browser = await launch();
 for (const [name, show] of Object.entries(pictures)) {
   for (const colorScheme of ['light', 'dark'] as const) {
-    const page = await browser.newPage({ viewport: { width: 1100, height: 700 }, colorScheme });
+    const page = await browser.newPage({
+      viewport: { width: 1100, height: 700 },
+      colorScheme,
+    });
     await show(page);
     await page.waitForTimeout(500);
     await page.screenshot({ path: `${folder}/${name}-${colorScheme}.png` });

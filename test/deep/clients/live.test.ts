@@ -10,12 +10,14 @@ import { storeForAll } from '../../support/store.ts';
 
 const store = storeForAll();
 beforeEach(async () => {
-  // A position in an empty store precedes every animal ever added; a subscription keeps the old end of the list.
+  // A position in an empty store precedes every animal ever added; a
+  // subscription keeps the old end of the list.
   await eventually(async () => store.app.subscriptions.count === 0);
   await store.empty();
 });
 
-const create = (name: string) => rest(store, '/v1/pets', { method: 'POST', json: { name, categoryId: 5 } });
+const create = (name: string) =>
+  rest(store, '/v1/pets', { method: 'POST', json: { name, categoryId: 5 } });
 
 test('the client of graphql-sse misses no new animal, although it loses its connection ten times', async () => {
   const road = new Road(new URL(store.origin));
@@ -24,7 +26,10 @@ test('the client of graphql-sse misses no new animal, although it loses its conn
   // The recipe of docs/live.md: each connection continues after the last event.
   const client = createClient({
     url: `${new URL(road.url).origin}/graphql`,
-    headers: () => ({ authorization: `Bearer ${store.key}`, ...(last && { 'last-event-id': last }) }),
+    headers: () => ({
+      authorization: `Bearer ${store.key}`,
+      ...(last && { 'last-event-id': last }),
+    }),
     retryAttempts: Number.POSITIVE_INFINITY,
     retry: async () => undefined,
   });
@@ -49,7 +54,9 @@ test('the client of graphql-sse misses no new animal, although it loses its conn
     road.cut();
     await road.open();
   }
-  await eventually(async () => names.length >= created.length || failure !== undefined);
+  await eventually(
+    async () => names.length >= created.length || failure !== undefined,
+  );
   expect([failure, names]).toEqual([undefined, created]);
   end();
   client.dispose();
@@ -61,13 +68,21 @@ test('@apollo/client follows the list with its own link, and continues after a l
   await road.open();
   const headers = { authorization: `Bearer ${store.key}` };
   // HttpLink subscribes by multipart HTTP.
-  const link = new HttpLink({ uri: `${new URL(road.url).origin}/graphql`, headers });
+  const link = new HttpLink({
+    uri: `${new URL(road.url).origin}/graphql`,
+    headers,
+  });
   const apollo = new ApolloClient({ link, cache: new InMemoryCache() });
   const received: { id: string; name: string }[] = [];
   const follow = () =>
     new Promise<unknown>((failed) => {
-      const live = apollo.subscribe({ query: PetAddedDocument, variables: { after: received.at(-1)?.id ?? '0' } });
-      live.subscribe(({ data, error }) => (data ? received.push(data.petAdded) : failed(error)));
+      const live = apollo.subscribe({
+        query: PetAddedDocument,
+        variables: { after: received.at(-1)?.id ?? '0' },
+      });
+      live.subscribe(({ data, error }) =>
+        data ? received.push(data.petAdded) : failed(error),
+      );
     });
   const first = follow();
   await create('Rex');
@@ -82,7 +97,11 @@ test('@apollo/client follows the list with its own link, and continues after a l
   await eventually(async () => received.length === 3);
   expect(received.map(({ name }) => name)).toEqual(['Rex', 'Bella', 'Ada']);
   expect(Object.values(apollo.cache.extract() as object)).toContainEqual(
-    expect.objectContaining({ id: expect.any(String), name: 'Rex', __typename: 'Pet' }),
+    expect.objectContaining({
+      id: expect.any(String),
+      name: 'Rex',
+      __typename: 'Pet',
+    }),
   );
   apollo.stop();
   road.cut();

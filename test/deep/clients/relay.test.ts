@@ -34,12 +34,30 @@ test('relay-compiler compiles a fragment on the connection into a query that is 
     await mkdir(join(project, 'src'));
     await cp('schema/schema.graphql', join(project, 'schema.graphql'));
     await writeFile(join(project, 'src/PetList.ts'), component);
-    const config = { src: './src', schema: './schema.graphql', language: 'typescript' };
+    const config = {
+      src: './src',
+      schema: './schema.graphql',
+      language: 'typescript',
+    };
     await writeFile(join(project, 'relay.config.json'), JSON.stringify(config));
-    await promisify(execFile)(process.execPath, [require.resolve('relay-compiler/cli.js')], { cwd: project });
-    const artifact = await readFile(join(project, 'src/__generated__/PetListPaginationQuery.graphql.ts'), 'utf8');
-    const query = parse(JSON.parse(/"text": (".*")/.exec(artifact)?.[1] ?? '""'));
-    expect(validate(buildSchema(await readFile('schema/schema.graphql', 'utf8')), query)).toEqual([]);
+    await promisify(execFile)(
+      process.execPath,
+      [require.resolve('relay-compiler/cli.js')],
+      { cwd: project },
+    );
+    const artifact = await readFile(
+      join(project, 'src/__generated__/PetListPaginationQuery.graphql.ts'),
+      'utf8',
+    );
+    const query = parse(
+      JSON.parse(/"text": (".*")/.exec(artifact)?.[1] ?? '""'),
+    );
+    expect(
+      validate(
+        buildSchema(await readFile('schema/schema.graphql', 'utf8')),
+        query,
+      ),
+    ).toEqual([]);
   } finally {
     await rm(project, { recursive: true });
   }

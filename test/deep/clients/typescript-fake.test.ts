@@ -1,10 +1,18 @@
-import { AnimalStore, type AnimalStoreOptions, type Pet, StoreError } from 'animal-store-client';
+import {
+  AnimalStore,
+  type AnimalStoreOptions,
+  type Pet,
+  StoreError,
+} from 'animal-store-client';
 import { FakeService } from 'animal-store-client/fake';
 import { beforeEach, describe, expect, test } from '../../support/jest.ts';
 import { eventually } from '../../support/process.ts';
 import { storeForAll } from '../../support/store.ts';
 
-/** The fake service of clients/typescript answers its client as the service does. */
+/**
+ * The fake service of clients/typescript answers its client as the service
+ * does.
+ */
 
 const store = storeForAll();
 let fake: FakeService;
@@ -16,42 +24,79 @@ beforeEach(async () => {
 
 const services: Array<[string, () => AnimalStoreOptions]> = [
   ['the service', () => ({ url: store.origin, key: store.key })],
-  ['the fake service', () => ({ url: 'http://fake', key: store.key, fetch: fake.fetch })],
+  [
+    'the fake service',
+    () => ({ url: 'http://fake', key: store.key, fetch: fake.fetch }),
+  ],
 ];
 
 describe.each(services)('%s', (_, options) => {
   const client = () => new AnimalStore({ ...options(), retries: 0 });
 
   test('creates, lists, counts and finds', async () => {
-    const rex = await client().create({ name: 'Rex', categoryId: 9223372036854775807n, status: 'sold' });
-    expect(rex).toEqual({ id: expect.any(BigInt), name: 'Rex', categoryId: 9223372036854775807n, status: 'sold' });
-    const tom = await client().create({ name: 'Tom', categoryId: '-5', status: undefined });
+    const rex = await client().create({
+      name: 'Rex',
+      categoryId: 9223372036854775807n,
+      status: 'sold',
+    });
+    expect(rex).toEqual({
+      id: expect.any(BigInt),
+      name: 'Rex',
+      categoryId: 9223372036854775807n,
+      status: 'sold',
+    });
+    const tom = await client().create({
+      name: 'Tom',
+      categoryId: '-5',
+      status: undefined,
+    });
     expect(tom.status).toBe('available');
-    expect(await client().page({ limit: 1 })).toEqual({ items: [rex], next: rex.id });
-    expect(await client().page({ status: 'available', limit: 1, after: undefined })).toEqual({
+    expect(await client().page({ limit: 1 })).toEqual({
+      items: [rex],
+      next: rex.id,
+    });
+    expect(
+      await client().page({ status: 'available', limit: 1, after: undefined }),
+    ).toEqual({
       items: [tom],
       next: undefined,
     });
-    expect(await Array.fromAsync(client().pets({ limit: 1 }))).toEqual([rex, tom]);
-    expect(await client().page({ after: tom.id })).toEqual({ items: [], next: undefined });
+    expect(await Array.fromAsync(client().pets({ limit: 1 }))).toEqual([
+      rex,
+      tom,
+    ]);
+    expect(await client().page({ after: tom.id })).toEqual({
+      items: [],
+      next: undefined,
+    });
     expect(await client().pet(tom.id)).toEqual(tom);
     expect(await client().count()).toEqual({ total: 2, isExact: true });
-    expect(await client().count({ status: 'pending' })).toEqual({ total: 0, isExact: true });
+    expect(await client().count({ status: 'pending' })).toEqual({
+      total: 0,
+      isExact: true,
+    });
   });
 
   test('lists what is added, from a position and with a filter, and after a lost connection', async () => {
-    const pets: Pet[] = [await client().create({ name: 'First', categoryId: 1 })];
+    const pets: Pet[] = [
+      await client().create({ name: 'First', categoryId: 1 }),
+    ];
     const before = (pets[0] as Pet).id - 1n;
     const seen: Pet[] = [];
     const user = new AbortController();
     const ended = (async () => {
       const patient = new AnimalStore(options());
-      for await (const pet of patient.added({ after: before, status: 'available' }, { signal: user.signal }))
+      for await (const pet of patient.added(
+        { after: before, status: 'available' },
+        { signal: user.signal },
+      ))
         seen.push(pet);
     })().catch((error) => error);
     await eventually(async () => seen.length === 1);
     await client().create({ name: 'Sold', categoryId: 1, status: 'sold' });
-    pets.push(await client().create({ name: 'Second', categoryId: 9007199254740993n }));
+    pets.push(
+      await client().create({ name: 'Second', categoryId: 9007199254740993n }),
+    );
     await eventually(async () => seen.length === 2);
     fake.disconnect();
     pets.push(await client().create({ name: 'Third', categoryId: 1 }));
@@ -66,12 +111,18 @@ test('the fake service refuses what the service refuses, with the same code, sta
     const client = new AnimalStore({ ...options, retries: 0 });
     const once = { idempotencyKey: 'tom-1' };
     const tom = await client.create({ name: 'Tom', categoryId: 1 }, once);
-    expect(await client.create({ name: 'Tom', categoryId: 1 }, once)).toEqual(tom);
+    expect(await client.create({ name: 'Tom', categoryId: 1 }, once)).toEqual(
+      tom,
+    );
     const calls = [
       client.pet(0),
       client.page({ limit: 0 }),
       client.page({ limit: 101, status: 'gone' as never, after: 2n ** 63n }),
-      client.create({ name: 'x'.repeat(1001), categoryId: 2n ** 64n, status: 'gone' as never }),
+      client.create({
+        name: 'x'.repeat(1001),
+        categoryId: 2n ** 64n,
+        status: 'gone' as never,
+      }),
       client.create({ name: '\u0000', categoryId: 1 }),
       client.create({ categoryId: 1 } as never),
       client.create({ name: 5, categoryId: 1 } as never),
@@ -83,46 +134,96 @@ test('the fake service refuses what the service refuses, with the same code, sta
       client.create({ name: 'Rex', categoryId: 1 }, once),
       new AnimalStore({ ...options, key: 'ask_wrong', retries: 0 }).page(),
     ];
-    const failures = await Promise.all(calls.map((call) => call.catch((error: unknown) => error)));
+    const failures = await Promise.all(
+      calls.map((call) => call.catch((error: unknown) => error)),
+    );
     expect(await client.count()).toEqual({ total: 1, isExact: true });
-    return failures.map((error) => error instanceof StoreError && [error.code, error.status, error.message]);
+    return failures.map(
+      (error) =>
+        error instanceof StoreError && [
+          error.code,
+          error.status,
+          error.message,
+        ],
+    );
   };
-  const [ofService, ofFake] = await Promise.all(services.map(([, options]) => refusals(options())));
+  const [ofService, ofFake] = await Promise.all(
+    services.map(([, options]) => refusals(options())),
+  );
   expect(ofFake).toEqual(ofService);
 });
 
 describe('a test with the fake service', () => {
   const client = (options: Partial<AnimalStoreOptions> = {}) =>
-    new AnimalStore({ url: 'http://fake', key: 'any', fetch: new FakeService().fetch, ...options });
+    new AnimalStore({
+      url: 'http://fake',
+      key: 'any',
+      fetch: new FakeService().fetch,
+      ...options,
+    });
 
   test('sees its animals, adds some, and needs no key', async () => {
     const service = new FakeService();
     const rex = service.add({ name: 'Rex', categoryId: 5 });
-    const tom = await client({ fetch: service.fetch }).create({ name: 'Tom', categoryId: 5 });
+    const tom = await client({ fetch: service.fetch }).create({
+      name: 'Tom',
+      categoryId: 5,
+    });
     expect(service.pets).toEqual([rex, tom]);
-    const texts = new AnimalStore({ url: 'http://fake', key: 'any', ids: 'string', fetch: service.fetch });
-    expect(await texts.page({ limit: 1 })).toEqual({ items: [{ ...rex, id: '1', categoryId: '5' }], next: '1' });
+    const texts = new AnimalStore({
+      url: 'http://fake',
+      key: 'any',
+      ids: 'string',
+      fetch: service.fetch,
+    });
+    expect(await texts.page({ limit: 1 })).toEqual({
+      items: [{ ...rex, id: '1', categoryId: '5' }],
+      next: '1',
+    });
   });
 
   test('makes requests fail: for a while, for good, and on the way', async () => {
     const service = new FakeService();
     const patient = client({ fetch: service.fetch });
-    service.failNext({ status: 429, code: 'TOO_MANY_REQUESTS', retryAfter: 0 }, 'NETWORK_ERROR');
+    service.failNext(
+      { status: 429, code: 'TOO_MANY_REQUESTS', retryAfter: 0 },
+      'NETWORK_ERROR',
+    );
     expect(await patient.page()).toEqual({ items: [], next: undefined });
-    service.failNext({ status: 403, code: 'FORBIDDEN', message: 'This key only reads.' });
-    const refused = { code: 'FORBIDDEN', status: 403, message: 'This key only reads.' };
-    await expect(patient.create({ name: 'Rex', categoryId: 5 })).rejects.toMatchObject(refused);
+    service.failNext({
+      status: 403,
+      code: 'FORBIDDEN',
+      message: 'This key only reads.',
+    });
+    const refused = {
+      code: 'FORBIDDEN',
+      status: 403,
+      message: 'This key only reads.',
+    };
+    await expect(
+      patient.create({ name: 'Rex', categoryId: 5 }),
+    ).rejects.toMatchObject(refused);
     service.failNext('NETWORK_ERROR');
-    await expect(client({ fetch: service.fetch, retries: 0 }).page()).rejects.toMatchObject({ code: 'NETWORK_ERROR' });
-    expect(await patient.create({ name: 'Rex', categoryId: 5 })).toEqual(service.pets[0]);
+    await expect(
+      client({ fetch: service.fetch, retries: 0 }).page(),
+    ).rejects.toMatchObject({ code: 'NETWORK_ERROR' });
+    expect(await patient.create({ name: 'Rex', categoryId: 5 })).toEqual(
+      service.pets[0],
+    );
   });
 
   test('answers documents of GraphQL as the test says', async () => {
     const service = new FakeService();
     service.graphql = ({ query, variables }) => ({ query, variables });
-    const answer = await client({ fetch: service.fetch }).graphql('query ($id: ID!) { pet(id: $id) { id } }', {
-      id: 5n,
+    const answer = await client({ fetch: service.fetch }).graphql(
+      'query ($id: ID!) { pet(id: $id) { id } }',
+      {
+        id: 5n,
+      },
+    );
+    expect(answer).toEqual({
+      query: 'query ($id: ID!) { pet(id: $id) { id } }',
+      variables: { id: '5' },
     });
-    expect(answer).toEqual({ query: 'query ($id: ID!) { pet(id: $id) { id } }', variables: { id: '5' } });
   });
 });

@@ -12,24 +12,42 @@ const database = databaseForEach();
 (onPostgres ? test : test.skip)(
   'a creation waits for one with a smaller id that another node has not committed yet (PostgreSQL only: the embedded store has one backend)',
   async () => {
-    const store = await startStore({}, { database: { env: database.env, drop: async () => undefined } });
+    const store = await startStore(
+      {},
+      { database: { env: database.env, drop: async () => undefined } },
+    );
     const otherNode = await openSession(database);
-    await otherNode.query("begin; select pg_advisory_xact_lock(hashtext('pet'))");
-    const insert = "insert into pet (name, category_id, status) values ('first', 1, 'sold') returning id";
+    await otherNode.query(
+      "begin; select pg_advisory_xact_lock(hashtext('pet'))",
+    );
+    const insert =
+      "insert into pet (name, category_id, status) values ('first', 1, 'sold') returning id";
     const first = await otherNode.query(insert);
-    const creation = rest(store, '/v1/pets', { method: 'POST', json: { name: 'second', categoryId: 2 } });
+    const creation = rest(store, '/v1/pets', {
+      method: 'POST',
+      json: { name: 'second', categoryId: 2 },
+    });
 
-    const waiting = "select 1 from pg_locks where locktype = 'advisory' and not granted";
-    const waits = eventually(async () => (await sql(store.database, waiting)).length > 0).then(() => 'waits');
-    expect(await Promise.race([creation.then(() => 'created'), waits])).toBe('waits');
+    const waiting =
+      "select 1 from pg_locks where locktype = 'advisory' and not granted";
+    const waits = eventually(
+      async () => (await sql(store.database, waiting)).length > 0,
+    ).then(() => 'waits');
+    expect(await Promise.race([creation.then(() => 'created'), waits])).toBe(
+      'waits',
+    );
     // A list of a sharded table waits as well.
-    if (typeof citusLayout !== 'number') expect((await rest(store, '/v1/pets')).json).toEqual([]);
+    if (typeof citusLayout !== 'number')
+      expect((await rest(store, '/v1/pets')).json).toEqual([]);
     await otherNode.query('commit');
     await otherNode.end();
 
     const second = (await creation).json;
     expect(BigInt(second.id)).toBeGreaterThan(BigInt(first.rows[0].id));
-    expect((await rest(store, '/v1/pets')).json).toMatchObject([{ name: 'first' }, { name: 'second' }]);
+    expect((await rest(store, '/v1/pets')).json).toMatchObject([
+      { name: 'first' },
+      { name: 'second' },
+    ]);
     await store.close();
   },
 );

@@ -16,20 +16,33 @@ import { join } from 'node:path';
 import { createOwnDatabase } from '../../support/database.ts';
 import { databaseForEach } from '../../support/each.ts';
 import { expect, test } from '../../support/jest.ts';
-import { cli, onPostgres, startAndFail, startServer } from '../../support/process.ts';
+import {
+  cli,
+  onPostgres,
+  startAndFail,
+  startServer,
+} from '../../support/process.ts';
 import { rest } from '../../support/rest.ts';
 
-/** Other users of the machine can reach nothing in the embedded store, with any permissions of its folder. */
+/**
+ * Other users of the machine can reach nothing in the embedded store, with any
+ * permissions of its folder.
+ */
 const database = databaseForEach(createOwnDatabase);
 const onEmbedded = onPostgres ? test.skip : test;
-const common = { BOOTSTRAP_API_KEY: 'a-key-for-these-tests-and-no-others', LOG_LEVEL: 'silent' };
+const common = {
+  BOOTSTRAP_API_KEY: 'a-key-for-these-tests-and-no-others',
+  LOG_LEVEL: 'silent',
+};
 const rex = { method: 'POST', json: { name: 'Rex', categoryId: 1 } };
 
 /** The files and sockets below a path that other users may open. */
 function openToOthers(path: string): string[] {
   const stats = statSync(path);
   if ((stats.mode & (stats.isDirectory() ? 0o011 : 0o066)) === 0) return [];
-  return stats.isDirectory() ? readdirSync(path).flatMap((name) => openToOthers(join(path, name))) : [path];
+  return stats.isDirectory()
+    ? readdirSync(path).flatMap((name) => openToOthers(join(path, name)))
+    : [path];
 }
 
 onEmbedded(
@@ -50,7 +63,8 @@ onEmbedded(
 
     // An earlier release left these permissions.
     chmodSync(join(folder, 'postgres'), 0o755);
-    for (const name of ['lock', 'migration.lock']) chmodSync(join(folder, name), 0o644);
+    for (const name of ['lock', 'migration.lock'])
+      chmodSync(join(folder, name), 0o644);
     const again = await startServer(env);
     expect(openToOthers(folder)).toEqual([]);
     expect((await rest(again, '/v1/pets')).json).toHaveLength(1);
@@ -62,18 +76,24 @@ onEmbedded(
   async () => {
     const { DATA_DIR: root } = database.env as { DATA_DIR: string };
     const folder = join(root, 'a-long-name-'.repeat(6), 'ü'.repeat(60));
-    using temporary = mkdtempDisposableSync(join(tmpdir(), 'animal-store-test-'));
+    using temporary = mkdtempDisposableSync(
+      join(tmpdir(), 'animal-store-test-'),
+    );
     const { path: TMPDIR } = temporary;
     expect(Buffer.byteLength(folder)).toBeGreaterThan(107);
     const target = join(TMPDIR, 'target');
-    for (const path of [folder, target]) mkdirSync(path, { mode: 0o700, recursive: true });
+    for (const path of [folder, target])
+      mkdirSync(path, { mode: 0o700, recursive: true });
     const socketFolder = join(
       TMPDIR,
       `pglite-server-${createHash('sha256').update(folder).digest('hex').slice(0, 24)}`,
     );
     const env = { ...common, DATA_DIR: folder, TMPDIR };
     const isRefused = async () =>
-      expect([await startAndFail(env), await cli(['keys', 'list'], env)]).toMatchObject(
+      expect([
+        await startAndFail(env),
+        await cli(['keys', 'list'], env),
+      ]).toMatchObject(
         Array(2).fill({
           code: 1,
           stdout: '',

@@ -6,14 +6,33 @@ import { Database } from '../../../src/database/database.ts';
 import { modelOf } from '../../../src/modules/mikro-orm.config.ts';
 import { modules } from '../../../src/modules/modules.ts';
 import { send } from '../../support/http.ts';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '../../support/jest.ts';
-import { eventually, killAll, onPlainPostgres, type ServerProcess, startServer } from '../../support/process.ts';
+import {
+  afterAll,
+  afterEach,
+  beforeAll,
+  beforeEach,
+  describe,
+  expect,
+  test,
+} from '../../support/jest.ts';
+import {
+  eventually,
+  killAll,
+  onPlainPostgres,
+  type ServerProcess,
+  startServer,
+} from '../../support/process.ts';
 import { rest } from '../../support/rest.ts';
 import { Road } from '../../support/road.ts';
-import { hasPgBouncer, startPgBouncer, type TestPgBouncer } from '../../support/servers/pgbouncer.ts';
+import {
+  hasPgBouncer,
+  startPgBouncer,
+  type TestPgBouncer,
+} from '../../support/servers/pgbouncer.ts';
 import { hasPostgres, TestPostgres } from '../../support/servers/postgres.ts';
 
-const where = onPlainPostgres && hasPostgres && hasPgBouncer ? describe : describe.skip;
+const where =
+  onPlainPostgres && hasPostgres && hasPgBouncer ? describe : describe.skip;
 
 where(
   'through PgBouncer (where TEST_DATABASE_URL names a plain PostgreSQL, and PostgreSQL and PgBouncer are installed)',
@@ -24,7 +43,10 @@ where(
     let database: string;
 
     beforeAll(async () => {
-      postgres = await TestPostgres.start({ log_statement: 'all', log_line_prefix: '%d ' });
+      postgres = await TestPostgres.start({
+        log_statement: 'all',
+        log_line_prefix: '%d ',
+      });
     });
     afterAll(() => postgres.remove());
     beforeEach(async () => {
@@ -40,45 +62,82 @@ where(
 
     function start(env: Record<string, string> = {}): Promise<ServerProcess> {
       const url = (bouncer ?? postgres).url(database);
-      return startServer({ DATABASE_URL: url, BOOTSTRAP_API_KEY: 'a-key-for-the-tests-of-the-poolers', ...env });
+      return startServer({
+        DATABASE_URL: url,
+        BOOTSTRAP_API_KEY: 'a-key-for-the-tests-of-the-poolers',
+        ...env,
+      });
     }
     const startPooler = async (settings = {}) => {
-      bouncer = await startPgBouncer(postgres, { pool_mode: 'transaction', ...settings });
+      bouncer = await startPgBouncer(postgres, {
+        pool_mode: 'transaction',
+        ...settings,
+      });
       return bouncer;
     };
 
-    const hasLogged = ({ output }: ServerProcess, text: string) => output.stdout.includes(text);
+    const hasLogged = ({ output }: ServerProcess, text: string) =>
+      output.stdout.includes(text);
 
     /** Sends more concurrent requests than the pooler has connections. */
     async function sendManyRequests(nodes: ServerProcess[]): Promise<void> {
       const users = Array.from({ length: 200 }, async (_, at) => {
         const node = nodes[at % nodes.length] as ServerProcess;
-        const created = await rest(node, '/v1/pets', { method: 'POST', json: { name: `pet ${at}`, categoryId: at } });
+        const created = await rest(node, '/v1/pets', {
+          method: 'POST',
+          json: { name: `pet ${at}`, categoryId: at },
+        });
         expect(created.status).toBe(201);
-        expect((await rest(node, `/v1/pets/${created.json.id}`)).json).toEqual(created.json);
-        expect((await rest(node, `/v1/pets?limit=${1 + (at % 7)}&status=available`)).status).toBe(200);
+        expect((await rest(node, `/v1/pets/${created.json.id}`)).json).toEqual(
+          created.json,
+        );
+        expect(
+          (await rest(node, `/v1/pets?limit=${1 + (at % 7)}&status=available`))
+            .status,
+        ).toBe(200);
       });
       await Promise.all(users);
     }
 
     test.each([
-      ['with a pooler that swallows session settings', { ignore_startup_parameters: 'options', default_pool_size: 5 }],
-      ['with a pooler in session mode', { pool_mode: 'session', max_client_conn: 200, default_pool_size: 100 }],
+      [
+        'with a pooler that swallows session settings',
+        { ignore_startup_parameters: 'options', default_pool_size: 5 },
+      ],
+      [
+        'with a pooler in session mode',
+        { pool_mode: 'session', max_client_conn: 200, default_pool_size: 100 },
+      ],
       ['without a pooler, with prepared statements', undefined],
-    ])('%s: two nodes migrate, serve and are ready, without an error', async (_, settings) => {
-      if (settings) await startPooler(settings);
-      const nodes = await Promise.all([start(), start()]);
-      // The pools are as small as the pooler's. The load makes sessions change clients often.
-      await sendManyRequests(nodes);
-      for (const node of nodes) expect((await send(node.origin, { path: '/readyz' })).status).toBe(200);
-      expect(nodes.map(({ output }) => output.stdout).join('')).not.toContain('"err"');
-      const prepared = new RegExp(`^${database} LOG:  execute find_one_pet: `, 'm');
-      expect(prepared.test(readFileSync(postgres.log, 'utf8'))).toBe(!settings);
-    });
+    ])(
+      '%s: two nodes migrate, serve and are ready, without an error',
+      async (_, settings) => {
+        if (settings) await startPooler(settings);
+        const nodes = await Promise.all([start(), start()]);
+        // The pools are as small as the pooler's. The load makes sessions
+        // change clients often.
+        await sendManyRequests(nodes);
+        for (const node of nodes)
+          expect((await send(node.origin, { path: '/readyz' })).status).toBe(
+            200,
+          );
+        expect(nodes.map(({ output }) => output.stdout).join('')).not.toContain(
+          '"err"',
+        );
+        const prepared = new RegExp(
+          `^${database} LOG:  execute find_one_pet: `,
+          'm',
+        );
+        expect(prepared.test(readFileSync(postgres.log, 'utf8'))).toBe(
+          !settings,
+        );
+      },
+    );
 
     test('the log names the settings that the role lacks once, and not at all when the role has them', async () => {
       await startPooler();
-      const text = 'alter role postgres set statement_timeout = 60000","alter role postgres set jit = off';
+      const text =
+        'alter role postgres set statement_timeout = 60000","alter role postgres set jit = off';
       const before = await start();
       await eventually(async () => hasLogged(before, text));
       expect(before.output.stdout.split(text)).toHaveLength(2);
@@ -96,20 +155,29 @@ where(
       await startPooler({ default_pool_size: 5 });
       const server = await start({ DATABASE_PREPARED_STATEMENTS: 'true' });
       await sendManyRequests([server]);
-      await eventually(async () => hasLogged(server, 'prepared statements do not survive here'));
+      await eventually(async () =>
+        hasLogged(server, 'prepared statements do not survive here'),
+      );
     });
 
     test('a process that starts while the pooler is unreachable detects the pooler once it is reachable', async () => {
-      const road = new Road(new URL((await startPooler({ default_pool_size: 2 })).url(database)));
+      const road = new Road(
+        new URL((await startPooler({ default_pool_size: 2 })).url(database)),
+      );
       await road.open();
       road.cut();
-      const late = await Database.open(loadConfig({ DATABASE_URL: road.url }).database, modelOf(modules));
+      const late = await Database.open(
+        loadConfig({ DATABASE_URL: road.url }).database,
+        modelOf(modules),
+      );
       await expect(late.ping()).rejects.toThrow('cannot be reached');
       await road.open();
       const pending = Array.from({ length: 50 }, (_, at) =>
         late.rows({ name: `n${at % 3}`, text: `select ${at % 3}` }, []),
       );
-      expect(await Promise.all(pending)).toEqual(pending.map((_, at) => [[`${at % 3}`]]));
+      expect(await Promise.all(pending)).toEqual(
+        pending.map((_, at) => [[`${at % 3}`]]),
+      );
       await late.close();
       road.cut();
     });

@@ -4,8 +4,23 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { sql } from '../../support/database-access.ts';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '../../support/jest.ts';
-import { bringsServers, cli, eventually, killAll, type ServerProcess, startServer } from '../../support/process.ts';
+import {
+  afterAll,
+  afterEach,
+  beforeAll,
+  beforeEach,
+  describe,
+  expect,
+  test,
+} from '../../support/jest.ts';
+import {
+  bringsServers,
+  cli,
+  eventually,
+  killAll,
+  type ServerProcess,
+  startServer,
+} from '../../support/process.ts';
 import { connected } from '../../support/query.ts';
 import { rest } from '../../support/rest.ts';
 import { hasPostgres, TestPostgres } from '../../support/servers/postgres.ts';
@@ -30,7 +45,9 @@ where('reads go to replicas (where PostgreSQL is installed)', () => {
     // The settings of a role must not change how servers are distinguished.
     await primary.query(`alter role shop set timezone = 'Asia/Tokyo'`);
   });
-  afterAll(() => Promise.all([primary, replica1, replica2].map((each) => each.remove())));
+  afterAll(() =>
+    Promise.all([primary, replica1, replica2].map((each) => each.remove())),
+  );
 
   beforeEach(() => {
     count += 1;
@@ -44,33 +61,57 @@ where('reads go to replicas (where PostgreSQL is installed)', () => {
     await Promise.all(others.map((each) => each.remove()));
     others = [];
   });
-  async function addServer(starting: Promise<TestPostgres>): Promise<TestPostgres> {
+  async function addServer(
+    starting: Promise<TestPostgres>,
+  ): Promise<TestPostgres> {
     others.push(await starting);
     return starting;
   }
 
   /** The role has no special rights. */
-  const urlOf = (postgres: TestPostgres) => postgres.url(database).replace('postgres@', 'shop@');
-  const environment = () => ({ DATABASE_URL: urlOf(primary), BOOTSTRAP_API_KEY: 'a-key-for-the-tests-of-read-nodes' });
+  const urlOf = (postgres: TestPostgres) =>
+    postgres.url(database).replace('postgres@', 'shop@');
+  const environment = () => ({
+    DATABASE_URL: urlOf(primary),
+    BOOTSTRAP_API_KEY: 'a-key-for-the-tests-of-read-nodes',
+  });
 
-  async function startWith(urls: string[], env: Record<string, string> = {}): Promise<void> {
-    const nodes = { DATABASE_READ_URLS: urls.join(','), READ_MAX_LAG_MS: '60000' };
+  async function startWith(
+    urls: string[],
+    env: Record<string, string> = {},
+  ): Promise<void> {
+    const nodes = {
+      DATABASE_READ_URLS: urls.join(','),
+      READ_MAX_LAG_MS: '60000',
+    };
     server = await startServer({ ...environment(), ...nodes, ...env });
   }
   /** Starts the server and waits until each node has answered a read. */
-  async function start(nodes = [replica1, replica2], env: Record<string, string> = {}): Promise<void> {
+  async function start(
+    nodes = [replica1, replica2],
+    env: Record<string, string> = {},
+  ): Promise<void> {
     await startWith(nodes.map(urlOf), env);
     await readUntil(() => nodes.every(hasAnswered));
   }
 
   const lines = () => linesOf(server.output.stdout);
-  const isAbout = (node: TestPostgres, name: unknown) => `${name}`.endsWith(`:${node.port}`);
+  const isAbout = (node: TestPostgres, name: unknown) =>
+    `${name}`.endsWith(`:${node.port}`);
   const hasLogged = (text: string, about: TestPostgres) =>
-    lines().some(({ msg, why = '', node }) => `${msg} ${why}`.includes(text) && isAbout(about, node));
-  const hasAnswered = (by: TestPostgres) => lines().some(({ status, node }) => status === 200 && isAbout(by, node));
+    lines().some(
+      ({ msg, why = '', node }) =>
+        `${msg} ${why}`.includes(text) && isAbout(about, node),
+    );
+  const hasAnswered = (by: TestPostgres) =>
+    lines().some(({ status, node }) => status === 200 && isAbout(by, node));
 
-  const create = (name: string) => rest(server, '/v1/pets', { method: 'POST', json: { name, categoryId: 5 } });
-  const names = async () => (await rest(server, '/v1/pets?limit=100')).json.map(({ name }: { name: string }) => name);
+  const create = (name: string) =>
+    rest(server, '/v1/pets', { method: 'POST', json: { name, categoryId: 5 } });
+  const names = async () =>
+    (await rest(server, '/v1/pets?limit=100')).json.map(
+      ({ name }: { name: string }) => name,
+    );
 
   async function readUntil(isTrue: () => boolean): Promise<void> {
     await eventually(async () => {
@@ -80,21 +121,44 @@ where('reads go to replicas (where PostgreSQL is installed)', () => {
   }
 
   /** The nodes apply no changes during the work. */
-  async function whileBehind(nodes: TestPostgres[], work: () => Promise<unknown>): Promise<void> {
-    await Promise.all(nodes.map((node) => node.set({ recovery_min_apply_delay: '1h' })));
-    await work().finally(() => Promise.all(nodes.map((node) => node.set({ recovery_min_apply_delay: 0 }))));
+  async function whileBehind(
+    nodes: TestPostgres[],
+    work: () => Promise<unknown>,
+  ): Promise<void> {
+    await Promise.all(
+      nodes.map((node) => node.set({ recovery_min_apply_delay: '1h' })),
+    );
+    await work().finally(() =>
+      Promise.all(
+        nodes.map((node) => node.set({ recovery_min_apply_delay: 0 })),
+      ),
+    );
   }
   const readsFromReplicas = () => {
     const before = server.output.stdout.length;
-    return readUntil(() => /"node":"127/.test(server.output.stdout.slice(before)));
+    return readUntil(() =>
+      /"node":"127/.test(server.output.stdout.slice(before)),
+    );
   };
   const addElsewhere = () =>
-    primary.query(`insert into pet (name, category_id, status) values ('Rex', 5, 'sold')`, [], database);
-  /** Creates pets and finds each one at once. @param more further reads after each creation */
-  async function readOwn(count: number, more: () => Promise<unknown> = names): Promise<void> {
+    primary.query(
+      `insert into pet (name, category_id, status) values ('Rex', 5, 'sold')`,
+      [],
+      database,
+    );
+  /**
+   * Creates pets and finds each one at once. @param more further reads after
+   * each creation
+   */
+  async function readOwn(
+    count: number,
+    more: () => Promise<unknown> = names,
+  ): Promise<void> {
     for (let at = 0; at < count; at += 1) {
       const { id } = (await create(`Rex ${at}`)).json;
-      expect((await rest(server, `/v1/pets/${id}`)).json).toMatchObject({ name: `Rex ${at}` });
+      expect((await rest(server, `/v1/pets/${id}`)).json).toMatchObject({
+        name: `Rex ${at}`,
+      });
       await more();
     }
   }
@@ -126,9 +190,15 @@ where('reads go to replicas (where PostgreSQL is installed)', () => {
       while (!isOver) expect(await names()).toEqual(['Rex']);
     });
     const areUsed = (count: number) =>
-      readUntil(() => lines().filter(({ msg }) => msg === 'a read node is used').length >= count);
+      readUntil(
+        () =>
+          lines().filter(({ msg }) => msg === 'a read node is used').length >=
+          count,
+      );
     replica1.pause();
-    await readUntil(() => hasLogged('is not used', replica1)).finally(() => replica1.resume());
+    await readUntil(() => hasLogged('is not used', replica1)).finally(() =>
+      replica1.resume(),
+    );
     await areUsed(3);
     await replica2.kill();
     await readUntil(() => hasLogged('is not used', replica2));
@@ -143,28 +213,56 @@ where('reads go to replicas (where PostgreSQL is installed)', () => {
     await whileBehind([replica1, replica2], async () => {
       await addElsewhere();
       await readsFromReplicas();
-      const { stdout } = await cli(['keys', 'issue', '--name', 'new', '--json'], environment());
-      expect((await rest(server, '/v1/pets', { key: JSON.parse(stdout).key })).status).toBe(200);
+      const { stdout } = await cli(
+        ['keys', 'issue', '--name', 'new', '--json'],
+        environment(),
+      );
+      expect(
+        (await rest(server, '/v1/pets', { key: JSON.parse(stdout).key }))
+          .status,
+      ).toBe(200);
     });
   });
 
   test('a client also finds a creation at once when it was sent again without the name of its statement', async () => {
-    const env = { DATABASE_URL: urlOf(primary), DATABASE_READ_URLS: urlOf(replica1), DATABASE_POOL_MAX: '2' };
-    const store = await startStore({ ...env, READ_MAX_LAG_MS: '60000' }, { database: { env, drop: async () => {} } });
-    const add = (name: string) => rest(store, '/v1/pets', { method: 'POST', json: { name, categoryId: 5 } });
-    await Promise.all([add('Rex'), sql(store.database, 'select pg_sleep(0.1)')]);
+    const env = {
+      DATABASE_URL: urlOf(primary),
+      DATABASE_READ_URLS: urlOf(replica1),
+      DATABASE_POOL_MAX: '2',
+    };
+    const store = await startStore(
+      { ...env, READ_MAX_LAG_MS: '60000' },
+      { database: { env, drop: async () => {} } },
+    );
+    const add = (name: string) =>
+      rest(store, '/v1/pets', {
+        method: 'POST',
+        json: { name, categoryId: 5 },
+      });
+    await Promise.all([
+      add('Rex'),
+      sql(store.database, 'select pg_sleep(0.1)'),
+    ]);
     // The replica has the first pet, and serves reads.
     await eventually(async () => {
       let server = '';
-      await store.database.read({ name: 'one', text: 'select 1' }, [], (name) => {
-        server = name;
-      });
+      await store.database.read(
+        { name: 'one', text: 'select 1' },
+        [],
+        (name) => {
+          server = name;
+        },
+      );
       return server !== 'primary';
     });
     await whileBehind([replica1], async () => {
-      await Promise.all([1, 2].map(() => sql(store.database, 'deallocate all')));
+      await Promise.all(
+        [1, 2].map(() => sql(store.database, 'deallocate all')),
+      );
       const { id } = (await add('Bella')).json;
-      expect((await rest(store, `/v1/pets/${id}`)).json).toMatchObject({ name: 'Bella' });
+      expect((await rest(store, `/v1/pets/${id}`)).json).toMatchObject({
+        name: 'Bella',
+      });
     });
     await store.close();
   });
@@ -174,10 +272,20 @@ where('reads go to replicas (where PostgreSQL is installed)', () => {
     await once(hole, 'listening');
     const silent = (hole.address() as AddressInfo).port;
     for (const WORKERS of ['1', '2']) {
-      await startWith(['postgres://shop@127.0.0.1:1/shop', `postgres://shop@127.0.0.1:${silent}/shop`], { WORKERS });
+      await startWith(
+        [
+          'postgres://shop@127.0.0.1:1/shop',
+          `postgres://shop@127.0.0.1:${silent}/shop`,
+        ],
+        { WORKERS },
+      );
       await create('Rex');
       expect((await names()).length).toBe(Number(WORKERS));
-      expect(await server.stop()).toMatchObject({ code: 0, stderr: '', stdout: expect.not.stringContaining('"err"') });
+      expect(await server.stop()).toMatchObject({
+        code: 0,
+        stderr: '',
+        stdout: expect.not.stringContaining('"err"'),
+      });
     }
     hole.close();
   });
@@ -186,11 +294,19 @@ where('reads go to replicas (where PostgreSQL is installed)', () => {
     await primary.query(`create database other_${count} template template0`);
     const foreign = await addServer(TestPostgres.startForeign());
     const replica3 = await addServer(primary.replica('three'));
-    await startWith([replica1.url(`other_${count}`), foreign.url(), urlOf(replica3)]);
+    await startWith([
+      replica1.url(`other_${count}`),
+      foreign.url(),
+      urlOf(replica3),
+    ]);
     await readUntil(() => hasAnswered(replica3));
     await replica3.promote();
     await create('Rex');
-    await replica3.query(`insert into pet (name, category_id, status) values ('not here', 5, 'sold')`, [], database);
+    await replica3.query(
+      `insert into pet (name, category_id, status) values ('not here', 5, 'sold')`,
+      [],
+      database,
+    );
     await readUntil(
       () =>
         hasLogged('it is another database', replica1) &&
@@ -200,19 +316,26 @@ where('reads go to replicas (where PostgreSQL is installed)', () => {
     for (let at = 0; at < 200; at += 1) expect(await names()).toEqual(['Rex']);
     // Without intervals, each read would log its failure and the node's return.
     const read = lines().filter(({ status }) => status === 200).length;
-    expect(lines().filter(({ msg }) => /^a read node/.test(msg)).length).toBeLessThan(read / 4);
+    expect(
+      lines().filter(({ msg }) => /^a read node/.test(msg)).length,
+    ).toBeLessThan(read / 4);
   });
 
   test('hanging sessions of a healthy replica delay no request', async () => {
     await start([replica1]);
     const reading = `select pid from pg_stat_activity where datname = '${database}' and application_name = 'animal-store'`;
-    const pids = (await replica1.query<{ pid: number }>(reading)).map(({ pid }) => pid);
+    const pids = (await replica1.query<{ pid: number }>(reading)).map(
+      ({ pid }) => pid,
+    );
     expect(pids.length).toBeGreaterThan(0);
-    const signal = (name: NodeJS.Signals) => pids.forEach((pid) => void process.kill(pid, name));
+    const signal = (name: NodeJS.Signals) =>
+      pids.forEach((pid) => void process.kill(pid, name));
     signal('SIGSTOP');
     const isServed = async () => {
       expect((await rest(server, '/v1/pets')).status).toBe(200);
-      await eventually(async () => hasLogged('has not answered a read', replica1));
+      await eventually(async () =>
+        hasLogged('has not answered a read', replica1),
+      );
     };
     await isServed().finally(() => signal('SIGCONT'));
   });
@@ -228,7 +351,9 @@ where('reads go to replicas (where PostgreSQL is installed)', () => {
     }).listen(0, '127.0.0.1');
     await once(proxy, 'listening');
     await whileBehind([replica2], async () => {
-      await startWith([`postgres://shop@127.0.0.1:${(proxy.address() as AddressInfo).port}/${database}`]);
+      await startWith([
+        `postgres://shop@127.0.0.1:${(proxy.address() as AddressInfo).port}/${database}`,
+      ]);
       await readOwn(30, () => Promise.all(Array.from({ length: 4 }, names)));
     });
     proxy.close();
@@ -255,17 +380,30 @@ where('reads go to replicas (where PostgreSQL is installed)', () => {
     expect(seen).toBeGreaterThan(10);
     isOver = true;
     await writing;
-    await Promise.all([replica1, replica2].map((each) => each.set({ recovery_min_apply_delay: 0 })));
+    await Promise.all(
+      [replica1, replica2].map((each) =>
+        each.set({ recovery_min_apply_delay: 0 }),
+      ),
+    );
   });
 
   test('a client never loses a pet that the primary has shown, although a replica lacks it', async () => {
     await start([replica1]);
     await replica1.set({ max_standby_streaming_delay: -1 });
-    await primary.query('create table first (); create table second ()', [], database);
+    await primary.query(
+      'create table first (); create table second ()',
+      [],
+      database,
+    );
     const arrived = `select from pg_class where relname = 'second'`;
-    await eventually(async () => (await replica1.query(arrived, [], database)).length === 1);
+    await eventually(
+      async () => (await replica1.query(arrived, [], database)).length === 1,
+    );
     // The replica replays a truncation when no session reads that table.
-    const [first, second] = [await connected(replica1.url(database)), await connected(replica1.url(database))];
+    const [first, second] = [
+      await connected(replica1.url(database)),
+      await connected(replica1.url(database)),
+    ];
     try {
       await first.query('begin; select from first');
       await second.query('begin; select from second');
@@ -275,7 +413,10 @@ where('reads go to replicas (where PostgreSQL is installed)', () => {
       await addElsewhere();
       expect(await names()).toEqual(['Bella', 'Rex']);
       await first.end();
-      await eventually(async () => (await replica1.query('select from pet', [], database)).length === 1);
+      await eventually(
+        async () =>
+          (await replica1.query('select from pet', [], database)).length === 1,
+      );
       for (let at = 0; at < 20; at += 1) {
         await pause(5);
         expect(await names()).toEqual(['Bella', 'Rex']);
@@ -304,27 +445,43 @@ where('reads go to replicas (where PostgreSQL is installed)', () => {
     const lonely = await addServer(TestPostgres.start());
     const replica = await addServer(lonely.replica('replica'));
     await lonely.query(`create database ${database}`);
-    await startWith([replica.url(database)], { DATABASE_URL: lonely.url(database), READ_MAX_LAG_MS: '3600000' });
+    await startWith([replica.url(database)], {
+      DATABASE_URL: lonely.url(database),
+      READ_MAX_LAG_MS: '3600000',
+    });
     await readUntil(() => hasAnswered(replica));
     await lonely.kill();
-    // Readiness has detected the broken connections, so the creation is not sent, and its outcome is known.
+    // Readiness has detected the broken connections, so the creation is not
+    // sent, and its outcome is known.
     for (let at = 0; at < 3; at += 1) await rest(server, '/readyz');
-    expect((await create('Rex')).json).toMatchObject({ message: expect.stringContaining('cannot be reached') });
-    for (let at = 0; at < 10; at += 1) expect((await rest(server, '/v1/pets')).status).toBe(200);
+    expect((await create('Rex')).json).toMatchObject({
+      message: expect.stringContaining('cannot be reached'),
+    });
+    for (let at = 0; at < 10; at += 1)
+      expect((await rest(server, '/v1/pets')).status).toBe(200);
   });
 
   test('after a failover a replica with more changes of the old primary than the new primary has is not read', async () => {
     const old = await addServer(TestPostgres.start());
-    const [next, ahead] = [await addServer(old.replica('next')), await addServer(old.replica('ahead'))];
+    const [next, ahead] = [
+      await addServer(old.replica('next')),
+      await addServer(old.replica('ahead')),
+    ];
     await old.query('create table noise (text text)');
     await next.stop();
-    await old.query(`insert into noise select repeat('x', 100) from generate_series(1, 20000)`);
-    await eventually(async () => (await ahead.query('select from noise')).length === 20000);
+    await old.query(
+      `insert into noise select repeat('x', 100) from generate_series(1, 20000)`,
+    );
+    await eventually(
+      async () => (await ahead.query('select from noise')).length === 20000,
+    );
     await old.kill();
     await next.start();
     await next.promote();
     await startWith([ahead.url()], { DATABASE_URL: next.url() });
     await readOwn(20);
-    await readUntil(() => hasLogged('it has not followed the last promotion', ahead));
+    await readUntil(() =>
+      hasLogged('it has not followed the last promotion', ahead),
+    );
   });
 });

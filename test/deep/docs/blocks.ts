@@ -11,7 +11,9 @@ export interface Block {
   text: string;
 }
 
-/** The pages for readers. Every command and snippet in them is run or checked. */
+/**
+ * The pages for readers. Every command and snippet in them is run or checked.
+ */
 export const pages = [
   'README.md',
   'SECURITY.md',
@@ -30,7 +32,9 @@ export function blocksOf(page: string): Block[] {
   return tokens.flatMap(({ type, raw, lang: language = '', text }) => {
     const at = line;
     line += raw.split('\n').length - 1;
-    return type === 'code' ? [{ page, line: at, language, text: `${text}\n` }] : [];
+    return type === 'code'
+      ? [{ page, line: at, language, text: `${text}\n` }]
+      : [];
   });
 }
 

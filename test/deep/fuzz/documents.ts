@@ -28,7 +28,14 @@ const literals: Record<string, [string[], string[]]> = {
     ['"9223372036854775808"', '"rex"', '""', '1.0', 'true'],
   ],
   String: [
-    ['"Rex"', '"7"', '"""block "quoted" text"""', '"\\uD83D\\uDC15"', '"\\u{1F415}"', '"Pet"'],
+    [
+      '"Rex"',
+      '"7"',
+      '"""block "quoted" text"""',
+      '"\\uD83D\\uDC15"',
+      '"\\u{1F415}"',
+      '"Pet"',
+    ],
     ['""', '"\\u0000"', '"\\uD800"', '5'],
   ],
   Boolean: [
@@ -39,35 +46,58 @@ const literals: Record<string, [string[], string[]]> = {
 
 type Text = fc.Arbitrary<string>;
 
-const random = (text: Text | string): Text => (typeof text === 'string' ? fc.constant(text) : text);
+const random = (text: Text | string): Text =>
+  typeof text === 'string' ? fc.constant(text) : text;
 const anyOf = (texts: string): Text => fc.constantFrom(...texts.split(' '));
 /** `other` in one of `odds` cases. */
-const oneIn = (odds: number, usual: Text | string, other: Text | string): Text =>
-  fc.oneof({ weight: odds - 1, arbitrary: random(usual) }, { weight: 1, arbitrary: random(other) });
+const oneIn = (
+  odds: number,
+  usual: Text | string,
+  other: Text | string,
+): Text =>
+  fc.oneof(
+    { weight: odds - 1, arbitrary: random(usual) },
+    { weight: 1, arbitrary: random(other) },
+  );
 /** A template with random parts. */
-const text = (strings: TemplateStringsArray, ...parts: Array<Text | string>): Text =>
-  fc.tuple(...parts.map(random)).map((all) => String.raw({ raw: strings }, ...all));
+const text = (
+  strings: TemplateStringsArray,
+  ...parts: Array<Text | string>
+): Text =>
+  fc
+    .tuple(...parts.map(random))
+    .map((all) => String.raw({ raw: strings }, ...all));
 
 const anyLiteral = anyOf('null 1 "x" {} [] [[1]] $nobody RED {a:1} 1e400');
 
 /**
- * Random GraphQL documents for a schema, with every construct of the language. Most are valid; without `mayBeFaulty`
- * nearly all are.
+ * Random GraphQL documents for a schema, with every construct of the language.
+ * Most are valid; without `mayBeFaulty` nearly all are.
  *
  * @param odds a rare construct occurs once in so many cases
  */
-export function documents(schema: GraphQLSchema, { odds = 12, mayBeFaulty = true } = {}): Text {
+export function documents(
+  schema: GraphQLSchema,
+  { odds = 12, mayBeFaulty = true } = {},
+): Text {
   /** The types of the variables, by their names. */
   const typeOf = new Map<string, GraphQLInputType>();
   const known = new Map<string, Text>();
-  const rarely = (usual: Text | string, other: Text | string) => oneIn(odds, usual, other);
-  const faulty = (usual: Text | string, other: Text | string) => (mayBeFaulty ? rarely(usual, other) : random(usual));
+  const rarely = (usual: Text | string, other: Text | string) =>
+    oneIn(odds, usual, other);
+  const faulty = (usual: Text | string, other: Text | string) =>
+    mayBeFaulty ? rarely(usual, other) : random(usual);
 
   function literal(type: GraphQLInputType): Text {
     if (isNonNullType(type)) return literal(type.ofType);
     if (isListType(type)) return text`[${literal(type.ofType)}]`;
-    if (isEnumType(type)) return faulty(fc.constantFrom(...type.getValues().map(({ name }) => name)), 'lost');
-    if (isInputObjectType(type)) return text`{ ${given(Object.values(type.getFields()))} }`;
+    if (isEnumType(type))
+      return faulty(
+        fc.constantFrom(...type.getValues().map(({ name }) => name)),
+        'lost',
+      );
+    if (isInputObjectType(type))
+      return text`{ ${given(Object.values(type.getFields()))} }`;
     const [right, wrong] = literals[type.name] as [string[], string[]];
     return faulty(fc.constantFrom(...right), fc.constantFrom(...wrong));
   }
@@ -75,21 +105,35 @@ export function documents(schema: GraphQLSchema, { odds = 12, mayBeFaulty = true
   function value(type: GraphQLInputType): Text {
     const variable = `v${`${type}`.replace(/\W/g, 'x')}`;
     typeOf.set(variable, type);
-    return faulty(oneIn(3, literal(type), `$${variable}`), rarely(literal(type), anyLiteral));
+    return faulty(
+      oneIn(3, literal(type), `$${variable}`),
+      rarely(literal(type), anyLiteral),
+    );
   }
 
   /** Arguments, or the members of an input. */
-  function given(all: ReadonlyArray<GraphQLArgument | GraphQLInputField>): Text {
+  function given(
+    all: ReadonlyArray<GraphQLArgument | GraphQLInputField>,
+  ): Text {
     const members = all.map(({ name, type }) => {
       const member = text`${name}: ${value(type)}`;
       return isNonNullType(type) ? faulty(member, '') : oneIn(3, '', member);
     });
     const unknown = faulty('', rarely('', 'colour: RED'));
-    return fc.tuple(...members, unknown).map((texts) => texts.filter(Boolean).join(', '));
+    return fc
+      .tuple(...members, unknown)
+      .map((texts) => texts.filter(Boolean).join(', '));
   }
 
-  const condition = oneIn(3, faulty('include', anyOf('defer deprecated nobody')), 'skip');
-  const directives = rarely('', text` @${condition}(if: ${value(new GraphQLNonNull(GraphQLBoolean))})`);
+  const condition = oneIn(
+    3,
+    faulty('include', anyOf('defer deprecated nobody')),
+    'skip',
+  );
+  const directives = rarely(
+    '',
+    text` @${condition}(if: ${value(new GraphQLNonNull(GraphQLBoolean))})`,
+  );
 
   function selections(type: GraphQLObjectType, depth: number): Text {
     if (depth > 5) return random('{ __typename }');
@@ -100,56 +144,108 @@ export function documents(schema: GraphQLSchema, { odds = 12, mayBeFaulty = true
   }
 
   function selectionsOf(type: GraphQLObjectType, depth: number): Text {
-    const fields = fc.oneof(...Object.values(type.getFields()).map((definition) => field(definition, depth)));
+    const fields = fc.oneof(
+      ...Object.values(type.getFields()).map((definition) =>
+        field(definition, depth),
+      ),
+    );
     const inline = text`...${oneIn(3, ` on ${type.name}`, '')}${directives} ${selections(type, depth + 1)}`;
     const spread = oneIn(3, inline, text`...On${type.name}${directives}`);
-    const selection = rarely(rarely(fields, faulty('__typename', 'nothing')), spread);
-    const all = fc.array(selection, { minLength: 1, maxLength: depth === 0 ? 3 : 4, size: 'max' });
+    const selection = rarely(
+      rarely(fields, faulty('__typename', 'nothing')),
+      spread,
+    );
+    const all = fc.array(selection, {
+      minLength: 1,
+      maxLength: depth === 0 ? 3 : 4,
+      size: 'max',
+    });
     return text`{ ${all.map((texts) => texts.join(' '))} }`;
   }
 
-  function field({ name, args, type }: GraphQLField<unknown, unknown>, depth: number): Text {
+  function field(
+    { name, args, type }: GraphQLField<unknown, unknown>,
+    depth: number,
+  ): Text {
     const result = getNamedType(type);
     const inner = isObjectType(result) ? selections(result, depth + 1) : '';
-    // A field with other arguments needs another name. The document replaces each # by a unique number.
+    // A field with other arguments needs another name. The document replaces
+    // each # by a unique number.
     const alias = rarely('a#', anyOf('id name __proto__ then a'));
-    const named = fc.tuple(given(args), alias, rarely('', alias)).map(([texts, needed, unneeded]) => {
-      const own = texts ? needed : unneeded;
-      return `${own && `${own}: `}${name}${texts && `(${texts})`}`;
-    });
+    const named = fc
+      .tuple(given(args), alias, rarely('', alias))
+      .map(([texts, needed, unneeded]) => {
+        const own = texts ? needed : unneeded;
+        return `${own && `${own}: `}${name}${texts && `(${texts})`}`;
+      });
     return text`${named}${directives} ${inner}`;
   }
 
-  const types = Object.values(schema.getTypeMap()).filter((type) => isObjectType(type) && !isIntrospectionType(type));
+  const types = Object.values(schema.getTypeMap()).filter(
+    (type) => isObjectType(type) && !isIntrospectionType(type),
+  );
   const fragments = (types as GraphQLObjectType[]).map((type) => {
     const body = text`${mayBeFaulty ? directives : ''} ${selections(type, 3)}`;
     // Only a faulty fragment spreads itself.
-    const whole = mayBeFaulty ? body : body.map((texts) => texts.replaceAll(`...On${type.name}`, '__typename'));
-    return [`On${type.name}`, text`fragment On${type.name} on ${type.name}${whole}`];
+    const whole = mayBeFaulty
+      ? body
+      : body.map((texts) =>
+          texts.replaceAll(`...On${type.name}`, '__typename'),
+        );
+    return [
+      `On${type.name}`,
+      text`fragment On${type.name} on ${type.name}${whole}`,
+    ];
   });
-  const root = (kind: Text | string, type: unknown) => fc.tuple(random(kind), selections(type as GraphQLObjectType, 0));
+  const root = (kind: Text | string, type: unknown) =>
+    fc.tuple(random(kind), selections(type as GraphQLObjectType, 0));
   const query = root(faulty('query', 'subscription'), schema.getQueryType());
-  const operation = fc.oneof(query, query, root('mutation', schema.getMutationType()));
+  const operation = fc.oneof(
+    query,
+    query,
+    root('mutation', schema.getMutationType()),
+  );
   const defaults = [...typeOf].map(([name, type]) => {
-    return [name, isNonNullType(type) ? random('') : rarely('', text` = ${literal(type)}`)];
+    return [
+      name,
+      isNonNullType(type) ? random('') : rarely('', text` = ${literal(type)}`),
+    ];
   });
   return fc
     .record({
-      operations: fc.oneof({ weight: odds, arbitrary: fc.tuple(operation) }, fc.tuple(operation, operation)),
+      operations: fc.oneof(
+        { weight: odds, arbitrary: fc.tuple(operation) },
+        fc.tuple(operation, operation),
+      ),
       first: oneIn(3, 'Operation0', ''),
-      fragments: fc.record<Record<string, string>>(Object.fromEntries(fragments)),
+      fragments: fc.record<Record<string, string>>(
+        Object.fromEntries(fragments),
+      ),
       defaults: fc.record<Record<string, string>>(Object.fromEntries(defaults)),
-      extra: faulty('', fc.constantFrom('fragment Z on Pet { id }', '{ pets { id } }', 'type A { a: Int }')),
+      extra: faulty(
+        '',
+        fc.constantFrom(
+          'fragment Z on Pet { id }',
+          '{ pets { id } }',
+          'type A { a: Int }',
+        ),
+      ),
       separator: fc.constantFrom(' ', '\n', '\r\n', ',', '\ufeff#c\n'),
     })
     .map(({ operations, first, fragments, defaults, extra, separator }) => {
       const spread = new Set(spreadIn(operations.join()));
       // A fragment may spread others, which the loop visits, too.
-      for (const name of spread) for (const other of spreadIn(fragments[name])) spread.add(other);
+      for (const name of spread)
+        for (const other of spreadIn(fragments[name])) spread.add(other);
       const written = Array.from(spread, (name) => fragments[name]);
       const texts = operations.map(([kind, selected], at) => {
-        const variables = new Set([selected, ...written].join().match(/(?<=\$)v\w+/g));
-        const declared = Array.from(variables, (name) => `$${name}: ${typeOf.get(name)}${defaults[name]}`).join(', ');
+        const variables = new Set(
+          [selected, ...written].join().match(/(?<=\$)v\w+/g),
+        );
+        const declared = Array.from(
+          variables,
+          (name) => `$${name}: ${typeOf.get(name)}${defaults[name]}`,
+        ).join(', ');
         return `${kind} ${at > 0 ? 'Operation1' : first}${declared && `(${declared})`} ${selected}`;
       });
       let aliases = 0;
@@ -158,4 +254,5 @@ export function documents(schema: GraphQLSchema, { odds = 12, mayBeFaulty = true
     });
 }
 
-const spreadIn = (selected = ''): string[] => selected.match(/(?<=\.{3})On\w+/g) ?? [];
+const spreadIn = (selected = ''): string[] =>
+  selected.match(/(?<=\.{3})On\w+/g) ?? [];

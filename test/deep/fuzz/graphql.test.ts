@@ -8,7 +8,9 @@ import { documents } from './documents.ts';
 import { fuzz } from './fuzz.ts';
 import { anyJson, mutated, value, variables } from './values.ts';
 
-const wellFormed = documents(buildSchema(readFileSync('schema/schema.graphql', 'utf8')));
+const wellFormed = documents(
+  buildSchema(readFileSync('schema/schema.graphql', 'utf8')),
+);
 const large = fc.constantFrom(
   `{ ${'pets { id } '.repeat(60)} }`,
   `{ ${Array.from({ length: 60 }, (_, index) => `a${index}: pets { id }`).join(' ')} }`,
@@ -27,29 +29,61 @@ const document = fc.oneof(
   { weight: 1, arbitrary: fc.oneof(fc.string({ unit: 'binary' }), large) },
 );
 
-const operationName = fc.constantFrom<unknown[]>('Operation0', 'Operation1', 'Nobody', null, '', 5);
-const persisted = { persistedQuery: { version: 1, sha256Hash: 'ab'.repeat(32) } };
+const operationName = fc.constantFrom<unknown[]>(
+  'Operation0',
+  'Operation1',
+  'Nobody',
+  null,
+  '',
+  5,
+);
+const persisted = {
+  persistedQuery: { version: 1, sha256Hash: 'ab'.repeat(32) },
+};
 const body = fc.oneof(
   {
     weight: 16,
     arbitrary: fc.record(
-      { query: document, variables: fc.oneof({ weight: 20, arbitrary: variables }, value) },
+      {
+        query: document,
+        variables: fc.oneof({ weight: 20, arbitrary: variables }, value),
+      },
       { requiredKeys: ['query'], noNullPrototype: true },
     ),
   },
   {
     weight: 1,
     arbitrary: fc.record(
-      { query: document, variables, operationName, extensions: fc.oneof(fc.constantFrom({}, persisted), value) },
+      {
+        query: document,
+        variables,
+        operationName,
+        extensions: fc.oneof(fc.constantFrom({}, persisted), value),
+      },
       { requiredKeys: [], noNullPrototype: true },
     ),
   },
-  { weight: 1, arbitrary: fc.array(fc.record({ query: document }), { maxLength: 3 }) },
+  {
+    weight: 1,
+    arbitrary: fc.array(fc.record({ query: document }), { maxLength: 3 }),
+  },
 );
 const json = body.map(toJson);
 
-const accepted = ['application/json', 'application/graphql-response+json', 'text/html', 'multipart/mixed', ';', ''];
-const sent = ['application/json;charset=utf-8', 'text/plain', 'application/graphql', 'multipart/form-data; boundary=x'];
+const accepted = [
+  'application/json',
+  'application/graphql-response+json',
+  'text/html',
+  'multipart/mixed',
+  ';',
+  '',
+];
+const sent = [
+  'application/json;charset=utf-8',
+  'text/plain',
+  'application/graphql',
+  'multipart/form-data; boundary=x',
+];
 const unusual = fc.record(
   {
     accept: fc.constantFrom(...accepted),
@@ -72,7 +106,10 @@ const posted = fc.record({
     { weight: 20, arbitrary: json },
     { weight: 2, arbitrary: mutated(json) },
     { weight: 1, arbitrary: anyJson },
-    { weight: 1, arbitrary: fc.uint8Array().map((bytes) => Buffer.from(bytes)) },
+    {
+      weight: 1,
+      arbitrary: fc.uint8Array().map((bytes) => Buffer.from(bytes)),
+    },
   ),
 });
 const parameters = fc.record(
@@ -85,9 +122,16 @@ const parameters = fc.record(
   { requiredKeys: ['query'], noNullPrototype: true },
 );
 const got = fc
-  .record({ search: parameters, headers, method: fc.constantFrom('GET', 'GET', 'HEAD') })
+  .record({
+    search: parameters,
+    headers,
+    method: fc.constantFrom('GET', 'GET', 'HEAD'),
+  })
   // The byte-level requests cover longer request lines.
-  .map(({ search, ...request }) => ({ ...request, path: `/graphql?${new URLSearchParams(search)}`.slice(0, 12_000) }));
+  .map(({ search, ...request }) => ({
+    ...request,
+    path: `/graphql?${new URLSearchParams(search)}`.slice(0, 12_000),
+  }));
 
 fuzz(storeForAll(), {
   name: 'GraphQL requests',
@@ -99,7 +143,10 @@ fuzz(storeForAll(), {
   async send(request, { origin, key }) {
     const headers = { ...request.headers, authorization: `Bearer ${key}` };
     const response = await send(origin, { ...request, headers });
-    return request.method === 'HEAD' ? [`HEAD ${response.status}`] : assertGraphQLAnswer(response);
+    return request.method === 'HEAD'
+      ? [`HEAD ${response.status}`]
+      : assertGraphQLAnswer(response);
   },
-  show: ({ body, ...request }) => `${JSON.stringify(request)} with the body ${`${body}`.slice(0, 2000)}`,
+  show: ({ body, ...request }) =>
+    `${JSON.stringify(request)} with the body ${`${body}`.slice(0, 2000)}`,
 });

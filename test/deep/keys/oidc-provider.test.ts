@@ -4,7 +4,10 @@ import { rest } from '../../support/rest.ts';
 import { onNode, storeForAll } from '../../support/store.ts';
 import { type Oidc, startOidc } from '../support/oidc-provider.ts';
 
-/** Tokens of a real provider. A person's login is in test/deep/browser/react-login.test.ts. */
+/**
+ * Tokens of a real provider. A person's login is in
+ * test/deep/browser/react-login.test.ts.
+ */
 
 let oidc: Oidc;
 beforeAll(async () => {
@@ -18,21 +21,38 @@ test('a program logs in with its client credentials, and is one caller with each
     const create = async (name: string) => {
       const headers = { 'idempotency-key': 'once' };
       const json = { name, categoryId: 1 };
-      return rest(node, '/v1/pets', { method: 'POST', json, key: await oidc.token(), headers });
+      return rest(node, '/v1/pets', {
+        method: 'POST',
+        json,
+        key: await oidc.token(),
+        headers,
+      });
     };
     const [first, second] = [await create('Rex'), await create('Rex')];
-    expect([first.status, second.status, second.headers['idempotent-replayed']]).toEqual([201, 201, 'true']);
+    expect([
+      first.status,
+      second.status,
+      second.headers['idempotent-replayed'],
+    ]).toEqual([201, 201, 'true']);
     expect(second.json).toEqual(first.json);
     const reader = await oidc.token('pets:read');
     expect((await callWith(node, reader)).status).toBe(200);
-    const refused = await rest(node, '/v1/pets', { method: 'POST', json: { name: 'a', categoryId: 1 }, key: reader });
-    expect([refused.status, refused.json.message]).toEqual([403, 'This needs a token with the scope "pets:write".']);
+    const refused = await rest(node, '/v1/pets', {
+      method: 'POST',
+      json: { name: 'a', categoryId: 1 },
+      key: reader,
+    });
+    expect([refused.status, refused.json.message]).toEqual([
+      403,
+      'This needs a token with the scope "pets:write".',
+    ]);
   }));
 
 test('a new key of the provider is accepted beside the old one, and the old one no longer once it is removed', () =>
   onNode(store, oidc.env, (node) =>
     withClock(async (setTo) => {
-      const statusOf = async (token: string) => (await callWith(node, token)).status;
+      const statusOf = async (token: string) =>
+        (await callWith(node, token)).status;
       const old = await oidc.token();
       expect(await statusOf(old)).toBe(200);
       await oidc.rotate(true);
@@ -51,6 +71,8 @@ test('an expired token and an opaque one are refused', () =>
     oidc.behind = 91;
     const { json } = await rest(node, '/v1/pets', { key: await oidc.token() });
     oidc.behind = 0;
-    expect(json.message).toBe('The token is not valid: "exp" claim timestamp check failed.');
+    expect(json.message).toBe(
+      'The token is not valid: "exp" claim timestamp check failed.',
+    );
     expect((await callWith(node, 'YW4gb3BhcXVlIHRva2Vu')).status).toBe(401);
   }));

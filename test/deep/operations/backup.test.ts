@@ -1,5 +1,13 @@
 import { hash } from 'node:crypto';
-import { existsSync, lstatSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  lstatSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';
 import { defineEntity, p } from '@mikro-orm/core';
 import { ApiKey } from '../../../src/access/keys/api-key.entity.ts';
@@ -11,7 +19,13 @@ import { modelOf } from '../../../src/modules/mikro-orm.config.ts';
 import { modules } from '../../../src/modules/modules.ts';
 import { PetEntity } from '../../../src/modules/pets/pet.entity.ts';
 import { sql } from '../../support/database-access.ts';
-import { contentsOf, foldersForEach, onceMore, sessionWith, usedStoreIn } from '../../support/embedded.ts';
+import {
+  contentsOf,
+  foldersForEach,
+  onceMore,
+  sessionWith,
+  usedStoreIn,
+} from '../../support/embedded.ts';
 import { describe, expect, test } from '../../support/jest.ts';
 import { migrationOf, openNode } from '../../support/migrations.ts';
 import {
@@ -26,20 +40,38 @@ import { rest } from '../../support/rest.ts';
 
 const folders = foldersForEach();
 const env = () => ({ DATA_DIR: folders.store });
-const fails = (text: string) => ({ code: 1, stdout: '', stderr: `animal-store: ${text}\n` });
-const newPet = (name = 'Rex') => ({ method: 'POST', json: { name, categoryId: 1 } });
+const fails = (text: string) => ({
+  code: 1,
+  stdout: '',
+  stderr: `animal-store: ${text}\n`,
+});
+const newPet = (name = 'Rex') => ({
+  method: 'POST',
+  json: { name, categoryId: 1 },
+});
 /** The partial files of incomplete backups. */
-const partialsOf = (file: string) => readdirSync(dirname(file)).filter((name) => name.startsWith(`${basename(file)}.`));
+const partialsOf = (file: string) =>
+  readdirSync(dirname(file)).filter((name) =>
+    name.startsWith(`${basename(file)}.`),
+  );
 
 /** The functions of the commands, in this process. */
 const optionsOf = (DATA_DIR: string) => loadConfig({ DATA_DIR }).database;
 const progress = () => undefined;
-const backingUp = (file: string, force = false, model = modelOf(modules), { signal } = new AbortController()) =>
-  backup(file, optionsOf(folders.store), model, { progress, force, signal });
-const restoring = (file: string, DATA_DIR: string) => restore(file, optionsOf(DATA_DIR), modelOf(modules), progress);
+const backingUp = (
+  file: string,
+  force = false,
+  model = modelOf(modules),
+  { signal } = new AbortController(),
+) => backup(file, optionsOf(folders.store), model, { progress, force, signal });
+const restoring = (file: string, DATA_DIR: string) =>
+  restore(file, optionsOf(DATA_DIR), modelOf(modules), progress);
 
 /** Runs `work` with a store, and closes the store. */
-async function inStore(DATA_DIR: string, work: (database: Database) => Promise<unknown>): Promise<void> {
+async function inStore(
+  DATA_DIR: string,
+  work: (database: Database) => Promise<unknown>,
+): Promise<void> {
   const { database } = await openNode({ env: { DATA_DIR } });
   await database.migrate();
   await work(database);
@@ -48,168 +80,228 @@ async function inStore(DATA_DIR: string, work: (database: Database) => Promise<u
 
 const onEmbedded = onPostgres ? describe.skip : describe;
 
-onEmbedded('a backup of the embedded store (skipped on PostgreSQL, which has its own)', () => {
-  test('is the same with and without a running service, is readable by its owner only, and restores every value, counter and key, even into a running service', async () => {
-    const { key, contents } = await usedStoreIn(folders.store);
-    const used = await startServer({ ...env(), BOOTSTRAP_API_KEY });
-    const file = folders.file('running.ndjson');
-    const running = await cli(['backup', file, '--json'], env());
-    expect(running).toMatchObject({ code: 0, stderr: '' });
-    const { tables, bytes } = JSON.parse(running.stdout);
-    const pets = { table: 'pet', rows: contents.pet?.length, sha256: expect.stringMatching(/^[\da-f]{64}$/) };
-    expect(tables).toContainEqual({ ...pets, counter: '29', greatest: '29' });
-    expect(bytes).toBe(statSync(file).size);
-    expect(statSync(file).mode & 0o777).toBe(0o600);
-    expect(partialsOf(file)).toEqual([]);
-    await used.stop();
-    const streamed = await cli(['backup', '-'], env());
-    expect(streamed).toMatchObject({ code: 0, stdout: readFileSync(file, 'utf8') });
-    expect(streamed.stderr).toMatch(/^table .*\n(?:\w+ +\d+ +[\da-f]{16}\n)+standard output: \d+ bytes\n$/);
+onEmbedded(
+  'a backup of the embedded store (skipped on PostgreSQL, which has its own)',
+  () => {
+    test('is the same with and without a running service, is readable by its owner only, and restores every value, counter and key, even into a running service', async () => {
+      const { key, contents } = await usedStoreIn(folders.store);
+      const used = await startServer({ ...env(), BOOTSTRAP_API_KEY });
+      const file = folders.file('running.ndjson');
+      const running = await cli(['backup', file, '--json'], env());
+      expect(running).toMatchObject({ code: 0, stderr: '' });
+      const { tables, bytes } = JSON.parse(running.stdout);
+      const pets = {
+        table: 'pet',
+        rows: contents.pet?.length,
+        sha256: expect.stringMatching(/^[\da-f]{64}$/),
+      };
+      expect(tables).toContainEqual({ ...pets, counter: '29', greatest: '29' });
+      expect(bytes).toBe(statSync(file).size);
+      expect(statSync(file).mode & 0o777).toBe(0o600);
+      expect(partialsOf(file)).toEqual([]);
+      await used.stop();
+      const streamed = await cli(['backup', '-'], env());
+      expect(streamed).toMatchObject({
+        code: 0,
+        stdout: readFileSync(file, 'utf8'),
+      });
+      expect(streamed.stderr).toMatch(
+        /^table .*\n(?:\w+ +\d+ +[\da-f]{16}\n)+standard output: \d+ bytes\n$/,
+      );
 
-    const DATA_DIR = await folders.another();
-    const server = { ...(await startServer({ DATA_DIR, BOOTSTRAP_API_KEY })), key };
-    expect((await rest(server, '/v1/pets', { key: BOOTSTRAP_API_KEY })).json).toEqual([]);
-    const restored = await cli(['restore', file, '--json'], { DATA_DIR });
-    expect(restored).toMatchObject({ code: 0, stderr: '' });
-    expect(JSON.parse(restored.stdout)).toMatchObject({ file, applied: [] });
-    const copied = async () => {
-      const copy = await sessionWith(DATA_DIR);
-      return contentsOf(copy).finally(() => copy.end());
-    };
-    expect(await copied()).toEqual(contents);
-    const full = `The store in ${DATA_DIR} (DATA_DIR) is not empty: `;
-    const again = await cli(['restore', file], { DATA_DIR });
-    expect(again).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining(full) });
-    expect(again.stderr).toMatch(
-      /: api_key has 2 rows, .*, pet has \d+ rows\. Restore into a new folder: DATA_DIR=\.\.\.\n$/,
-    );
-    expect(await copied()).toEqual(contents);
-    const replayed = await rest(server, '/v1/pets', onceMore);
-    expect([replayed.headers['idempotent-replayed'], replayed.json.id]).toEqual(['true', 29]);
-    expect((await rest(server, '/v1/pets', newPet())).json.id).toBe(30);
-    await server.stop();
-    expect((await startServer({ DATA_DIR })).output.stdout).not.toContain('API key');
-  });
-
-  test('overwrites a file only with --force, and does not create a missing store', async () => {
-    const none = `There is no store in ${folders.store} (DATA_DIR).`;
-    await expect(backingUp(folders.file('none.ndjson'))).rejects.toThrow(none);
-    expect(existsSync(folders.store)).toBe(false);
-    await usedStoreIn(folders.store);
-    const file = folders.file('taken.ndjson');
-    writeFileSync(file, 'mine');
-    expect(await cli(['backup', file], env())).toMatchObject(fails(`${file} exists; --force overwrites it.`));
-    expect(readFileSync(file, 'utf8')).toBe('mine');
-    await backingUp(file, true);
-    expect(readFileSync(file, 'utf8')).toMatch(/^\{"format":"animal-store backup 1".*\n\{"tables":.*\}\n$/s);
-    // Even --force does not replace a device, a pipe or a link. The target of this link does not exist.
-    const link = folders.file('link.ndjson');
-    symlinkSync(folders.file('nowhere'), link);
-    await expect(backingUp(link, true)).rejects.toThrow(`${link} is not a regular file; it was not overwritten.`);
-    expect(lstatSync(link).isSymbolicLink()).toBe(true);
-  });
-
-  test('that is killed leaves no file of that name, and affects neither users of the store nor the next backup', async () => {
-    await usedStoreIn(folders.store);
-    const { database: user } = await openNode({ env: env() });
-    // This transaction makes the backup wait for the store in the middle of its work.
-    const holder = await sessionWith(folders.store);
-    await holder.query('begin');
-    const file = folders.file('killed.ndjson');
-    writeFileSync(`${file}.partial`, 'mine');
-    const { child, ended } = run('cli', ['backup', file], env());
-    await eventually(async () => partialsOf(file).length === 2);
-    child.kill('SIGKILL');
-    expect(await ended).toMatchObject({ code: null, signal: 'SIGKILL' });
-    expect(existsSync(file)).toBe(false);
-    const both = [run('cli', ['backup', file, '--force'], env()), run('cli', ['backup', file, '--force'], env())];
-    await eventually(async () => partialsOf(file).length === 4);
-    await holder.query('rollback');
-    await holder.end();
-    for (const { ended } of both) expect(await ended).toMatchObject({ code: 0, stderr: '' });
-    expect(readFileSync(file, 'utf8')).toMatch(/"sha256":"[\da-f]{64}"\}\n$/);
-    expect(readFileSync(`${file}.partial`, 'utf8')).toBe('mine');
-    await user.ping();
-    await user.close();
-  });
-
-  test('that is interrupted leaves no file, although the store does not answer', async () => {
-    await usedStoreIn(folders.store);
-    const { database: user } = await openNode({ env: env() });
-    const holder = await sessionWith(folders.store);
-    await holder.query('begin');
-    const file = folders.file('interrupted.ndjson');
-    const TMPDIR = dirname(folders.file('interrupted'));
-    const before = readdirSync(TMPDIR);
-    const added = () => readdirSync(TMPDIR).filter((name) => !before.includes(name));
-    for (const [signal, code] of [
-      ['SIGINT', 130],
-      ['SIGTERM', 143],
-    ] as const) {
-      for (const target of [file, '-']) {
-        const { child, ended } = run('cli', ['backup', target], { ...env(), TMPDIR });
-        await eventually(async () => added().length === 1);
-        child.kill(signal);
-        expect(await ended).toMatchObject({ code, signal: null, stdout: '', stderr: '' });
-        expect(added()).toEqual([]);
-      }
-    }
-    await holder.end();
-    await user.close();
-  });
-
-  test('that is interrupted before its file is open leaves no file', async () => {
-    await usedStoreIn(folders.store);
-    const file = folders.file('early.ndjson');
-    const controller = new AbortController();
-    const interrupted = backingUp(file, false, modelOf(modules), controller);
-    controller.abort();
-    await expect(interrupted).rejects.toThrow('aborted');
-    expect(partialsOf(file)).toEqual([]);
-  });
-
-  test('during writes has every creation acknowledged before it, and no creation without all earlier ones', async () => {
-    const server = await startServer({ ...env(), BOOTSTRAP_API_KEY });
-    const acknowledged: bigint[] = [];
-    let isOver = false;
-    const writers = Array.from({ length: 8 }, async (_, writer) => {
-      for (let at = 0; !isOver; at += 1) {
-        const { json } = await rest(server, '/v1/pets', newPet(`pet ${writer} ${at}`));
-        acknowledged.push(json.id);
-      }
+      const DATA_DIR = await folders.another();
+      const server = {
+        ...(await startServer({ DATA_DIR, BOOTSTRAP_API_KEY })),
+        key,
+      };
+      expect(
+        (await rest(server, '/v1/pets', { key: BOOTSTRAP_API_KEY })).json,
+      ).toEqual([]);
+      const restored = await cli(['restore', file, '--json'], { DATA_DIR });
+      expect(restored).toMatchObject({ code: 0, stderr: '' });
+      expect(JSON.parse(restored.stdout)).toMatchObject({ file, applied: [] });
+      const copied = async () => {
+        const copy = await sessionWith(DATA_DIR);
+        return contentsOf(copy).finally(() => copy.end());
+      };
+      expect(await copied()).toEqual(contents);
+      const full = `The store in ${DATA_DIR} (DATA_DIR) is not empty: `;
+      const again = await cli(['restore', file], { DATA_DIR });
+      expect(again).toMatchObject({
+        code: 1,
+        stdout: '',
+        stderr: expect.stringContaining(full),
+      });
+      expect(again.stderr).toMatch(
+        /: api_key has 2 rows, .*, pet has \d+ rows\. Restore into a new folder: DATA_DIR=\.\.\.\n$/,
+      );
+      expect(await copied()).toEqual(contents);
+      const replayed = await rest(server, '/v1/pets', onceMore);
+      expect([
+        replayed.headers['idempotent-replayed'],
+        replayed.json.id,
+      ]).toEqual(['true', 29]);
+      expect((await rest(server, '/v1/pets', newPet())).json.id).toBe(30);
+      await server.stop();
+      expect((await startServer({ DATA_DIR })).output.stdout).not.toContain(
+        'API key',
+      );
     });
-    await eventually(async () => acknowledged.length >= 50);
-    const before = [...acknowledged];
-    const file = folders.file('busy.ndjson');
-    expect(await cli(['backup', file], env())).toMatchObject({ code: 0 });
-    const enough = acknowledged.length + 50;
-    await eventually(async () => acknowledged.length >= enough);
-    isOver = true;
-    await Promise.all(writers);
-    const ids = [...readFileSync(file, 'utf8').matchAll(/^\{"id":(\d+),"name":"pet /gm)].map(([, id]) => Number(id));
-    // Ids are assigned in order, and no animal is removed, so there is no gap up to the last id.
-    expect(ids).toEqual(Array.from({ length: ids.length }, (_, at) => at + 1));
-    expect(ids.length).toBeGreaterThanOrEqual(Math.max(...before.map(Number)));
-    expect(ids.length).toBeLessThan(acknowledged.length);
-  });
 
-  test('is refused for a store with objects that it would lack, and names them', async () => {
-    await usedStoreIn(folders.store);
-    const { database: user } = await openNode({ env: env() });
-    const session = await sessionWith(folders.store);
-    await session.query(`
+    test('overwrites a file only with --force, and does not create a missing store', async () => {
+      const none = `There is no store in ${folders.store} (DATA_DIR).`;
+      await expect(backingUp(folders.file('none.ndjson'))).rejects.toThrow(
+        none,
+      );
+      expect(existsSync(folders.store)).toBe(false);
+      await usedStoreIn(folders.store);
+      const file = folders.file('taken.ndjson');
+      writeFileSync(file, 'mine');
+      expect(await cli(['backup', file], env())).toMatchObject(
+        fails(`${file} exists; --force overwrites it.`),
+      );
+      expect(readFileSync(file, 'utf8')).toBe('mine');
+      await backingUp(file, true);
+      expect(readFileSync(file, 'utf8')).toMatch(
+        /^\{"format":"animal-store backup 1".*\n\{"tables":.*\}\n$/s,
+      );
+      // Even --force does not replace a device, a pipe or a link. The target of
+      // this link does not exist.
+      const link = folders.file('link.ndjson');
+      symlinkSync(folders.file('nowhere'), link);
+      await expect(backingUp(link, true)).rejects.toThrow(
+        `${link} is not a regular file; it was not overwritten.`,
+      );
+      expect(lstatSync(link).isSymbolicLink()).toBe(true);
+    });
+
+    test('that is killed leaves no file of that name, and affects neither users of the store nor the next backup', async () => {
+      await usedStoreIn(folders.store);
+      const { database: user } = await openNode({ env: env() });
+      // This transaction makes the backup wait for the store in the middle of
+      // its work.
+      const holder = await sessionWith(folders.store);
+      await holder.query('begin');
+      const file = folders.file('killed.ndjson');
+      writeFileSync(`${file}.partial`, 'mine');
+      const { child, ended } = run('cli', ['backup', file], env());
+      await eventually(async () => partialsOf(file).length === 2);
+      child.kill('SIGKILL');
+      expect(await ended).toMatchObject({ code: null, signal: 'SIGKILL' });
+      expect(existsSync(file)).toBe(false);
+      const both = [
+        run('cli', ['backup', file, '--force'], env()),
+        run('cli', ['backup', file, '--force'], env()),
+      ];
+      await eventually(async () => partialsOf(file).length === 4);
+      await holder.query('rollback');
+      await holder.end();
+      for (const { ended } of both)
+        expect(await ended).toMatchObject({ code: 0, stderr: '' });
+      expect(readFileSync(file, 'utf8')).toMatch(/"sha256":"[\da-f]{64}"\}\n$/);
+      expect(readFileSync(`${file}.partial`, 'utf8')).toBe('mine');
+      await user.ping();
+      await user.close();
+    });
+
+    test('that is interrupted leaves no file, although the store does not answer', async () => {
+      await usedStoreIn(folders.store);
+      const { database: user } = await openNode({ env: env() });
+      const holder = await sessionWith(folders.store);
+      await holder.query('begin');
+      const file = folders.file('interrupted.ndjson');
+      const TMPDIR = dirname(folders.file('interrupted'));
+      const before = readdirSync(TMPDIR);
+      const added = () =>
+        readdirSync(TMPDIR).filter((name) => !before.includes(name));
+      for (const [signal, code] of [
+        ['SIGINT', 130],
+        ['SIGTERM', 143],
+      ] as const) {
+        for (const target of [file, '-']) {
+          const { child, ended } = run('cli', ['backup', target], {
+            ...env(),
+            TMPDIR,
+          });
+          await eventually(async () => added().length === 1);
+          child.kill(signal);
+          expect(await ended).toMatchObject({
+            code,
+            signal: null,
+            stdout: '',
+            stderr: '',
+          });
+          expect(added()).toEqual([]);
+        }
+      }
+      await holder.end();
+      await user.close();
+    });
+
+    test('that is interrupted before its file is open leaves no file', async () => {
+      await usedStoreIn(folders.store);
+      const file = folders.file('early.ndjson');
+      const controller = new AbortController();
+      const interrupted = backingUp(file, false, modelOf(modules), controller);
+      controller.abort();
+      await expect(interrupted).rejects.toThrow('aborted');
+      expect(partialsOf(file)).toEqual([]);
+    });
+
+    test('during writes has every creation acknowledged before it, and no creation without all earlier ones', async () => {
+      const server = await startServer({ ...env(), BOOTSTRAP_API_KEY });
+      const acknowledged: bigint[] = [];
+      let isOver = false;
+      const writers = Array.from({ length: 8 }, async (_, writer) => {
+        for (let at = 0; !isOver; at += 1) {
+          const { json } = await rest(
+            server,
+            '/v1/pets',
+            newPet(`pet ${writer} ${at}`),
+          );
+          acknowledged.push(json.id);
+        }
+      });
+      await eventually(async () => acknowledged.length >= 50);
+      const before = [...acknowledged];
+      const file = folders.file('busy.ndjson');
+      expect(await cli(['backup', file], env())).toMatchObject({ code: 0 });
+      const enough = acknowledged.length + 50;
+      await eventually(async () => acknowledged.length >= enough);
+      isOver = true;
+      await Promise.all(writers);
+      const ids = [
+        ...readFileSync(file, 'utf8').matchAll(/^\{"id":(\d+),"name":"pet /gm),
+      ].map(([, id]) => Number(id));
+      // Ids are assigned in order, and no animal is removed, so there is no gap
+      // up to the last id.
+      expect(ids).toEqual(
+        Array.from({ length: ids.length }, (_, at) => at + 1),
+      );
+      expect(ids.length).toBeGreaterThanOrEqual(
+        Math.max(...before.map(Number)),
+      );
+      expect(ids.length).toBeLessThan(acknowledged.length);
+    });
+
+    test('is refused for a store with objects that it would lack, and names them', async () => {
+      await usedStoreIn(folders.store);
+      const { database: user } = await openNode({ env: env() });
+      const session = await sessionWith(folders.store);
+      await session.query(`
         create view cheap as select id from pet; create table theirs (id int); alter table pet add color text;
         create function f() returns trigger language plpgsql as 'begin return new; end';
         create trigger mine before insert on api_key for each row execute function f()`);
-    await session.end();
-    await user.close();
-    await expect(backingUp(folders.file('view.ndjson'))).rejects.toThrow(
-      "The store holds objects that are not the service's, and a copy would lack them: " +
-        'column pet.color, function f, table or view cheap, table or view theirs, trigger mine. Drop them first.',
-    );
-    expect(partialsOf(folders.file('view.ndjson'))).toEqual([]);
-  });
-});
+      await session.end();
+      await user.close();
+      await expect(backingUp(folders.file('view.ndjson'))).rejects.toThrow(
+        "The store holds objects that are not the service's, and a copy would lack them: " +
+          'column pet.color, function f, table or view cheap, table or view theirs, trigger mine. Drop them first.',
+      );
+      expect(partialsOf(folders.file('view.ndjson'))).toEqual([]);
+    });
+  },
+);
 
 onEmbedded('restoring (skipped on PostgreSQL, which has its own)', () => {
   test('refuses an incomplete, changed or foreign file without creating a store, and restores all rows or none', async () => {
@@ -219,35 +311,64 @@ onEmbedded('restoring (skipped on PostgreSQL, which has its own)', () => {
     const whole = readFileSync(file, 'utf8');
     const DATA_DIR = resolve(await folders.another(), 'store');
     const last = whole.lastIndexOf('{"tables"');
-    const ends = [whole.length - 2, last + 40, whole.indexOf('greatest'), whole.indexOf('\n') + 1];
+    const ends = [
+      whole.length - 2,
+      last + 40,
+      whole.indexOf('greatest'),
+      whole.indexOf('\n') + 1,
+    ];
     const refusals: Record<string, string[]> = {
-      'is incomplete. Nothing was restored.': ends.map((end) => whole.slice(0, end)),
+      'is incomplete. Nothing was restored.': ends.map((end) =>
+        whole.slice(0, end),
+      ),
       'has been changed: its checksum is wrong. Nothing was restored.': [
         whole.replace('greatest', 'smallest'),
         whole.replace('"key":["id"]', '"key":["no"]'),
       ],
-      'is of another release (animal-store backup 2); this one reads animal-store backup 1.': [
-        whole.replace('backup 1', 'backup 2'),
+      'is of another release (animal-store backup 2); this one reads animal-store backup 1.':
+        [whole.replace('backup 1', 'backup 2')],
+      'was made by a version before 1.0.0; restore it with that version.': [
+        '-- animal-store backup 1\n-- and SQL\n',
       ],
-      'was made by a version before 1.0.0; restore it with that version.': ['-- animal-store backup 1\n-- and SQL\n'],
-      'is not a backup of animal-store.': ['', '{"format":1}\n{}\n', 'select 1;\n', '[1]\n{}\n', 'null\nnull\n'],
+      'is not a backup of animal-store.': [
+        '',
+        '{"format":1}\n{}\n',
+        'select 1;\n',
+        '[1]\n{}\n',
+        'null\nnull\n',
+      ],
     };
     for (const [why, contents] of Object.entries(refusals)) {
       for (const content of contents) {
         writeFileSync(file, content);
-        await expect(restoring(file, DATA_DIR)).rejects.toThrow(`${file} ${why}`);
+        await expect(restoring(file, DATA_DIR)).rejects.toThrow(
+          `${file} ${why}`,
+        );
       }
     }
-    expect(await cli(['restore', file], { DATA_DIR })).toMatchObject(fails(`${file} is not a backup of animal-store.`));
+    expect(await cli(['restore', file], { DATA_DIR })).toMatchObject(
+      fails(`${file} is not a backup of animal-store.`),
+    );
     expect(existsSync(DATA_DIR)).toBe(false);
     expect(readFileSync(file, 'utf8')).toBe('null\nnull\n');
 
-    // A checksum that fits another content, as if the engine had changed a value.
+    // A checksum that fits another content, as if the engine had changed a
+    // value.
     const before = whole.slice(0, last).replace('greatest', 'smallest');
-    writeFileSync(file, before + JSON.stringify({ ...JSON.parse(whole.slice(last)), sha256: hash('sha256', before) }));
-    const message = 'These tables differ after the copy: pet. Nothing was kept.';
+    writeFileSync(
+      file,
+      before +
+        JSON.stringify({
+          ...JSON.parse(whole.slice(last)),
+          sha256: hash('sha256', before),
+        }),
+    );
+    const message =
+      'These tables differ after the copy: pet. Nothing was kept.';
     await expect(restoring(file, DATA_DIR)).rejects.toThrow(message);
-    await inStore(DATA_DIR, async (database) => expect(await sql(database, 'select from pet')).toEqual([]));
+    await inStore(DATA_DIR, async (database) =>
+      expect(await sql(database, 'select from pet')).toEqual([]),
+    );
   });
 
   test('refuses tables that are not of its migrations, and says what is wrong with a changed first or last line', async () => {
@@ -255,11 +376,20 @@ onEmbedded('restoring (skipped on PostgreSQL, which has its own)', () => {
     const file = folders.file('changed.ndjson');
     await backingUp(file);
     const lines = readFileSync(file, 'utf8').trimEnd().split('\n');
-    const [head, end] = [JSON.parse(lines[0] as string), JSON.parse(lines.at(-1) as string)];
-    /** The backup with other members in its first and last line, and a checksum that fits. */
+    const [head, end] = [
+      JSON.parse(lines[0] as string),
+      JSON.parse(lines.at(-1) as string),
+    ];
+    /**
+     * The backup with other members in its first and last line, and a checksum
+     * that fits.
+     */
     const write = (inHead: object, inEnd: object = {}) => {
       const text = `${[JSON.stringify({ ...head, ...inHead }), ...lines.slice(1, -1)].join('\n')}\n`;
-      writeFileSync(file, `${text}${JSON.stringify({ ...end, sha256: hash('sha256', text), ...inEnd })}\n`);
+      writeFileSync(
+        file,
+        `${text}${JSON.stringify({ ...end, sha256: hash('sha256', text), ...inEnd })}\n`,
+      );
     };
     const DATA_DIR = resolve(await folders.another(), 'store');
     const noTables = 'its first line describes no tables';
@@ -269,7 +399,11 @@ onEmbedded('restoring (skipped on PostgreSQL, which has its own)', () => {
       [{ tables: undefined }, {}, noTables],
       [{ tables: [null] }, {}, noTables],
       [{ tables: [{ name: 'pet' }] }, {}, noTables],
-      [{ tables: [{ name: 'pet', key: ['id'], columns: { id: 1 } }] }, {}, noTables],
+      [
+        { tables: [{ name: 'pet', key: ['id'], columns: { id: 1 } }] },
+        {},
+        noTables,
+      ],
       [{}, { tables: 'none' }, otherTables],
       [{}, { tables: [null] }, otherTables],
       [{}, { tables: end.tables.slice(1) }, otherTables],
@@ -283,31 +417,52 @@ onEmbedded('restoring (skipped on PostgreSQL, which has its own)', () => {
 
     const differ = (names: string) =>
       `${file} has been changed: its tables and migrations differ in ${names}. Nothing was restored.`;
-    const setting = { name: 'pg_db_role_setting', columns: { setrole: 'oid' }, key: ['setrole'] };
+    const setting = {
+      name: 'pg_db_role_setting',
+      columns: { setrole: 'oid' },
+      key: ['setrole'],
+    };
     write(
       { tables: [...head.tables, setting] },
       {
         tables: [
           ...end.tables,
-          { table: setting.name, rows: 0, sha256: hash('sha256', ''), counter: null, greatest: null },
+          {
+            table: setting.name,
+            rows: 0,
+            sha256: hash('sha256', ''),
+            counter: null,
+            greatest: null,
+          },
         ],
       },
     );
-    await expect(restoring(file, DATA_DIR)).rejects.toThrow(differ('pg_db_role_setting.setrole'));
+    await expect(restoring(file, DATA_DIR)).rejects.toThrow(
+      differ('pg_db_role_setting.setrole'),
+    );
     const [{ name, columns }] = head.tables;
     const names = Object.keys(columns).map((column) => `${name}.${column}`);
     write({ tables: head.tables.slice(1) }, { tables: end.tables.slice(1) });
-    await expect(restoring(file, DATA_DIR)).rejects.toThrow(differ(names.sort().join(', ')));
+    await expect(restoring(file, DATA_DIR)).rejects.toThrow(
+      differ(names.sort().join(', ')),
+    );
     write({});
     expect((await restoring(file, DATA_DIR)).tables).toEqual(end.tables);
   });
 
   test('migrates the backup of an earlier release, in a new folder', async () => {
     const model = modelOf(modules);
-    const before = { ...model, entities: [PetEntity, ApiKey], migrations: model.migrations.slice(0, 1) };
+    const before = {
+      ...model,
+      entities: [PetEntity, ApiKey],
+      migrations: model.migrations.slice(0, 1),
+    };
     const earlier = await Database.open(optionsOf(folders.store), before);
     await earlier.migrate();
-    await sql(earlier, `insert into pet (name, category_id, status) values ('old', 1, 'sold')`);
+    await sql(
+      earlier,
+      `insert into pet (name, category_id, status) values ('old', 1, 'sold')`,
+    );
     await earlier.close();
     const file = folders.file('old.ndjson');
     const missing = model.migrations.slice(1).map(({ name }) => name);
@@ -318,7 +473,9 @@ onEmbedded('restoring (skipped on PostgreSQL, which has its own)', () => {
     const { stdout } = await cli(['restore', file, '--json'], { DATA_DIR });
     expect(JSON.parse(stdout).applied).toEqual(missing);
     await inStore(DATA_DIR, async (database) => {
-      expect(await sql(database, 'select * from pet')).toEqual([['1', 'old', '1', 'sold']]);
+      expect(await sql(database, 'select * from pet')).toEqual([
+        ['1', 'old', '1', 'sold'],
+      ]);
     });
 
     const newer = await folders.another();
@@ -329,16 +486,26 @@ onEmbedded('restoring (skipped on PostgreSQL, which has its own)', () => {
   });
 
   test('refuses the backup of a newer release', async () => {
-    const next = migrationOf('2999_01_01_000000_next', ['create index next on pet (name)']);
-    const { database } = await openNode({ env: { DATA_DIR: folders.store } }, [next]);
+    const next = migrationOf('2999_01_01_000000_next', [
+      'create index next on pet (name)',
+    ]);
+    const { database } = await openNode({ env: { DATA_DIR: folders.store } }, [
+      next,
+    ]);
     await database.migrate();
     await database.close();
     const file = folders.file('new.ndjson');
-    const unknown = 'is of a newer release: this one does not know 2999_01_01_000000_next. Use that release.';
+    const unknown =
+      'is of a newer release: this one does not know 2999_01_01_000000_next. Use that release.';
     await expect(backingUp(file)).rejects.toThrow(`The store ${unknown}`);
     const model = modelOf(modules);
-    await backingUp(file, false, { ...model, migrations: [...model.migrations, next] });
-    await expect(restoring(file, await folders.another())).rejects.toThrow(`${file} ${unknown}`);
+    await backingUp(file, false, {
+      ...model,
+      migrations: [...model.migrations, next],
+    });
+    await expect(restoring(file, await folders.another())).rejects.toThrow(
+      `${file} ${unknown}`,
+    );
   });
 
   test('keeps the id counter, and warns of an id near the end of its range', async () => {
@@ -361,7 +528,9 @@ onEmbedded('restoring (skipped on PostgreSQL, which has its own)', () => {
         'walks and live lists that have passed the greatest id miss them.\n',
     });
     const server = await startServer({ DATA_DIR, BOOTSTRAP_API_KEY });
-    expect((await rest(server, '/v1/pets', newPet())).json).toMatchObject({ id: 91 });
+    expect((await rest(server, '/v1/pets', newPet())).json).toMatchObject({
+      id: 91,
+    });
   });
 });
 
@@ -372,7 +541,9 @@ test('with DATABASE_URL `backup` and `restore` name the tool of PostgreSQL inste
     ['restore', 'pg_restore --dbname="$DATABASE_URL" shop.dump'],
   ] as const) {
     const { stderr } = await cli([command, 'shop.dump'], withUrl);
-    expect(stderr).toContain(`animal-store: DATABASE_URL is set, and PostgreSQL has its own tools: ${tool}`);
+    expect(stderr).toContain(
+      `animal-store: DATABASE_URL is set, and PostgreSQL has its own tools: ${tool}`,
+    );
   }
 });
 
@@ -380,15 +551,26 @@ test('a table is copied after the tables that it references, with the columns of
   const Shop = defineEntity({
     name: 'Shop',
     tableName: 'shop',
-    properties: { id: p.bigint().primary().autoincrement(), toys: () => p.oneToMany(Toy).mappedBy('shop') },
+    properties: {
+      id: p.bigint().primary().autoincrement(),
+      toys: () => p.oneToMany(Toy).mappedBy('shop'),
+    },
   });
   const Toy = defineEntity({
     name: 'Toy',
     tableName: 'a_toy',
-    properties: { id: p.bigint().primary().autoincrement(), shop: () => p.manyToOne(Shop) },
+    properties: {
+      id: p.bigint().primary().autoincrement(),
+      shop: () => p.manyToOne(Shop),
+    },
   });
   expect(tablesOf({ entities: [Toy, Shop], migrations: [] })).toEqual([
     { name: 'shop', columns: { id: 'bigserial' }, key: ['id'], counted: 'id' },
-    { name: 'a_toy', columns: { id: 'bigserial', shop_id: 'bigint' }, key: ['id'], counted: 'id' },
+    {
+      name: 'a_toy',
+      columns: { id: 'bigserial', shop_id: 'bigint' },
+      key: ['id'],
+      counted: 'id',
+    },
   ]);
 });

@@ -3,7 +3,13 @@
 import type pg from 'pg';
 import { databaseForEach } from '../../support/each.ts';
 import { send } from '../../support/http.ts';
-import { afterEach, beforeEach, describe, expect, test } from '../../support/jest.ts';
+import {
+  afterEach,
+  beforeEach,
+  describe,
+  expect,
+  test,
+} from '../../support/jest.ts';
 import { type MeasuredServer, startMeasured } from '../../support/metrics.ts';
 import { eventually, ownsSessions } from '../../support/process.ts';
 import { operations } from '../../support/refusal.ts';
@@ -27,7 +33,10 @@ const newPet = { method: 'POST', json: { name: 'Rex', categoryId: 1 } };
       const url = new URL(road.url);
       url.password = 'hunter2';
       url.searchParams.set('application_name', 'swordfish');
-      const limits = { DATABASE_POOL_MAX: '2', DATABASE_STATEMENT_TIMEOUT_MS: '3000' };
+      const limits = {
+        DATABASE_POOL_MAX: '2',
+        DATABASE_STATEMENT_TIMEOUT_MS: '3000',
+      };
       server = await startMeasured({ ...limits, DATABASE_URL: url.href });
       session = await openSession(database);
     });
@@ -42,15 +51,31 @@ const newPet = { method: 'POST', json: { name: 'Rex', categoryId: 1 } };
     /** The lines that are neither about a request nor about the start. */
     const lines = () =>
       linesOf(server.output.stdout)
-        .filter(({ msg }) => !/answered|listening|migration applied|started|bootstrap key/i.test(msg))
+        .filter(
+          ({ msg }) =>
+            !/answered|listening|migration applied|started|bootstrap key/i.test(
+              msg,
+            ),
+        )
         .map(({ time, pid, host, ...line }) => line);
 
     test('a lost database has one line, regardless of the number of failed requests, and its return one line', async () => {
       road.cut();
-      for (let time = 1; time <= 10; time += 1) expect([await listed(), await graphQL()]).toEqual([503, 503]);
-      const { status, headers, text } = await send(server.origin, { path: '/readyz' });
-      const body = { code: 'SERVICE_UNAVAILABLE', status: 503, message: expect.stringContaining('database') };
-      expect([status, JSON.parse(text), headers['retry-after']]).toEqual([503, body, '1']);
+      for (let time = 1; time <= 10; time += 1)
+        expect([await listed(), await graphQL()]).toEqual([503, 503]);
+      const { status, headers, text } = await send(server.origin, {
+        path: '/readyz',
+      });
+      const body = {
+        code: 'SERVICE_UNAVAILABLE',
+        status: 503,
+        message: expect.stringContaining('database'),
+      };
+      expect([status, JSON.parse(text), headers['retry-after']]).toEqual([
+        503,
+        body,
+        '1',
+      ]);
       expect((await send(server.origin, { path: '/livez' })).status).toBe(200);
       await road.open();
       await eventually(async () => (await listed()) === 200);
@@ -58,20 +83,34 @@ const newPet = { method: 'POST', json: { name: 'Rex', categoryId: 1 } };
       const code = expect.stringMatching(/^ECONN(?:REFUSED|RESET)$/);
       const [, back] = lines();
       expect(lines()).toEqual([
-        { level: 40, code, reason: expect.any(String), msg: 'the database is lost' },
-        { level: 30, ms: expect.any(Number), failures: expect.any(Number), msg: 'the database is back' },
+        {
+          level: 40,
+          code,
+          reason: expect.any(String),
+          msg: 'the database is lost',
+        },
+        {
+          level: 30,
+          ms: expect.any(Number),
+          failures: expect.any(Number),
+          msg: 'the database is back',
+        },
       ]);
       expect(back?.failures).toBeGreaterThanOrEqual(20);
       const { host, pathname } = new URL(road.url);
       const config = { DATABASE_URL: `postgres://${host}${pathname}` };
-      expect(linesOf(server.output.stdout, 'started')).toMatchObject([{ config }]);
+      expect(linesOf(server.output.stdout, 'started')).toMatchObject([
+        { config },
+      ]);
       expect(server.output.stdout).not.toMatch(/stack|hunter2|swordfish/);
     });
 
     test('a creation with an unknown outcome has its own line with the id of its request', async () => {
       road.cutsAt = 'INSERT 0 1';
       const headers = { 'x-request-id': 'whose-outcome-is-unknown' };
-      expect(await rest(server, '/v1/pets', { ...newPet, headers })).toMatchObject({ status: 503 });
+      expect(
+        await rest(server, '/v1/pets', { ...newPet, headers }),
+      ).toMatchObject({ status: 503 });
       await untilLogged(server, 'outcome unknown');
       expect(lines()).toContainEqual({
         level: 40,
@@ -84,37 +123,66 @@ const newPet = { method: 'POST', json: { name: 'Rex', categoryId: 1 } };
 
     test('a full pool has one line, and a free connection one line; a locked table does not count as a lost database: one line has the failure and PostgreSQL’s code', async () => {
       await session.query('begin; lock table pet in access exclusive mode');
-      const requests = [rest(server, '/v1/pets'), rest(server, '/v1/pets/1'), rest(server, '/v1/pets', newPet)];
+      const requests = [
+        rest(server, '/v1/pets'),
+        rest(server, '/v1/pets/1'),
+        rest(server, '/v1/pets', newPet),
+      ];
       await untilLogged(server, 'all connections to the database are in use');
       await session.query('rollback');
       await Promise.all(requests);
       await untilLogged(server, 'connections to the database are free again');
       const states = [
-        { level: 40, connections: 2, waiting: 1, msg: 'all connections to the database are in use' },
-        { level: 30, ms: expect.any(Number), msg: 'connections to the database are free again' },
+        {
+          level: 40,
+          connections: 2,
+          waiting: 1,
+          msg: 'all connections to the database are in use',
+        },
+        {
+          level: 30,
+          ms: expect.any(Number),
+          msg: 'connections to the database are free again',
+        },
       ];
-      expect(lines().filter(({ msg }) => /in use|free again/.test(msg))).toEqual(states);
+      expect(
+        lines().filter(({ msg }) => /in use|free again/.test(msg)),
+      ).toEqual(states);
       const before = lines().length;
       await session.query('begin; lock table pet in access exclusive mode');
       expect(await Promise.all([listed(), listed()])).toEqual([503, 503]);
       await session.query('rollback');
       expect(await listed()).toBe(200);
       const reason = 'canceling statement due to statement timeout';
-      const failing = { level: 40, code: '57014', reason, msg: 'database statements are failing' };
+      const failing = {
+        level: 40,
+        code: '57014',
+        reason,
+        msg: 'database statements are failing',
+      };
       expect(lines().slice(before)).toEqual([failing]);
     });
 
     test('metrics report a database that does not answer, and concurrent scrapes share one query', async () => {
       road.isSilent = true;
-      const all = await Promise.all(Array.from({ length: 8 }, () => server.metrics()));
-      expect(all.map((series) => series.get('animal_store_database_up'))).toEqual(Array(8).fill(0));
+      const all = await Promise.all(
+        Array.from({ length: 8 }, () => server.metrics()),
+      );
+      expect(
+        all.map((series) => series.get('animal_store_database_up')),
+      ).toEqual(Array(8).fill(0));
       // With a query for each scrape, six scrapes would wait for a connection.
       const pending = 'db_client_connection_pending_requests{pool="primary"}';
-      expect(all.map((series) => series.get(pending))).toEqual(Array(8).fill(0));
+      expect(all.map((series) => series.get(pending))).toEqual(
+        Array(8).fill(0),
+      );
       road.isSilent = false;
       road.cut();
       await road.open();
-      await eventually(async () => (await server.metrics()).get('animal_store_database_up') === 1);
+      await eventually(
+        async () =>
+          (await server.metrics()).get('animal_store_database_up') === 1,
+      );
       expect(lines().filter(({ level }) => level >= 50)).toEqual([]);
     });
   },

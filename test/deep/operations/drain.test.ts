@@ -1,17 +1,27 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { createOwnDatabase, type TestDatabase } from '../../support/database.ts';
+import {
+  createOwnDatabase,
+  type TestDatabase,
+} from '../../support/database.ts';
 import { databaseForEach } from '../../support/each.ts';
 import { follow, type Stream, seen } from '../../support/events.ts';
 import { send } from '../../support/http.ts';
 import { describe, expect, test } from '../../support/jest.ts';
 import { startMeasured } from '../../support/metrics.ts';
-import { bootstrapKey, eventually, handledBy, type ServerProcess, startServer } from '../../support/process.ts';
+import {
+  bootstrapKey,
+  eventually,
+  handledBy,
+  type ServerProcess,
+  startServer,
+} from '../../support/process.ts';
 import { exchange, requestText } from '../../support/raw.ts';
 import { rest } from '../../support/rest.ts';
 import { isRunning, linesOf, startWorkers } from '../../support/workers.ts';
 
-// A connection or stream that outlives the signal would delay the drain beyond the time limit of a test.
+// A connection or stream that outlives the signal would delay the drain beyond
+// the time limit of a test.
 const environment = ({ env }: Pick<TestDatabase, 'env'>) => ({
   ...env,
   BOOTSTRAP_API_KEY: bootstrapKey,
@@ -22,7 +32,9 @@ const drained = { code: 0, signal: null, stderr: '' };
 const create = (server: ServerProcess, name: string) =>
   rest(server, '/v1/pets', { method: 'POST', json: { name, categoryId: 5 } });
 const followers = (server: ServerProcess, count: number): Promise<Stream[]> =>
-  Promise.all(Array.from({ length: count }, () => follow(server, { after: '0' })));
+  Promise.all(
+    Array.from({ length: count }, () => follow(server, { after: '0' })),
+  );
 
 const database = databaseForEach();
 const env = () => environment(database);
@@ -33,15 +45,22 @@ test.each(['SIGTERM', 'SIGHUP'] as const)(
     const server = await startServer({ ...env(), DRAIN_DELAY_MS: '100' });
     const others = ['SIGINT', 'SIGQUIT', 'SIGUSR2'] satisfies NodeJS.Signals[];
     expect(handledBy(server, others)).toEqual(others);
-    // Browsers open such a connection in advance, and undici after an aborted subscription.
+    // Browsers open such a connection in advance, and undici after an aborted
+    // subscription.
     const unused = connect(Number(new URL(server.origin).port), '127.0.0.1');
     await once(unused, 'connect');
     const response = await rest(server, '/v1/pets');
-    expect([response.status, response.headers.connection]).toEqual([200, 'keep-alive']);
+    expect([response.status, response.headers.connection]).toEqual([
+      200,
+      'keep-alive',
+    ]);
     // A second signal does not shorten the drain.
     server.child.kill(signal);
     const ended = await server.stop(signal);
-    expect(ended).toMatchObject({ ...drained, stdout: expect.stringContaining('"draining"') });
+    expect(ended).toMatchObject({
+      ...drained,
+      stdout: expect.stringContaining('"draining"'),
+    });
     unused.destroy();
   },
 );
@@ -57,36 +76,53 @@ describe('workers', () => {
     }
     const { stdout, ...ended } = await server.stop();
     expect(ended).toEqual(drained);
-    const by = (message: string) => linesOf(stdout, message).map(({ worker }) => worker);
-    // The parent logs the start and the end of the service, and each worker its own drain.
+    const by = (message: string) =>
+      linesOf(stdout, message).map(({ worker }) => worker);
+    // The parent logs the start and the end of the service, and each worker its
+    // own drain.
     expect(by('started')).toEqual([undefined]);
     expect(by('draining').sort()).toEqual([1, 2, undefined]);
     expect(by('closed').sort()).toEqual([1, 2, undefined]);
-    expect(linesOf(stdout).at(-1)).toMatchObject({ msg: 'closed', pid: server.child.pid, isClean: true, workers: 0 });
+    expect(linesOf(stdout).at(-1)).toMatchObject({
+      msg: 'closed',
+      pid: server.child.pid,
+      isClean: true,
+      workers: 0,
+    });
     expect(server.pids().filter(isRunning)).toEqual([]);
   });
 
   test('drain when SIGINT comes twice to every process, as Ctrl-C sends it', async () => {
     const server = await startWorkers(env(), 2);
     for (let time = 1; time <= 2; time += 1) {
-      for (const pid of [server.child.pid as number, ...server.pids()]) process.kill(pid, 'SIGINT');
+      for (const pid of [server.child.pid as number, ...server.pids()])
+        process.kill(pid, 'SIGINT');
     }
     expect(await server.ended).toMatchObject(drained);
   });
 
   test('and the port for operators answer /readyz with 503 while the service drains', async () => {
-    const server = await startWorkers({ ...env(), DRAIN_DELAY_MS: '600000' }, 2);
+    const server = await startWorkers(
+      { ...env(), DRAIN_DELAY_MS: '600000' },
+      2,
+    );
     const statuses = async () => {
-      const statuses: unknown[] = [(await send(server.operations, { path: '/readyz' })).status];
+      const statuses: unknown[] = [
+        (await send(server.operations, { path: '/readyz' })).status,
+      ];
       for (let time = 1; time <= 6; time += 1) {
         const [response] = await exchange(server, requestText('GET /readyz'));
         statuses.push(response?.status);
       }
       return statuses;
     };
-    await eventually(async () => (await statuses()).every((status) => status === 200));
+    await eventually(async () =>
+      (await statuses()).every((status) => status === 200),
+    );
     server.child.kill('SIGTERM');
-    await eventually(async () => (await statuses()).every((status) => status === 503));
+    await eventually(async () =>
+      (await statuses()).every((status) => status === 503),
+    );
     for (const pid of server.pids()) process.kill(pid, 'SIGKILL');
     expect(await server.ended).toMatchObject({ code: 1, signal: null });
   });
@@ -94,7 +130,11 @@ describe('workers', () => {
   test('that do not end in time are killed, and the service ends with 1', async () => {
     const server = await startWorkers({ ...env(), DRAIN_TIMEOUT_MS: '100' }, 2);
     process.kill(server.pids()[0] as number, 'SIGSTOP');
-    expect(await server.stop()).toMatchObject({ code: 1, signal: null, stderr: '' });
+    expect(await server.stop()).toMatchObject({
+      code: 1,
+      signal: null,
+      stderr: '',
+    });
     expect(server.pids().filter(isRunning)).toEqual([]);
   });
 
@@ -104,7 +144,8 @@ describe('workers', () => {
     const server = await startWorkers(environment(own), 2);
     const created = await create(server, 'Rex');
     server.child.kill('SIGKILL');
-    // The workers share its standard error, so they are about to end when it closes.
+    // The workers share its standard error, so they are about to end when it
+    // closes.
     expect((await server.ended).stderr).toBe('');
     await eventually(async () => !server.pids().some(isRunning));
     const again = await startServer(environment(own));
@@ -114,13 +155,21 @@ describe('workers', () => {
 
 describe('live lists', () => {
   test('are cut at SIGTERM, even a thousand of them, and the server ends', async () => {
-    const server = await startServer({ ...env(), SUBSCRIPTIONS_PER_KEY: '1000', LOG_LEVEL: 'warn' });
+    const server = await startServer({
+      ...env(),
+      SUBSCRIPTIONS_PER_KEY: '1000',
+      LOG_LEVEL: 'warn',
+    });
     const streams = await followers(server, 1000);
     await create(server, 'Rex');
     for (const stream of streams) await stream.until(1);
     expect(await server.stop()).toMatchObject(drained);
-    expect(new Set(await Promise.all(streams.map(({ ended }) => ended)))).toEqual(new Set(['cut']));
-    expect(streams.every(({ text }) => !text.includes('event: complete'))).toBe(true);
+    expect(
+      new Set(await Promise.all(streams.map(({ ended }) => ended))),
+    ).toEqual(new Set(['cut']));
+    expect(streams.every(({ text }) => !text.includes('event: complete'))).toBe(
+      true,
+    );
   });
 
   test('are counted, and each has a log line; a draining server is not ready and accepts none, but serves open lists and other requests', async () => {
@@ -131,25 +180,47 @@ describe('live lists', () => {
     const metric = async (name: string) => (await server.metrics()).get(name);
     expect(await metric('animal_store_subscriptions')).toBe(2);
     closed?.close();
-    await eventually(async () => (await metric('animal_store_subscriptions')) === 1);
+    await eventually(
+      async () => (await metric('animal_store_subscriptions')) === 1,
+    );
     expect(await metric('animal_store_subscription_items_total')).toBe(4);
-    expect(await metric('animal_store_operations_total{api="graphql",operation="petAdded",code="OK"}')).toBe(1);
+    expect(
+      await metric(
+        'animal_store_operations_total{api="graphql",operation="petAdded",code="OK"}',
+      ),
+    ).toBe(1);
     expect(await metric('http_server_aborted_requests_total')).toBe(0);
-    const lines = () => linesOf(server.output.stdout).filter(({ fields }) => `${fields}` === 'petAdded');
+    const lines = () =>
+      linesOf(server.output.stdout).filter(
+        ({ fields }) => `${fields}` === 'petAdded',
+      );
     await eventually(async () => lines().length > 0);
-    const line = { operation: 'PetAdded', status: 200, items: 2, msg: 'answered' };
+    const line = {
+      operation: 'PetAdded',
+      status: 200,
+      items: 2,
+      msg: 'answered',
+    };
     expect(lines()).toEqual([expect.objectContaining(line)]);
 
     server.child.kill('SIGTERM');
     const ready = () => send(server.origin, { path: '/readyz' });
     await eventually(async () => (await ready()).status === 503);
-    expect(JSON.parse((await ready()).text).message).toBe('The service is shutting down.');
+    expect(JSON.parse((await ready()).text).message).toBe(
+      'The service is shutting down.',
+    );
     expect((await send(server.origin, { path: '/livez' })).status).toBe(200);
-    expect([await metric('animal_store_draining'), await metric('animal_store_database_up')]).toEqual([1, 1]);
+    expect([
+      await metric('animal_store_draining'),
+      await metric('animal_store_database_up'),
+    ]).toEqual([1, 1]);
     const late = await follow(server);
     expect([late.status, late.headers['retry-after']]).toEqual([503, '1']);
     const created = await create(server, 'c');
-    expect([created.status, created.headers.connection]).toEqual([201, 'close']);
+    expect([created.status, created.headers.connection]).toEqual([
+      201,
+      'close',
+    ]);
     await open?.until(3);
     server.child.kill('SIGKILL');
   });

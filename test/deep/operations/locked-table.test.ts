@@ -6,23 +6,47 @@ import type pg from 'pg';
 import { creators } from '../../support/creations.ts';
 import { databaseForEach } from '../../support/each.ts';
 import { send } from '../../support/http.ts';
-import { afterEach, beforeEach, describe, expect, test } from '../../support/jest.ts';
+import {
+  afterEach,
+  beforeEach,
+  describe,
+  expect,
+  test,
+} from '../../support/jest.ts';
 import { startMeasured } from '../../support/metrics.ts';
-import { bootstrapKey, eventually, onPostgres, type ServerProcess, startServer } from '../../support/process.ts';
+import {
+  bootstrapKey,
+  eventually,
+  onPostgres,
+  type ServerProcess,
+  startServer,
+} from '../../support/process.ts';
 import { operations, type Refusal } from '../../support/refusal.ts';
 import { rest } from '../../support/rest.ts';
 import { openSession } from '../../support/session.ts';
 import { linesOf, untilLogged } from '../../support/workers.ts';
 
 /** Sends a whole creation. @returns the request, which a test can destroy */
-function begin({ origin, key }: ServerProcess, path: string, body: unknown): ClientRequest {
-  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
-  const outgoing = request(`${origin}${path}`, { method: 'POST', headers, agent: false });
+function begin(
+  { origin, key }: ServerProcess,
+  path: string,
+  body: unknown,
+): ClientRequest {
+  const headers = {
+    authorization: `Bearer ${key}`,
+    'content-type': 'application/json',
+  };
+  const outgoing = request(`${origin}${path}`, {
+    method: 'POST',
+    headers,
+    agent: false,
+  });
   outgoing.on('error', () => undefined).end(JSON.stringify(body));
   return outgoing;
 }
 
-const mutation = 'mutation { createPet(input: { name: "ghost", categoryId: 5 }) { id } }';
+const mutation =
+  'mutation { createPet(input: { name: "ghost", categoryId: 5 }) { id } }';
 
 (onPostgres ? describe : describe.skip)(
   'while another session holds the table (PostgreSQL only: the embedded store has one session at a time)',
@@ -37,7 +61,10 @@ const mutation = 'mutation { createPet(input: { name: "ghost", categoryId: 5 }) 
     const lock = 'begin; lock table pet in access exclusive mode';
 
     test('new requests are refused at once on both APIs when queued requests make no progress, and /readyz is 503', async () => {
-      const server = await startServer({ ...env(), DATABASE_STATEMENT_TIMEOUT_MS: '5000' });
+      const server = await startServer({
+        ...env(),
+        DATABASE_STATEMENT_TIMEOUT_MS: '5000',
+      });
       await session.query(lock);
       const busy: Refusal = {
         code: 'SERVICE_UNAVAILABLE',
@@ -45,68 +72,106 @@ const mutation = 'mutation { createPet(input: { name: "ghost", categoryId: 5 }) 
         message: 'Too many requests wait for the database; try again shortly.',
         retryAfter: 1,
       };
-      const all = Object.values(operations).flatMap((byFace) => Object.values(byFace));
+      const all = Object.values(operations).flatMap((byFace) =>
+        Object.values(byFace),
+      );
       const refused = new Map<unknown, Refusal>();
       const calls: Promise<unknown>[] = [];
-      const message = 'Requests queued for the database are not making progress.';
+      const message =
+        'Requests queued for the database are not making progress.';
       const ready = () => send(server.origin, { path: '/readyz' });
       let readiness = await ready();
       await eventually(async () => {
         for (const operation of all) {
-          const note = (refusal: Refusal) => refusal.message === busy.message && refused.set(operation, refusal);
+          const note = (refusal: Refusal) =>
+            refusal.message === busy.message && refused.set(operation, refusal);
           const call = operation(server).then(note);
           // A rejection before `Promise.all` must not count as unhandled.
           call.catch(() => undefined);
           calls.push(call);
         }
-        expect((await send(server.origin, { path: '/livez' })).status).toBe(200);
+        expect((await send(server.origin, { path: '/livez' })).status).toBe(
+          200,
+        );
         readiness = await ready();
-        // Behind a pooler the check may time out first: the locked statements hold the pooler's connections.
+        // Behind a pooler the check may time out first: the locked statements
+        // hold the pooler's connections.
         return readiness.text.includes(message) && refused.size === all.length;
       });
       await Promise.all(calls);
       expect([...refused.values()]).toEqual(all.map(() => busy));
-      expect(JSON.parse(readiness.text)).toEqual({ code: 'SERVICE_UNAVAILABLE', status: 503, message });
+      expect(JSON.parse(readiness.text)).toEqual({
+        code: 'SERVICE_UNAVAILABLE',
+        status: 503,
+        message,
+      });
       expect(readiness.headers['retry-after']).toBe('1');
       await session.query('rollback');
       await eventually(async () => (await ready()).status === 200);
     });
 
     test('a drain answers the requests in flight on both APIs, and closes their connections', async () => {
-      const server = await startServer({ ...env(), DRAIN_TIMEOUT_MS: '600000' });
+      const server = await startServer({
+        ...env(),
+        DRAIN_TIMEOUT_MS: '600000',
+      });
       const observer = await openSession(database);
       await session.query(lock);
       const list = async (path: string) => {
         const authorization = `Bearer ${bootstrapKey}`;
-        const { status, headers } = await send(server.origin, { path, headers: { authorization } });
+        const { status, headers } = await send(server.origin, {
+          path,
+          headers: { authorization },
+        });
         return [status, headers.connection];
       };
       const calls = [
-        ...creators.map(async ({ create }) => (await create(server, { name: 'Rex', categoryId: 5 })).outcome.name),
+        ...creators.map(
+          async ({ create }) =>
+            (await create(server, { name: 'Rex', categoryId: 5 })).outcome.name,
+        ),
         list('/v1/pets'),
         list('/graphql?query={pets{id}}'),
       ];
-      // In its transaction the session of the lock would always see the same snapshot of the activity.
+      // In its transaction the session of the lock would always see the same
+      // snapshot of the activity.
       const waiting = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
-      await eventually(async () => ((await observer.query(waiting)).rowCount ?? 0) >= 2);
+      await eventually(
+        async () => ((await observer.query(waiting)).rowCount ?? 0) >= 2,
+      );
       await observer.end();
       const ended = server.stop();
       await untilLogged(server, 'draining');
       await session.query('commit');
-      expect(await Promise.all(calls)).toEqual(['Rex', 'Rex', [200, 'close'], [200, 'close']]);
+      expect(await Promise.all(calls)).toEqual([
+        'Rex',
+        'Rex',
+        [200, 'close'],
+        [200, 'close'],
+      ]);
       expect(await ended).toMatchObject({ code: 0, signal: null, stderr: '' });
     });
 
     test('queued creations whose clients disconnect are not written, and each has its line in the log', async () => {
       // No statement times out.
-      const server = await startMeasured({ ...env(), DATABASE_STATEMENT_TIMEOUT_MS: '600000' });
-      const create = (name: string) => rest(server, '/v1/pets', { method: 'POST', json: { name, categoryId: 5 } });
-      const active = async () => (await server.metrics()).get('http_server_active_requests');
+      const server = await startMeasured({
+        ...env(),
+        DATABASE_STATEMENT_TIMEOUT_MS: '600000',
+      });
+      const create = (name: string) =>
+        rest(server, '/v1/pets', {
+          method: 'POST',
+          json: { name, categoryId: 5 },
+        });
+      const active = async () =>
+        (await server.metrics()).get('http_server_active_requests');
       await session.query(lock);
       const first = create('Rex');
       const waiting = `select 1 from pg_locks join pg_database on pg_database.oid = database
       where datname = current_database() and not granted`;
-      await eventually(async () => (await session.query(waiting)).rows.length > 0);
+      await eventually(
+        async () => (await session.query(waiting)).rows.length > 0,
+      );
       const gone = Array.from({ length: 10 }, () => [
         begin(server, '/v1/pets', { name: 'ghost', categoryId: 5 }),
         begin(server, '/graphql', { query: mutation }),
@@ -119,9 +184,14 @@ const mutation = 'mutation { createPet(input: { name: "ghost", categoryId: 5 }) 
       await untilLogged(server, msg, gone.length);
 
       await session.query('rollback');
-      expect([(await first).status, (await patient).status]).toEqual([201, 201]);
+      expect([(await first).status, (await patient).status]).toEqual([
+        201, 201,
+      ]);
       const { json } = await rest(server, '/v1/pets');
-      expect(json.map(({ name }: { name: string }) => name)).toEqual(['Rex', 'Bella']);
+      expect(json.map(({ name }: { name: string }) => name)).toEqual([
+        'Rex',
+        'Bella',
+      ]);
       expect(await server.stop()).toMatchObject({ code: 0, stderr: '' });
       const anything = {
         level: 30,
@@ -134,10 +204,20 @@ const mutation = 'mutation { createPet(input: { name: "ghost", categoryId: 5 }) 
         key: 0,
         msg,
       };
-      const rested = { req: { method: 'POST', path: '/v1/pets' }, api: 'rest', operation: 'createPet' };
-      const queried = { req: { method: 'POST', path: '/graphql' }, api: 'graphql', fields: ['createPet'] };
+      const rested = {
+        req: { method: 'POST', path: '/v1/pets' },
+        api: 'rest',
+        operation: 'createPet',
+      };
+      const queried = {
+        req: { method: 'POST', path: '/graphql' },
+        api: 'graphql',
+        fields: ['createPet'],
+      };
       for (const operation of [rested, queried]) {
-        const found = linesOf(server.output.stdout, msg).filter(({ api }) => api === operation.api);
+        const found = linesOf(server.output.stdout, msg).filter(
+          ({ api }) => api === operation.api,
+        );
         expect(found).toEqual(Array(10).fill({ ...anything, ...operation }));
       }
     });

@@ -3,40 +3,70 @@ import { graphqlText } from '../../support/graphql.ts';
 import { type HttpRequest, send } from '../../support/http.ts';
 import { expect, test } from '../../support/jest.ts';
 import { type MeasuredServer, startMeasured } from '../../support/metrics.ts';
-import { type Env, eventually, type ServerProcess } from '../../support/process.ts';
+import {
+  type Env,
+  eventually,
+  type ServerProcess,
+} from '../../support/process.ts';
 import { exchange, requestText } from '../../support/raw.ts';
-import { allUp, linesOf, requestsFor, untilLogged } from '../../support/workers.ts';
+import {
+  allUp,
+  linesOf,
+  requestsFor,
+  untilLogged,
+} from '../../support/workers.ts';
 
 const database = databaseForEach();
 const start = (env: Env = {}) => startMeasured({ ...database.env, ...env });
 const headers = { 'content-type': 'application/json' };
 
-async function log({ operations }: MeasuredServer, request: Partial<HttpRequest> = {}) {
+async function log(
+  { operations }: MeasuredServer,
+  request: Partial<HttpRequest> = {},
+) {
   const { status, text } = await send(operations, { path: '/log', ...request });
   return { status, json: JSON.parse(text) };
 }
 const put = (server: MeasuredServer, settings: unknown) =>
   log(server, { method: 'PUT', headers, body: JSON.stringify(settings) });
 
-/** Sends this many requests without a key, fifty on each connection: one with more unanswered requests is closed. */
-async function request(server: ServerProcess, path: string, times: number): Promise<void> {
+/**
+ * Sends this many requests without a key, fifty on each connection: one with
+ * more unanswered requests is closed.
+ */
+async function request(
+  server: ServerProcess,
+  path: string,
+  times: number,
+): Promise<void> {
   const one = `GET ${path} HTTP/1.1\r\nHost: store.example\r\n\r\n`;
   const last = requestText(`GET ${path}`);
   for (let left = times; left > 0; left -= 50) {
     const count = Math.min(left, 50);
-    expect(await exchange(server, one.repeat(count - 1) + last)).toHaveLength(count);
+    expect(await exchange(server, one.repeat(count - 1) + last)).toHaveLength(
+      count,
+    );
   }
 }
 
 test('the level can be changed while the service runs, and a restart resets it to the configuration', async () => {
   const server = await start({ LOG_LEVEL: 'silent' });
-  const [silent, debug, warn] = ['silent', 'debug', 'warn'].map((level) => ({ level, sample: 1 }));
+  const [silent, debug, warn] = ['silent', 'debug', 'warn'].map((level) => ({
+    level,
+    sample: 1,
+  }));
   expect(await log(server)).toEqual({ status: 200, json: silent });
   await send(server.origin, { path: '/v1/quiet' });
   expect(server.output.stdout).toBe('');
-  expect(await put(server, { level: 'debug' })).toEqual({ status: 200, json: debug });
+  expect(await put(server, { level: 'debug' })).toEqual({
+    status: 200,
+    json: debug,
+  });
   await send(server.origin, { path: '/v1/logged' });
-  expect(await put(server, { level: 'warn' })).toEqual({ status: 200, json: warn });
+  expect(await put(server, { level: 'warn' })).toEqual({
+    status: 200,
+    json: warn,
+  });
   await send(server.origin, { path: '/v1/quiet' });
   const { stdout } = await server.stop();
   expect(requestsFor(stdout, '/v1/quiet')).toEqual([]);
@@ -46,29 +76,47 @@ test('the level can be changed while the service runs, and a restart resets it t
     { level: 30, before: silent, after: debug, address: '127.0.0.1' },
     { level: 30, before: debug, after: warn, address: '127.0.0.1' },
   ]);
-  expect(await log(await start({ LOG_LEVEL: 'warn' }))).toEqual({ status: 200, json: warn });
+  expect(await log(await start({ LOG_LEVEL: 'warn' }))).toEqual({
+    status: 200,
+    json: warn,
+  });
 });
 
 test('a sample omits only requests without a failure, and each line that represents others has the rate', async () => {
   const server = await start({ LOG_SAMPLE: '0' });
   await request(server, '/livez', 50);
   await request(server, '/v1/refused', 5);
-  expect((await graphqlText(server, { query: '{ nothing }' })).status).toBe(200);
-  expect(await put(server, { sample: 0.5 })).toEqual({ status: 200, json: { level: 'info', sample: 0.5 } });
+  expect((await graphqlText(server, { query: '{ nothing }' })).status).toBe(
+    200,
+  );
+  expect(await put(server, { sample: 0.5 })).toEqual({
+    status: 200,
+    json: { level: 'info', sample: 0.5 },
+  });
   await request(server, '/v1/openapi.json', 400);
   await put(server, { sample: 1 });
   await request(server, '/docs', 20);
   const { stdout } = await server.stop();
-  const linesFor = (path: string) => requestsFor(stdout, path).map(({ status, sample }) => ({ status, sample }));
+  const linesFor = (path: string) =>
+    requestsFor(stdout, path).map(({ status, sample }) => ({ status, sample }));
   expect(linesFor('/livez')).toEqual([]);
-  expect(linesFor('/v1/refused')).toEqual(Array(5).fill({ status: 401, sample: undefined }));
-  expect(requestsFor(stdout, '/graphql')).toMatchObject([{ status: 200, code: 'GRAPHQL_VALIDATION_FAILED' }]);
-  // Of 400 fair throws, fewer than 100 or more than 300 heads occur once in 10^23 runs.
+  expect(linesFor('/v1/refused')).toEqual(
+    Array(5).fill({ status: 401, sample: undefined }),
+  );
+  expect(requestsFor(stdout, '/graphql')).toMatchObject([
+    { status: 200, code: 'GRAPHQL_VALIDATION_FAILED' },
+  ]);
+  // Of 400 fair throws, fewer than 100 or more than 300 heads occur once in
+  // 10^23 runs.
   const { length } = linesFor('/v1/openapi.json');
   expect(length).toBeGreaterThan(100);
   expect(length).toBeLessThan(300);
-  expect(linesFor('/v1/openapi.json')).toEqual(Array(length).fill({ status: 200, sample: 0.5 }));
-  expect(linesFor('/docs')).toEqual(Array(20).fill({ status: 200, sample: undefined }));
+  expect(linesFor('/v1/openapi.json')).toEqual(
+    Array(length).fill({ status: 200, sample: 0.5 }),
+  );
+  expect(linesFor('/docs')).toEqual(
+    Array(20).fill({ status: 200, sample: undefined }),
+  );
 });
 
 test('the settings apply to all workers, and to a worker that starts later', async () => {
@@ -77,11 +125,16 @@ test('the settings apply to all workers, and to a worker that starts later', asy
   expect(await put(server, { sample: 0 })).toMatchObject({ status: 200 });
   const linesFor = (path: string) => requestsFor(server.output.stdout, path);
   const requestFromAll = async (path: string) => {
-    for (let time = 1; time <= 6; time += 1) await exchange(server, requestText(`GET ${path}`));
+    for (let time = 1; time <= 6; time += 1)
+      await exchange(server, requestText(`GET ${path}`));
   };
-  // The settings reach the workers later. A refusal is never omitted; its line follows those of earlier requests.
+  // The settings reach the workers later. A refusal is never omitted; its line
+  // follows those of earlier requests.
   await eventually(async () => {
-    const [lines, marks] = [linesFor('/livez').length, linesFor('/v1/mark').length];
+    const [lines, marks] = [
+      linesFor('/livez').length,
+      linesFor('/v1/mark').length,
+    ];
     await requestFromAll('/livez');
     await requestFromAll('/v1/mark');
     await eventually(async () => linesFor('/v1/mark').length === marks + 6);
@@ -109,11 +162,18 @@ test('an invalid setting is refused with an Error body that has the reason; requ
     [{}, ' must NOT have fewer than 1 properties.'],
     [[], ' must be object.'],
   ]) {
-    const refusal = { code: 'BAD_USER_INPUT', message: `The body${reason}`, status: 400 };
+    const refusal = {
+      code: 'BAD_USER_INPUT',
+      message: `The body${reason}`,
+      status: 400,
+    };
     expect(await put(server, settings)).toEqual({ status: 400, json: refusal });
   }
   const body = JSON.stringify({ level: 'silent' });
-  const preflight = { origin: 'https://shop.example', 'access-control-request-method': 'PUT' };
+  const preflight = {
+    origin: 'https://shop.example',
+    'access-control-request-method': 'PUT',
+  };
   for (const [method, headersOfPage, status, code] of [
     ['PUT', { 'content-type': 'text/plain' }, 415, 'UNSUPPORTED_MEDIA_TYPE'],
     ['PUT', {}, 415, 'UNSUPPORTED_MEDIA_TYPE'],
@@ -121,12 +181,25 @@ test('an invalid setting is refused with an Error body that has the reason; requ
     ['POST', headers, 404, 'NOT_FOUND'],
     ['OPTIONS', preflight, 404, 'NOT_FOUND'],
   ] as Array<[string, Record<string, string>, number, string]>) {
-    const request = { method, headers: headersOfPage, ...(method !== 'OPTIONS' && { body }) };
-    expect(await log(server, request)).toMatchObject({ status, json: { code, status } });
+    const request = {
+      method,
+      headers: headersOfPage,
+      ...(method !== 'OPTIONS' && { body }),
+    };
+    expect(await log(server, request)).toMatchObject({
+      status,
+      json: { code, status },
+    });
   }
-  expect(await log(server)).toEqual({ status: 200, json: { level: 'info', sample: 1 } });
+  expect(await log(server)).toEqual({
+    status: 200,
+    json: { level: 'info', sample: 1 },
+  });
   // The port for clients has no such route.
   const authorization = `Bearer ${server.key}`;
-  expect((await send(server.origin, { path: '/log', headers: { authorization } })).status).toBe(404);
+  expect(
+    (await send(server.origin, { path: '/log', headers: { authorization } }))
+      .status,
+  ).toBe(404);
   expect((await server.stop()).stdout).not.toContain('log settings changed');
 });

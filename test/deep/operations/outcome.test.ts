@@ -3,8 +3,20 @@
 import type pg from 'pg';
 import { creators } from '../../support/creations.ts';
 import { createTestDatabase } from '../../support/database.ts';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '../../support/jest.ts';
-import { eventually, bootstrapKey as key, onPostgres } from '../../support/process.ts';
+import {
+  afterAll,
+  afterEach,
+  beforeAll,
+  beforeEach,
+  describe,
+  expect,
+  test,
+} from '../../support/jest.ts';
+import {
+  eventually,
+  bootstrapKey as key,
+  onPostgres,
+} from '../../support/process.ts';
 import { operations } from '../../support/refusal.ts';
 import { rest } from '../../support/rest.ts';
 import { Road } from '../../support/road.ts';
@@ -12,9 +24,18 @@ import { openSession, urlOf } from '../../support/session.ts';
 import { type Store, startStore } from '../../support/store.ts';
 
 const refused = { code: 'SERVICE_UNAVAILABLE', status: 503 };
-const uncertain = 'The database did not say whether this was stored: it may have been.';
-const unknown = { ...refused, message: `${uncertain} Look for it before you send it again.`, retryAfter: undefined };
-const notBegun = { ...refused, message: 'The database cannot be reached; try again shortly.', retryAfter: 1 };
+const uncertain =
+  'The database did not say whether this was stored: it may have been.';
+const unknown = {
+  ...refused,
+  message: `${uncertain} Look for it before you send it again.`,
+  retryAfter: undefined,
+};
+const notBegun = {
+  ...refused,
+  message: 'The database cannot be reached; try again shortly.',
+  retryAfter: 1,
+};
 
 (onPostgres ? describe : describe.skip).each(Object.entries(operations))(
   'a creation by %s that fails (PostgreSQL only: the embedded store has no proxy in front)',
@@ -26,8 +47,13 @@ const notBegun = { ...refused, message: 'The database cannot be reached; try aga
       const database = await createTestDatabase();
       road = new Road(new URL(urlOf(database)));
       await road.open();
-      // The bootstrap key needs no look-up, so no other statement precedes the creation.
-      const env = { DATABASE_URL: road.url, DATABASE_STATEMENT_TIMEOUT_MS: '1000', BOOTSTRAP_API_KEY: key };
+      // The bootstrap key needs no look-up, so no other statement precedes the
+      // creation.
+      const env = {
+        DATABASE_URL: road.url,
+        DATABASE_STATEMENT_TIMEOUT_MS: '1000',
+        BOOTSTRAP_API_KEY: key,
+      };
       store = { ...(await startStore(env, { database })), key };
       session = await openSession(database);
     });
@@ -44,11 +70,16 @@ const notBegun = { ...refused, message: 'The database cannot be reached; try aga
       road.isSilent = false;
       road.cutsAt = undefined;
       await road.open();
-      await eventually(async () => (await rest(store, '/v1/pets')).status === 200);
+      await eventually(
+        async () => (await rest(store, '/v1/pets')).status === 200,
+      );
     }
 
     /** The stored names, read without the proxy. */
-    const stored = async () => (await session.query('select name from pet')).rows.map(({ name }) => name);
+    const stored = async () =>
+      (await session.query('select name from pet')).rows.map(
+        ({ name }) => name,
+      );
 
     test.each([
       ['the connection breaks after the commit', 'INSERT 0 1', 'SELECT 1'],
@@ -68,12 +99,22 @@ const notBegun = { ...refused, message: 'The database cannot be reached; try aga
         await mend();
         await store.empty();
 
-        const { create: createOnce } = creators.find(({ name }) => name === api) as (typeof creators)[number];
-        const send = () => createOnce(store, { name: 'Rex', categoryId: 5 }, { once: 'a-name-for-it' });
+        const { create: createOnce } = creators.find(
+          ({ name }) => name === api,
+        ) as (typeof creators)[number];
+        const send = () =>
+          createOnce(
+            store,
+            { name: 'Rex', categoryId: 5 },
+            { once: 'a-name-for-it' },
+          );
         await session.query('delete from idempotency_key');
         await fail(cutsOnceAt);
         const message = `${uncertain} Send it again with the same Idempotency-Key.`;
-        expect(await send()).toMatchObject({ outcome: { ...refused, message }, retryAfter: 1 });
+        expect(await send()).toMatchObject({
+          outcome: { ...refused, message },
+          retryAfter: 1,
+        });
         const before = await stored();
         await mend();
         const { outcome, replayed } = await send();
@@ -85,17 +126,23 @@ const notBegun = { ...refused, message: 'The database cannot be reached; try aga
 
     test('before it was sent gets Retry-After', async () => {
       road.cut();
-      await eventually(async () => (await rest(store, '/v1/pets')).status === 503);
+      await eventually(
+        async () => (await rest(store, '/v1/pets')).status === 503,
+      );
       expect(await create(store, 'Rex')).toEqual(notBegun);
       expect(await stored()).toEqual([]);
     });
 
     test('because PostgreSQL ends its session gets Retry-After', async () => {
-      await session.query("begin; select pg_advisory_xact_lock(hashtext('pet'))");
+      await session.query(
+        "begin; select pg_advisory_xact_lock(hashtext('pet'))",
+      );
       const creation = create(store, 'Rex');
       const terminate = `select pg_terminate_backend(pid) from pg_stat_activity
         where datname = current_database() and wait_event_type = 'Lock'`;
-      await eventually(async () => (await session.query(terminate)).rows.length > 0);
+      await eventually(
+        async () => (await session.query(terminate)).rows.length > 0,
+      );
       expect(await creation).toEqual(notBegun);
       await session.query('commit');
       expect(await stored()).toEqual([]);

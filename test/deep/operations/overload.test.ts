@@ -5,12 +5,22 @@ import { expect, test } from '../../support/jest.ts';
 import { eventually } from '../../support/process.ts';
 import { nodeForAll, storeForAll } from '../../support/store.ts';
 
-/** A process that is busier than its core: which requests it refuses, and in which order it serves. */
+/**
+ * A process that is busier than its core: which requests it refuses, and in
+ * which order it serves.
+ */
 
 const store = storeForAll();
-const node = nodeForAll(store, { MAX_CONNECTIONS: '500', EVENT_LOOP_MAX_DELAY_MS: '100' });
+const node = nodeForAll(store, {
+  MAX_CONNECTIONS: '500',
+  EVENT_LOOP_MAX_DELAY_MS: '100',
+});
 
-const get = (path: string) => send(node.origin, { path, headers: { authorization: `Bearer ${store.key}` } });
+const get = (path: string) =>
+  send(node.origin, {
+    path,
+    headers: { authorization: `Bearer ${store.key}` },
+  });
 
 /** Uses the processor. */
 function work(milliseconds: number): void {
@@ -23,8 +33,12 @@ function stall(milliseconds: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds);
 }
 
-/** Makes every turn of the event loop long. @returns a function that ends that */
-function fillEventLoop(block: (milliseconds: number) => void = work): () => void {
+/**
+ * Makes every turn of the event loop long. @returns a function that ends that
+ */
+function fillEventLoop(
+  block: (milliseconds: number) => void = work,
+): () => void {
   let isOver = false;
   const turn = () => {
     block(150);
@@ -36,10 +50,16 @@ function fillEventLoop(block: (milliseconds: number) => void = work): () => void
   };
 }
 
-/** Makes this thread appear to have had its core all the time, because machines that run tests are busy. */
+/**
+ * Makes this thread appear to have had its core all the time, because machines
+ * that run tests are busy.
+ */
 function claimCore(): () => void {
   const { threadCpuUsage } = process;
-  process.threadCpuUsage = (before) => ({ user: performance.now() * 1000 - (before?.user ?? 0), system: 0 });
+  process.threadCpuUsage = (before) => ({
+    user: performance.now() * 1000 - (before?.user ?? 0),
+    system: 0,
+  });
   return () => {
     process.threadCpuUsage = threadCpuUsage;
   };
@@ -52,14 +72,33 @@ test('while the event loop is full new work is refused with 503 and health check
   try {
     await eventually(async () => (await get('/v1/pets')).status === 503);
     const rest = await get('/v1/pets');
-    expect(JSON.parse(rest.text)).toEqual({ code: 'SERVICE_UNAVAILABLE', message, status: 503 });
-    expect(rest.headers).toMatchObject({ 'retry-after': '1', connection: 'close' });
+    expect(JSON.parse(rest.text)).toEqual({
+      code: 'SERVICE_UNAVAILABLE',
+      message,
+      status: 503,
+    });
+    expect(rest.headers).toMatchObject({
+      'retry-after': '1',
+      connection: 'close',
+    });
     const graphql = await get('/graphql?query={pets{id}}');
     expect([graphql.status, JSON.parse(graphql.text)]).toEqual([
       503,
-      { errors: [{ message, extensions: { code: 'SERVICE_UNAVAILABLE', status: 503, retryAfter: 1 } }] },
+      {
+        errors: [
+          {
+            message,
+            extensions: {
+              code: 'SERVICE_UNAVAILABLE',
+              status: 503,
+              retryAfter: 1,
+            },
+          },
+        ],
+      },
     ]);
-    for (const path of ['/livez', '/readyz']) expect((await get(path)).status).toBe(200);
+    for (const path of ['/livez', '/readyz'])
+      expect((await get(path)).status).toBe(200);
     expect(node.app.shedRequests).toBeGreaterThanOrEqual(3);
   } finally {
     end();
@@ -73,7 +112,8 @@ test('long turns in which other programs use the processor are no overload', asy
   const end = fillEventLoop(stall);
   try {
     // Longer than two checks of the event loop.
-    for (let call = 0; call < 20; call += 1) expect((await get('/v1/pets')).status).toBe(200);
+    for (let call = 0; call < 20; call += 1)
+      expect((await get('/v1/pets')).status).toBe(200);
   } finally {
     end();
   }
@@ -82,7 +122,8 @@ test('long turns in which other programs use the processor are no overload', asy
 
 test('one long pause does not count as overload', async () => {
   work(1500);
-  for (let call = 0; call < 5; call += 1) expect((await get('/v1/pets')).status).toBe(200);
+  for (let call = 0; call < 5; call += 1)
+    expect((await get('/v1/pets')).status).toBe(200);
 });
 
 test('while connections queue, requests wait until they are accepted', async () => {
@@ -105,7 +146,8 @@ test('while connections queue, requests wait until they are accepted', async () 
   const newer = Array.from({ length: 400 }, open);
   let most = 0;
   try {
-    while (accepted < newer.length) most = Math.max(most, await acceptedMeanwhile());
+    while (accepted < newer.length)
+      most = Math.max(most, await acceptedMeanwhile());
   } finally {
     end();
     for (const socket of [older, ...newer]) socket.destroy();

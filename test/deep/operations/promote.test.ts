@@ -8,9 +8,24 @@ import { promote } from '../../../src/backup/promote.ts';
 import { loadConfig } from '../../../src/config/config.ts';
 import { modelOf } from '../../../src/modules/mikro-orm.config.ts';
 import { modules } from '../../../src/modules/modules.ts';
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
-import { contentsOf, foldersForEach, onceMore, sessionWith, usedStoreIn } from '../../support/embedded.ts';
-import { afterEach, beforeEach, describe, expect, test } from '../../support/jest.ts';
+import {
+  createTestDatabase,
+  type TestDatabase,
+} from '../../support/database.ts';
+import {
+  contentsOf,
+  foldersForEach,
+  onceMore,
+  sessionWith,
+  usedStoreIn,
+} from '../../support/embedded.ts';
+import {
+  afterEach,
+  beforeEach,
+  describe,
+  expect,
+  test,
+} from '../../support/jest.ts';
 import { openNode } from '../../support/migrations.ts';
 import {
   cli,
@@ -31,7 +46,8 @@ const newPet = { method: 'POST', json: { name: 'Rex', categoryId: 1 } };
 
 let database: TestDatabase;
 let url: string;
-const title = 'promoting an embedded store (needs a PostgreSQL without a pooler: skipped elsewhere)';
+const title =
+  'promoting an embedded store (needs a PostgreSQL without a pooler: skipped elsewhere)';
 (onPlainPostgres ? describe : describe.skip)(title, () => {
   beforeEach(async () => {
     database = await createTestDatabase();
@@ -58,29 +74,52 @@ const title = 'promoting an embedded store (needs a PostgreSQL without a pooler:
     expect(promoted.stdout).not.toContain('a-secret');
     expect(await contentsOfTarget()).toEqual(contents);
 
-    // No process can write to the retired store by mistake, but it can be backed up.
+    // No process can write to the retired store by mistake, but it can be
+    // backed up.
     const { host, pathname } = new URL(url);
     const retired = `The data of ${folders.store} are in ${host}${pathname} now: set DATABASE_URL. To use this store again nevertheless, remove ${folders.store}/retired.`;
-    for (const ended of [await startAndFail(env()), await cli(['keys', 'list'], env())]) {
-      expect(ended).toMatchObject({ code: 1, stdout: '', stderr: `animal-store: ${retired}\n` });
+    for (const ended of [
+      await startAndFail(env()),
+      await cli(['keys', 'list'], env()),
+    ]) {
+      expect(ended).toMatchObject({
+        code: 1,
+        stdout: '',
+        stderr: `animal-store: ${retired}\n`,
+      });
     }
-    expect(await cli(['backup', folders.file('retired.ndjson')], env())).toMatchObject({ code: 0, stderr: '' });
-    expect((await cli(['promote', url], env())).stderr).toBe(`animal-store: ${retired}\n`);
+    expect(
+      await cli(['backup', folders.file('retired.ndjson')], env()),
+    ).toMatchObject({ code: 0, stderr: '' });
+    expect((await cli(['promote', url], env())).stderr).toBe(
+      `animal-store: ${retired}\n`,
+    );
 
-    // As if it had been killed between the two commits: its last change to the store is undone.
+    // As if it had been killed between the two commits: its last change to the
+    // store is undone.
     rmSync(`${folders.store}/retired`);
-    expect(await cli(['keys', 'list'], env())).toMatchObject({ code: 0, stderr: '' });
+    expect(await cli(['keys', 'list'], env())).toMatchObject({
+      code: 0,
+      stderr: '',
+    });
     const { code, stdout } = await cli(['promote', url, '--json'], env());
-    expect({ code, ...JSON.parse(stdout) }).toMatchObject({ code: 0, wasThere: true });
+    expect({ code, ...JSON.parse(stdout) }).toMatchObject({
+      code: 0,
+      wasThere: true,
+    });
     expect(existsSync(`${folders.store}/retired`)).toBe(true);
     expect(await contentsOfTarget()).toEqual(contents);
 
     const server = { ...(await startServer({ DATABASE_URL: url })), key };
     const replayed = await rest(server, '/v1/pets', onceMore);
-    expect([replayed.headers['idempotent-replayed'], replayed.json.id]).toEqual(['true', 29]);
+    expect([replayed.headers['idempotent-replayed'], replayed.json.id]).toEqual(
+      ['true', 29],
+    );
     expect((await rest(server, '/v1/pets', newPet)).json.id).toBe(30);
     rmSync(`${folders.store}/retired`);
-    expect((await cli(['promote', url], env())).stderr).toMatch(/is not empty: /);
+    expect((await cli(['promote', url], env())).stderr).toMatch(
+      /is not empty: /,
+    );
   });
 
   test('accepts empty tables of the service, keeps other tables, and refuses a target with rows or with less TLS than required', async () => {
@@ -88,19 +127,35 @@ const title = 'promoting an embedded store (needs a PostgreSQL without a pooler:
     const { database: empty } = await openNode(database);
     await empty.migrate();
     await empty.close();
-    const plain = 'The database (DATABASE_URL) cannot be reached: The server does not support SSL connections';
-    expect(await cli(['promote', `${url}?sslmode=require`], env())).toMatchObject({
+    const plain =
+      'The database (DATABASE_URL) cannot be reached: The server does not support SSL connections';
+    expect(
+      await cli(['promote', `${url}?sslmode=require`], env()),
+    ).toMatchObject({
       code: 1,
       stderr: `animal-store: ${plain}\n`,
     });
     const target = await sessionWith(url);
-    await target.query(`insert into pet (name, category_id, status) values ('theirs', 1, 'sold')`);
+    await target.query(
+      `insert into pet (name, category_id, status) values ('theirs', 1, 'sold')`,
+    );
     const { code, stderr } = await cli(['promote', url], env());
-    expect({ code, isRetired: existsSync(`${folders.store}/retired`) }).toEqual({ code: 1, isRetired: false });
-    expect(stderr).toMatch(/is not empty: pet has 1 rows\. Promote to a new database\.\n$/);
-    await target.query('delete from pet; create table theirs (id int); insert into theirs values (7)');
-    expect(await cli(['promote', url], env())).toMatchObject({ code: 0, stderr: '' });
-    expect((await target.query('select id from theirs')).rows).toEqual([{ id: 7 }]);
+    expect({ code, isRetired: existsSync(`${folders.store}/retired`) }).toEqual(
+      { code: 1, isRetired: false },
+    );
+    expect(stderr).toMatch(
+      /is not empty: pet has 1 rows\. Promote to a new database\.\n$/,
+    );
+    await target.query(
+      'delete from pet; create table theirs (id int); insert into theirs values (7)',
+    );
+    expect(await cli(['promote', url], env())).toMatchObject({
+      code: 0,
+      stderr: '',
+    });
+    expect((await target.query('select id from theirs')).rows).toEqual([
+      { id: 7 },
+    ]);
     await target.end();
   });
 
@@ -134,7 +189,10 @@ const title = 'promoting an embedded store (needs a PostgreSQL without a pooler:
       await expect(sessionWith(folders.store)).rejects.toThrow(/ENOENT/);
     });
     const impatient = { ...loadConfig(env()).database, maxSilence: 50 };
-    const target = { ...loadConfig({ DATABASE_URL: gate.url }).database, url: gate.url };
+    const target = {
+      ...loadConfig({ DATABASE_URL: gate.url }).database,
+      url: gate.url,
+    };
     let late: Promise<Ended> | undefined;
     const promoted = promote(impatient, target, modelOf(modules), () => {
       late ??= cli(['keys', 'issue', '--name', 'late'], env());
@@ -161,24 +219,36 @@ const title = 'promoting an embedded store (needs a PostgreSQL without a pooler:
     expect(await ended).toMatchObject({ signal: 'SIGKILL' });
     road.cut();
     expect((await contentsOfTarget()).pet).toEqual([]);
-    expect(await cli(['promote', url], env())).toMatchObject({ code: 0, stderr: '' });
+    expect(await cli(['promote', url], env())).toMatchObject({
+      code: 0,
+      stderr: '',
+    });
     expect(await contentsOfTarget()).toEqual(contents);
   });
 });
 
-/** Starts a proxy to a PostgreSQL that forwards each chunk of a client after `pass` has resolved. */
-async function startGate(target: string, pass: (bytes: Buffer) => Promise<void>) {
+/**
+ * Starts a proxy to a PostgreSQL that forwards each chunk of a client after
+ * `pass` has resolved.
+ */
+async function startGate(
+  target: string,
+  pass: (bytes: Buffer) => Promise<void>,
+) {
   const url = new URL(target);
   const [port, own] = [Number(url.port), await freePort()];
   const server = createServer((client) => {
     const upstream = connect(port, url.hostname);
-    for (const socket of [client, upstream]) socket.on('error', () => undefined);
+    for (const socket of [client, upstream])
+      socket.on('error', () => undefined);
     client.on('close', () => upstream.destroy());
     upstream.on('close', () => client.destroy());
     upstream.pipe(client);
     let passed = Promise.resolve();
     client.on('data', (bytes) => {
-      passed = passed.then(() => pass(bytes)).then(() => void upstream.write(bytes));
+      passed = passed
+        .then(() => pass(bytes))
+        .then(() => void upstream.write(bytes));
     });
   }).listen(own, '127.0.0.1');
   await once(server, 'listening');

@@ -8,10 +8,23 @@ import { heartbeatInterval } from '@animal-store/graphql-http/event-stream';
 import { databaseForEach } from '../../support/each.ts';
 import { type HttpRequest, send } from '../../support/http.ts';
 import { afterEach, expect, test } from '../../support/jest.ts';
-import { bootstrapKey, eventually, freePort, onPlainPostgres, startServer } from '../../support/process.ts';
-import { hasHaproxy, startProxy, type TestProxy } from '../../support/servers/haproxy.ts';
+import {
+  bootstrapKey,
+  eventually,
+  freePort,
+  onPlainPostgres,
+  startServer,
+} from '../../support/process.ts';
+import {
+  hasHaproxy,
+  startProxy,
+  type TestProxy,
+} from '../../support/servers/haproxy.ts';
 
-const headers = { authorization: `Bearer ${bootstrapKey}`, 'content-type': 'application/json' };
+const headers = {
+  authorization: `Bearer ${bootstrapKey}`,
+  'content-type': 'application/json',
+};
 const rex = JSON.stringify({ name: 'Rex', categoryId: 5 });
 
 let proxy: TestProxy | undefined;
@@ -21,9 +34,14 @@ afterEach(async () => {
 });
 
 test('the time limit of the proxy is longer than a live list is without an event or comment', () => {
-  const [, timeout] = /^ *timeout server (\d+)s$/m.exec(readFileSync('operations/proxy/haproxy.cfg', 'utf8')) ?? [];
+  const [, timeout] =
+    /^ *timeout server (\d+)s$/m.exec(
+      readFileSync('operations/proxy/haproxy.cfg', 'utf8'),
+    ) ?? [];
   // A comment may be late by one check, and by more on a busy machine.
-  expect(Number(timeout) * 1000).toBeGreaterThanOrEqual(heartbeatInterval + 5000);
+  expect(Number(timeout) * 1000).toBeGreaterThanOrEqual(
+    heartbeatInterval + 5000,
+  );
 });
 
 const database = databaseForEach();
@@ -62,16 +80,26 @@ const database = databaseForEach();
     await load.stop();
     expect(load.failures).toEqual([]);
     const forged = {
-      ...{ 'x-forwarded-for': '6.6.6.6', 'x-forwarded-host': 'evil.example', 'x-forwarded-proto': 'https' },
+      ...{
+        'x-forwarded-for': '6.6.6.6',
+        'x-forwarded-host': 'evil.example',
+        'x-forwarded-proto': 'https',
+      },
       'x-forwarded-prefix': '/evil',
     };
     const own = { ...headers, ...forged, host: 'shop.example' };
-    const { headers: received } = await send(origin, { path: '/v1/pets?limit=1', headers: own });
+    const { headers: received } = await send(origin, {
+      path: '/v1/pets?limit=1',
+      headers: own,
+    });
     expect(received.link).toMatch(/^<http:\/\/shop\.example\/v1\/pets\?/);
   },
 );
 
-/** Starts a node that is ready, and closes the connection of any other request, which it may have executed. */
+/**
+ * Starts a node that is ready, and closes the connection of any other request,
+ * which it may have executed.
+ */
 async function startBroken(deliveries: unknown[]) {
   const server = createServer((incoming, response) => {
     if (/^\/(?:livez|readyz)$/.test(incoming.url ?? '')) return response.end();
@@ -79,7 +107,10 @@ async function startBroken(deliveries: unknown[]) {
     incoming.socket.destroy();
   });
   await once(server.listen(0, '127.0.0.1'), 'listening');
-  return { port: (server.address() as AddressInfo).port, close: () => server.close().closeAllConnections() };
+  return {
+    port: (server.address() as AddressInfo).port,
+    close: () => server.close().closeAllConnections(),
+  };
 }
 
 (hasHaproxy ? test : test.skip).each([
@@ -91,30 +122,51 @@ async function startBroken(deliveries: unknown[]) {
   'nodes that close without a response get a %s of %s with %j %d times (skipped without HAProxy)',
   async (method, path, more, times) => {
     const deliveries: unknown[] = [];
-    const nodes = [await startBroken(deliveries), await startBroken(deliveries)] as const;
+    const nodes = [
+      await startBroken(deliveries),
+      await startBroken(deliveries),
+    ] as const;
     proxy = await startProxy([nodes[0].port, nodes[1].port]);
-    // The client gets 502, or no response on a reused connection, which HTTP/1.1 allows.
+    // The client gets 502, or no response on a reused connection, which
+    // HTTP/1.1 allows.
     const body = method === 'POST' ? rex : undefined;
-    await send(proxy.origin, { method, path, headers: { ...headers, ...more }, body }).catch(() => undefined);
+    await send(proxy.origin, {
+      method,
+      path,
+      headers: { ...headers, ...more },
+      body,
+    }).catch(() => undefined);
     for (const node of nodes) node.close();
     expect(deliveries).toEqual(Array(times).fill(method));
   },
 );
 
-/** Starts clients with keep-alive connections that list, create and query GraphQL without a pause. */
+/**
+ * Starts clients with keep-alive connections that list, create and query
+ * GraphQL without a pause.
+ */
 function startLoad(origin: string) {
   const kinds = [
     { method: 'GET', path: '/v1/pets', headers },
     { method: 'POST', path: '/v1/pets', headers, body: rex },
-    { method: 'POST', path: '/graphql', headers, body: '{"query":"{ pets { id } }"}' },
+    {
+      method: 'POST',
+      path: '/graphql',
+      headers,
+      body: '{"query":"{ pets { id } }"}',
+    },
   ];
   let isStopped = false;
   const load = { answered: 0, failures: [] as string[], stop };
   const loops = Array.from({ length: 12 }, async (_, at) => {
     for (let turn = at; !isStopped; turn++) {
       const kind = kinds[turn % kinds.length] as HttpRequest;
-      const result = await send(origin, kind).then(({ status, text }) => `${status} ${text}`, String);
-      if (/^20[01] /.test(result) && !result.includes('"errors"')) load.answered++;
+      const result = await send(origin, kind).then(
+        ({ status, text }) => `${status} ${text}`,
+        String,
+      );
+      if (/^20[01] /.test(result) && !result.includes('"errors"'))
+        load.answered++;
       else load.failures.push(`${kind.method} ${kind.path}: ${result}`);
     }
   });

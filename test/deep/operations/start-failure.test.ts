@@ -8,11 +8,19 @@ import { startFailure } from '../../../src/process/start-failure.ts';
 import { databaseForEach } from '../../support/each.ts';
 import { newFolder } from '../../support/folder.ts';
 import { expect, test } from '../../support/jest.ts';
-import { cli, type Env, freePort, startAndFail } from '../../support/process.ts';
+import {
+  cli,
+  type Env,
+  freePort,
+  startAndFail,
+} from '../../support/process.ts';
 
 const database = databaseForEach();
 
-/** The standard error of a start and of a command that fail without other output. */
+/**
+ * The standard error of a start and of a command that fail without other
+ * output.
+ */
 async function reasons(env: Env): Promise<string[]> {
   const both = [await startAndFail(env), await cli(['keys', 'list'], env)];
   expect(both).toMatchObject(Array(2).fill({ code: 1, stdout: '' }));
@@ -20,11 +28,17 @@ async function reasons(env: Env): Promise<string[]> {
 }
 
 test('an invalid configuration is refused with one message that lists every mistake, even with workers', async () => {
-  const env = { PORT: '70000', DATABASE_URL: 'mysql://shop@127.0.0.1/shop', BOOTSTRAP_API_KEY: 'short' };
+  const env = {
+    PORT: '70000',
+    DATABASE_URL: 'mysql://shop@127.0.0.1/shop',
+    BOOTSTRAP_API_KEY: 'short',
+  };
   for (const reason of await reasons({ ...env, WORKERS: '3' })) {
     const [title, ...mistakes] = reason.trim().split('\n');
     expect(title).toBe('animal-store: Configuration error:');
-    expect(mistakes.map((line) => line.trim().split(' ', 1)[0]).sort()).toEqual(Object.keys(env).sort());
+    expect(mistakes.map((line) => line.trim().split(' ', 1)[0]).sort()).toEqual(
+      Object.keys(env).sort(),
+    );
     expect(reason).not.toContain('short');
   }
 });
@@ -35,47 +49,73 @@ test.each(['', 'OPERATIONS_'])(
     const holder = createServer().listen(0, '127.0.0.1');
     await once(holder, 'listening');
     const { port } = holder.address() as { port: number };
-    const env = { ...database.env, [`${which}PORT`]: `${port}`, LOG_LEVEL: 'error' };
+    const env = {
+      ...database.env,
+      [`${which}PORT`]: `${port}`,
+      LOG_LEVEL: 'error',
+    };
     for (const WORKERS of ['1', '3']) {
       const stderr = `animal-store: Port ${port} on 127.0.0.1 is taken (${which}PORT, ${which}HOST).\n`;
-      expect(await startAndFail({ ...env, WORKERS })).toMatchObject({ code: 1, stderr });
+      expect(await startAndFail({ ...env, WORKERS })).toMatchObject({
+        code: 1,
+        stderr,
+      });
     }
     holder.close();
     const nowhere = { ...env, [`${which}HOST`]: '203.0.113.77' };
     const stderr = `animal-store: 203.0.113.77 is no address of this machine (${which}HOST).\n`;
-    expect(await startAndFail(nowhere)).toMatchObject({ code: 1, stdout: '', stderr });
+    expect(await startAndFail(nowhere)).toMatchObject({
+      code: 1,
+      stdout: '',
+      stderr,
+    });
   },
 );
 
 test('with workers an unreadable file is named once', async () => {
-  const env = { ...database.env, WORKERS: '3', TRUSTED_DOCUMENTS: '/nowhere/manifest.json' };
+  const env = {
+    ...database.env,
+    WORKERS: '3',
+    TRUSTED_DOCUMENTS: '/nowhere/manifest.json',
+  };
   const stderr = expect.stringMatching(/^animal-store: .*manifest\.json.*\n$/);
   expect(await startAndFail(env)).toMatchObject({ code: 1, stderr });
 });
 
-test.each(['127.0.0.1', 'localhost'])('a database that cannot be reached on %s is named in one line', async (host) => {
-  const DATABASE_URL = `postgres://shop:secret@${host}:${await freePort()}/shop`;
-  for (const reason of await reasons({ DATABASE_URL })) {
-    expect(reason).toMatch(/^animal-store: The database \(DATABASE_URL\) cannot be reached: .*ECONNREFUSED.*\n$/);
-    expect(reason).not.toContain('secret');
-  }
-});
+test.each(['127.0.0.1', 'localhost'])(
+  'a database that cannot be reached on %s is named in one line',
+  async (host) => {
+    const DATABASE_URL = `postgres://shop:secret@${host}:${await freePort()}/shop`;
+    for (const reason of await reasons({ DATABASE_URL })) {
+      expect(reason).toMatch(
+        /^animal-store: The database \(DATABASE_URL\) cannot be reached: .*ECONNREFUSED.*\n$/,
+      );
+      expect(reason).not.toContain('secret');
+    }
+  },
+);
 
 test('a data folder that is not writable, or contains no store of the service, is named in one line', async () => {
   const folder = await newFolder();
   writeFileSync(join(folder, 'lock'), 'not a lock');
   const DATA_DIR = join(folder, 'lock', 'data');
   const unwritable = `^animal-store: The data folder ${DATA_DIR} cannot be written: .*\n$`;
-  for (const reason of await reasons({ DATA_DIR })) expect(reason).toMatch(new RegExp(unwritable));
+  for (const reason of await reasons({ DATA_DIR }))
+    expect(reason).toMatch(new RegExp(unwritable));
   for (const reason of await reasons({ DATA_DIR: folder })) {
-    expect(reason).toMatch(/^animal-store: The embedded store could not be opened: .*\n$/);
+    expect(reason).toMatch(
+      /^animal-store: The embedded store could not be opened: .*\n$/,
+    );
   }
   rmSync(folder, { recursive: true });
 });
 
 test('a database that is lost during a command is named with the reason, even if the error has another message for clients', () => {
   const cause = new Error('Connection terminated unexpectedly');
-  const message = 'The database (DATABASE_URL) cannot be reached: Connection terminated unexpectedly';
-  expect(startFailure(new DatabaseUnavailable('Try again.', cause))).toBe(message);
+  const message =
+    'The database (DATABASE_URL) cannot be reached: Connection terminated unexpectedly';
+  expect(startFailure(new DatabaseUnavailable('Try again.', cause))).toBe(
+    message,
+  );
   expect(startFailure(serviceUnavailable('Try again.', cause))).toBe(message);
 });

@@ -4,7 +4,12 @@ import { connect } from 'node:net';
 import { hostname } from 'node:os';
 import { databaseForEach } from '../../support/each.ts';
 import { expect, test } from '../../support/jest.ts';
-import { eventually, freePort, bootstrapKey as key, startServer } from '../../support/process.ts';
+import {
+  eventually,
+  freePort,
+  bootstrapKey as key,
+  startServer,
+} from '../../support/process.ts';
 import { requestText } from '../../support/raw.ts';
 import { createRedis, hasRedis } from '../../support/redis.ts';
 import { rest } from '../../support/rest.ts';
@@ -24,10 +29,19 @@ test('the start line has version, address and configuration without secrets; eac
     TRUST_PROXY: '127.0.0.1',
     OTEL_TRACES_EXPORTER: 'zipkin',
   });
-  const [warning] = await untilLogged(server, 'a bootstrap key is set: it has all rights and never expires');
+  const [warning] = await untilLogged(
+    server,
+    'a bootstrap key is set: it has all rights and never expires',
+  );
   expect(warning?.level).toBe(40);
   for (const address of ['192.0.2.1', '192.0.2.2', '192.0.2.1']) {
-    expect((await rest(server, '/v1/pets', { headers: { 'x-forwarded-for': address } })).status).toBe(200);
+    expect(
+      (
+        await rest(server, '/v1/pets', {
+          headers: { 'x-forwarded-for': address },
+        })
+      ).status,
+    ).toBe(200);
   }
   const { stdout, stderr } = await server.stop('SIGINT');
   expect(linesOf(stdout, 'started')).toEqual([
@@ -51,27 +65,49 @@ test('the start line has version, address and configuration without secrets; eac
       msg: 'started',
     },
   ]);
-  const unknown = linesOf(stdout, 'OTEL_TRACES_EXPORTER: only otlp is known here');
+  const unknown = linesOf(
+    stdout,
+    'OTEL_TRACES_EXPORTER: only otlp is known here',
+  );
   expect(unknown).toMatchObject([{ level: 40, exporter: 'zipkin' }]);
   expect(linesOf(stdout, 'the bootstrap key is used')).toMatchObject([
     { level: 40, key: 0, address: '192.0.2.1' },
     { level: 40, key: 0, address: '192.0.2.2' },
   ]);
-  expect(linesOf(stdout, 'draining')).toMatchObject([{ level: 30, reason: 'SIGINT' }]);
-  expect(linesOf(stdout).at(-1)).toMatchObject({ msg: 'closed', ms: expect.any(Number), isClean: true, requests: 0 });
-  for (const secret of ['hunter2', 'swordfish', key]) expect(stdout + stderr).not.toContain(secret);
+  expect(linesOf(stdout, 'draining')).toMatchObject([
+    { level: 30, reason: 'SIGINT' },
+  ]);
+  expect(linesOf(stdout).at(-1)).toMatchObject({
+    msg: 'closed',
+    ms: expect.any(Number),
+    isClean: true,
+    requests: 0,
+  });
+  for (const secret of ['hunter2', 'swordfish', key])
+    expect(stdout + stderr).not.toContain(secret);
 });
 
 test('a request that outlives the drain is counted in the last line', async () => {
-  const server = await startServer({ ...database.env, BOOTSTRAP_API_KEY: key, DRAIN_TIMEOUT_MS: '300' });
-  const socket = connect(Number(new URL(server.origin).port), '127.0.0.1').on('error', () => undefined);
+  const server = await startServer({
+    ...database.env,
+    BOOTSTRAP_API_KEY: key,
+    DRAIN_TIMEOUT_MS: '300',
+  });
+  const socket = connect(Number(new URL(server.origin).port), '127.0.0.1').on(
+    'error',
+    () => undefined,
+  );
   const head = `Authorization: Bearer ${key}\r\nContent-Type: application/json\r\nContent-Length: 100\r\n`;
   socket.write(requestText('POST /v1/pets', `${head}Expect: 100-continue\r\n`));
   // The server has accepted the request.
   await once(socket, 'data');
   const { code, stdout } = await server.stop();
   expect(code).toBe(1);
-  expect(linesOf(stdout).at(-1)).toMatchObject({ level: 50, requests: 1, msg: 'closed before all was finished' });
+  expect(linesOf(stdout).at(-1)).toMatchObject({
+    level: 50,
+    requests: 1,
+    msg: 'closed before all was finished',
+  });
 });
 
 (hasRedis ? test : test.skip)(
@@ -80,8 +116,14 @@ test('a request that outlives the drain is counted in the last line', async () =
     const redis = await createRedis('--requirepass', 'another');
     await redis.start();
     const REDIS_URL = redis.url.replace('//', '//user:hunter2-in-clear@');
-    const server = await startServer({ ...database.env, QUOTA_PER_MINUTE: '100', REDIS_URL });
-    await eventually(async () => /WRONGPASS/.test(server.output.stdout)).finally(redis.kill);
+    const server = await startServer({
+      ...database.env,
+      QUOTA_PER_MINUTE: '100',
+      REDIS_URL,
+    });
+    await eventually(async () =>
+      /WRONGPASS/.test(server.output.stdout),
+    ).finally(redis.kill);
     const { stdout, stderr } = await server.stop();
     expect(stdout).toContain('Redis cannot be used');
     expect(stdout + stderr).not.toContain('hunter2');

@@ -7,9 +7,21 @@ import { databaseForEach } from '../../support/each.ts';
 import { newFolder } from '../../support/folder.ts';
 import { send } from '../../support/http.ts';
 import { describe, expect, test } from '../../support/jest.ts';
-import { bootstrapKey, eventually, runFile, startServer } from '../../support/process.ts';
+import {
+  bootstrapKey,
+  eventually,
+  runFile,
+  startServer,
+} from '../../support/process.ts';
 import { exchange, requestText } from '../../support/raw.ts';
-import { allUp, linesOf, requestsFor, startWorkers, untilLogged, type WorkersProcess } from '../../support/workers.ts';
+import {
+  allUp,
+  linesOf,
+  requestsFor,
+  startWorkers,
+  untilLogged,
+  type WorkersProcess,
+} from '../../support/workers.ts';
 
 const database = databaseForEach();
 const drained = { code: 0, signal: null, stderr: '' };
@@ -21,21 +33,31 @@ test('the service is ready when all its workers are up; they get connections in 
   );
   const ready = () => send(server.origin, { path: '/readyz' });
   let response = await ready();
-  for (; response.status !== 200; response = await ready()) expect(response.status).toBe(503);
+  for (; response.status !== 200; response = await ready())
+    expect(response.status).toBe(503);
   expect(response.text).toBe('{"status":"ok"}');
   // A connection that is kept alive would stay with the first worker.
-  for (let time = 1; time <= 6; time += 1) await exchange(server, requestText('GET /v1/nothing'));
-  const answered = () => requestsFor(server.output.stdout, '/v1/nothing').map(({ worker }) => worker);
+  for (let time = 1; time <= 6; time += 1)
+    await exchange(server, requestText('GET /v1/nothing'));
+  const answered = () =>
+    requestsFor(server.output.stdout, '/v1/nothing').map(
+      ({ worker }) => worker,
+    );
   await eventually(async () => answered().length === 6);
   expect(answered().sort()).toEqual([1, 1, 2, 2, 3, 3]);
 
-  const victim = (await untilLogged(server, 'worker ready', 3))[0]?.workerPid as number;
+  const victim = (await untilLogged(server, 'worker ready', 3))[0]
+    ?.workerPid as number;
   process.kill(victim, 'SIGSTOP');
   // Each third connection goes to the stopped worker, which does not accept it.
-  const responses = Array.from({ length: 6 }, () => exchange(server, requestText('GET /livez')));
+  const responses = Array.from({ length: 6 }, () =>
+    exchange(server, requestText('GET /livez')),
+  );
   await Promise.race(responses);
   process.kill(victim, 'SIGKILL');
-  expect((await Promise.all(responses)).flat()).toMatchObject(Array(6).fill({ status: 200 }));
+  expect((await Promise.all(responses)).flat()).toMatchObject(
+    Array(6).fill({ status: 200 }),
+  );
   await untilLogged(server, 'worker ready', 4);
   await allUp(server);
 
@@ -60,11 +82,16 @@ test('the service is ready when all its workers are up; they get connections in 
 test('while a worker cannot restart the others serve and /readyz has the number of workers up; after six failures the service ends with 1', async () => {
   const manifest = join(await newFolder(), 'manifest.json');
   writeFileSync(manifest, '{}');
-  const server = await startWorkers({ ...database.env, TRUSTED_DOCUMENTS: manifest }, 2);
+  const server = await startWorkers(
+    { ...database.env, TRUSTED_DOCUMENTS: manifest },
+    2,
+  );
   rmSync(manifest);
   process.kill(server.pids()[0] as number, 'SIGKILL');
   const fewer = '{"status":"ok","workers":"1 of 2"}';
-  await eventually(async () => (await send(server.origin, { path: '/readyz' })).text === fewer);
+  await eventually(
+    async () => (await send(server.origin, { path: '/readyz' })).text === fewer,
+  );
   const { code, stderr, stdout } = await server.ended;
   expect(code).toBe(1);
   const reasons = stderr.trim().split('\n');
@@ -72,9 +99,13 @@ test('while a worker cannot restart the others serve and /readyz has the number 
     /^animal-store: Worker \d ended before it could serve, 6 times in a row, .*exit code 1\.$/,
   );
   expect(reasons).toHaveLength(6);
-  const pauses = linesOf(stdout, 'worker died').map(({ restartInMs }) => restartInMs);
+  const pauses = linesOf(stdout, 'worker died').map(
+    ({ restartInMs }) => restartInMs,
+  );
   expect(pauses).toEqual([100, 200, 400, 800, 1600, 3200]);
-  expect(linesOf(stdout, 'worker ended').filter(({ exitCode }) => exitCode === 0)).toHaveLength(1);
+  expect(
+    linesOf(stdout, 'worker ended').filter(({ exitCode }) => exitCode === 0),
+  ).toHaveLength(1);
 });
 
 test('inside another cluster the error names the remedy', async () => {
@@ -86,16 +117,32 @@ test('inside another cluster the error names the remedy', async () => {
      cluster.fork().on('exit', (code) => process.exit(code));`,
   );
   const env = { ...database.env, WORKERS: '2' };
-  const { code, stderr } = await runFile(program, [join(process.cwd(), 'dist/src/main.js')], env).ended;
+  const { code, stderr } = await runFile(
+    program,
+    [join(process.cwd(), 'dist/src/main.js')],
+    env,
+  ).ended;
   expect(code).toBe(1);
-  expect(stderr).toMatch(/^animal-store: WORKERS is more than 1 .*set WORKERS=1.*\n$/);
+  expect(stderr).toMatch(
+    /^animal-store: WORKERS is more than 1 .*set WORKERS=1.*\n$/,
+  );
 });
 
-/** The limits of the whole service. A request on a new connection goes to the next worker. */
+/**
+ * The limits of the whole service. A request on a new connection goes to the
+ * next worker.
+ */
 describe('the limits', () => {
-  async function statusWith(server: WorkersProcess, secret: string, address: string): Promise<number> {
+  async function statusWith(
+    server: WorkersProcess,
+    secret: string,
+    address: string,
+  ): Promise<number> {
     const headers = `Authorization: Bearer ${secret}\r\nX-Forwarded-For: ${address}\r\n`;
-    const [response] = await exchange(server, requestText('GET /v1/pets', headers));
+    const [response] = await exchange(
+      server,
+      requestText('GET /v1/pets', headers),
+    );
     return response?.status ?? 0;
   }
   let guesses = 0;
@@ -103,12 +150,21 @@ describe('the limits', () => {
   const only = (status: number) => new Set([status]);
 
   test('of wrong keys from an address, and of a quota without Redis, hold over all workers, even after one has died', async () => {
-    const limits = { TRUST_PROXY: '127.0.0.1', AUTH_FAILURES_PER_MINUTE: '9', QUOTA_PER_MINUTE: '9' };
+    const limits = {
+      TRUST_PROXY: '127.0.0.1',
+      AUTH_FAILURES_PER_MINUTE: '9',
+      QUOTA_PER_MINUTE: '9',
+    };
     const server = await startWorkers({ ...database.env, ...limits });
     /** Requests one after the other. @returns their statuses */
-    async function statuses(address: string, count: number, secret?: string): Promise<Set<number>> {
+    async function statuses(
+      address: string,
+      count: number,
+      secret?: string,
+    ): Promise<Set<number>> {
       const all = new Set<number>();
-      for (let time = 1; time <= count; time += 1) all.add(await statusWith(server, secret ?? guess(), address));
+      for (let time = 1; time <= count; time += 1)
+        all.add(await statusWith(server, secret ?? guess(), address));
       return all;
     }
     // One wrong key counts once, although all workers get it.
@@ -117,7 +173,11 @@ describe('the limits', () => {
     expect(await statuses('192.0.2.1', 3)).toEqual(only(429));
 
     // Concurrent requests.
-    const found = await Promise.all(Array.from({ length: 60 }, () => statusWith(server, guess(), '192.0.2.2')));
+    const found = await Promise.all(
+      Array.from({ length: 60 }, () =>
+        statusWith(server, guess(), '192.0.2.2'),
+      ),
+    );
     const wrong = found.filter((status) => status === 401).length;
     expect(found.filter((status) => status === 429)).toHaveLength(60 - wrong);
     expect(wrong).toBeGreaterThanOrEqual(9);
@@ -134,39 +194,58 @@ describe('the limits', () => {
   });
 
   test('are counted by each worker alone while the parent does not respond, and no request waits for the parent', async () => {
-    const server = await startWorkers({ ...database.env, QUOTA_PER_MINUTE: '1000' }, 2);
-    // Opened before the parent stops, because the parent hands connections to the workers.
+    const server = await startWorkers(
+      { ...database.env, QUOTA_PER_MINUTE: '1000' },
+      2,
+    );
+    // Opened before the parent stops, because the parent hands connections to
+    // the workers.
     const socket = connect(Number(new URL(server.origin).port), '127.0.0.1');
     const status = async (secret: string) => {
-      socket.write(`GET /v1/pets HTTP/1.1\r\nHost: store.example\r\nAuthorization: Bearer ${secret}\r\n\r\n`);
+      socket.write(
+        `GET /v1/pets HTTP/1.1\r\nHost: store.example\r\nAuthorization: Bearer ${secret}\r\n\r\n`,
+      );
       return Number(`${await once(socket, 'data')}`.slice(9, 12));
     };
     expect(await status(bootstrapKey)).toBe(200);
     server.child.kill('SIGSTOP');
-    expect([await status(bootstrapKey), await status(guess()), await status(bootstrapKey)]).toEqual([200, 401, 200]);
+    expect([
+      await status(bootstrapKey),
+      await status(guess()),
+      await status(bootstrapKey),
+    ]).toEqual([200, 401, 200]);
     server.child.kill('SIGCONT');
-    expect([await status(bootstrapKey), await status(guess())]).toEqual([200, 401]);
+    expect([await status(bootstrapKey), await status(guess())]).toEqual([
+      200, 401,
+    ]);
     expect(await server.stop()).toMatchObject(drained);
   });
 });
 
 test('the operations port does not count a worker that hangs, until it goes on', async () => {
   const server = await startWorkers({ ...database.env }, 2);
-  const ready = async () => (await send(server.operations, { path: '/readyz' })).text;
+  const ready = async () =>
+    (await send(server.operations, { path: '/readyz' })).text;
   const [victim] = server.pids() as [number];
   process.kill(victim, 'SIGSTOP');
-  await eventually(async () => (await ready()) === '{"status":"ok","workers":"1 of 2"}');
+  await eventually(
+    async () => (await ready()) === '{"status":"ok","workers":"1 of 2"}',
+  );
   process.kill(victim, 'SIGCONT');
   await eventually(async () => (await ready()) === '{"status":"ok"}');
 });
 
 test('the operations port is ready while clients occupy every connection of the service', async () => {
-  const server = await startWorkers({ ...database.env, MAX_CONNECTIONS: '8' }, 2);
+  const server = await startWorkers(
+    { ...database.env, MAX_CONNECTIONS: '8' },
+    2,
+  );
   const port = Number(new URL(server.origin).port);
   const idle: Socket[] = [];
   // The parent gives a busy worker fewer connections.
   await eventually(async () => {
-    for (let at = 0; at < 8; at += 1) idle.push(connect(port, '127.0.0.1').on('error', () => undefined));
+    for (let at = 0; at < 8; at += 1)
+      idle.push(connect(port, '127.0.0.1').on('error', () => undefined));
     return (await server.metrics()).get('animal_store_connections') === 16;
   });
   const { status, text } = await send(server.operations, { path: '/readyz' });

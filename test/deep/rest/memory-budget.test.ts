@@ -7,7 +7,10 @@ import { eventually } from '../../support/process.ts';
 import { rest } from '../../support/rest.ts';
 import { nodeForAll, storeForAll } from '../../support/store.ts';
 
-/** Many concurrent large bodies or responses, each within its limit, on a node with a low limit for bodies. */
+/**
+ * Many concurrent large bodies or responses, each within its limit, on a node
+ * with a low limit for bodies.
+ */
 
 const store = storeForAll();
 const node = nodeForAll(store, {
@@ -17,7 +20,8 @@ const node = nodeForAll(store, {
   REQUEST_TIMEOUT_MS: '300000',
 });
 const sockets: Socket[] = [];
-const leave = () => sockets.splice(0).forEach((socket) => void socket.destroy());
+const leave = () =>
+  sockets.splice(0).forEach((socket) => void socket.destroy());
 afterEach(leave);
 
 const refused = (what: string) => ({
@@ -30,7 +34,9 @@ const refused = (what: string) => ({
 function open(request: string, body = ''): Socket {
   const socket = connect(Number(new URL(node.origin).port), '127.0.0.1');
   socket.on('error', () => undefined);
-  socket.write(`${request} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${node.key}\r\n${body}`);
+  socket.write(
+    `${request} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${node.key}\r\n${body}`,
+  );
   sockets.push(socket);
   return socket;
 }
@@ -44,9 +50,13 @@ async function status(socket: Socket): Promise<number> {
 const rex = '{"name":"Rex","categoryId":1}';
 const largeBody = rex.padEnd(100_000);
 
-/** Sends a creation whose large body lacks its last byte. The server reads it soon. */
+/**
+ * Sends a creation whose large body lacks its last byte. The server reads it
+ * soon.
+ */
 async function begin(): Promise<Socket> {
-  const type = 'Content-Type: application/json\r\nContent-Length: 100000\r\nExpect: 100-continue\r\n\r\n';
+  const type =
+    'Content-Type: application/json\r\nContent-Length: 100000\r\nExpect: 100-continue\r\n\r\n';
   const socket = open('POST /v1/pets', type);
   expect(await status(socket)).toBe(100);
   // The rest of the 100.
@@ -55,7 +65,8 @@ async function begin(): Promise<Socket> {
   return socket;
 }
 
-const createLarge = () => rest(node, '/v1/pets', { method: 'POST', body: largeBody });
+const createLarge = () =>
+  rest(node, '/v1/pets', { method: 'POST', body: largeBody });
 
 test.each(['finish', 'leave'])(
   'large bodies beyond 64 times the limit are refused until others %s; small ones are not',
@@ -65,15 +76,27 @@ test.each(['finish', 'leave'])(
     // Whichever arrives last is refused: then 64 count.
     expect(await Promise.race(begun.map(status))).toBe(503);
     const response = await createLarge();
-    expect([response.json, response.headers['retry-after']]).toEqual([refused('bodies'), '1']);
+    expect([response.json, response.headers['retry-after']]).toEqual([
+      refused('bodies'),
+      '1',
+    ]);
     const query = `{ __typename } #${'x'.repeat(80_000)}`;
-    const { errors, status: code, headers } = await graphqlText(node, { query });
+    const {
+      errors,
+      status: code,
+      headers,
+    } = await graphqlText(node, { query });
     const { message, ...expected } = refused('bodies');
-    expect([code, errors]).toEqual([503, [{ message, extensions: expect.objectContaining(expected) }]]);
+    expect([code, errors]).toEqual([
+      503,
+      [{ message, extensions: expect.objectContaining(expected) }],
+    ]);
     expect(headers['retry-after']).toBe('1');
 
     const body = rex.padEnd(60_000);
-    expect(await rest(node, '/v1/pets', { method: 'POST', body })).toMatchObject({ status: 201 });
+    expect(
+      await rest(node, '/v1/pets', { method: 'POST', body }),
+    ).toMatchObject({ status: 201 });
 
     if (end === 'leave') leave();
     else for (const socket of begun) socket.write(' ');
@@ -86,7 +109,8 @@ test.each(['finish', 'leave'])(
 
 test('files that clients do not read do not count: all of their responses share one memory', async () => {
   const line = 'GET /docs/static/swagger-ui-bundle.js';
-  // 34 MB for each connection: far more than the buffers between client and server hold.
+  // 34 MB for each connection: far more than the buffers between client and
+  // server hold.
   const more = `${line} HTTP/1.1\r\nHost: a\r\n\r\n`.repeat(19);
   const held = () => node.app.unsent.recount(0, 0) + 64 * 1024 * 1024;
   await eventually(async () => held() === 0);
@@ -97,7 +121,8 @@ test('files that clients do not read do not count: all of their responses share 
 });
 
 test('many concurrent small creations in chunks, of unknown size, do not count as large bodies', async () => {
-  const type = 'Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n';
+  const type =
+    'Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n';
   const begun = Array.from({ length: 150 }, () => {
     const socket = open('POST /v1/pets', type);
     socket.write(`${rex.length.toString(16)}\r\n${rex}\r\n`);
@@ -108,24 +133,33 @@ test('many concurrent small creations in chunks, of unknown size, do not count a
 });
 
 test('large responses that clients do not read are bounded; small responses and creations are not', async () => {
-  const [first = ''] = await stockNames(store.database, Array(100).fill('\u0001'.repeat(1000)));
+  const [first = ''] = await stockNames(
+    store.database,
+    Array(100).fill('\u0001'.repeat(1000)),
+  );
   // 24 MB: far more than the buffers between client and server hold.
   const copies = Array.from({ length: 40 }, (_, n) => `a${n}: name`).join(' ');
   const query = `{ pets(limit: 100, after: "${BigInt(first) - 1n}") { ${copies} } }`;
   const body = JSON.stringify({ query });
   const type = `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`;
-  const statuses = await Promise.all(Array.from({ length: 8 }, () => status(open('POST /graphql', type + body))));
+  const statuses = await Promise.all(
+    Array.from({ length: 8 }, () => status(open('POST /graphql', type + body))),
+  );
   expect(new Set(statuses)).toEqual(new Set([200, 503]));
 
   const response = await graphqlText(node, { query });
-  expect([response.status, response.headers['retry-after'], response.errors?.[0]?.message]).toEqual([
-    503,
-    '1',
-    refused('answers').message,
-  ]);
+  expect([
+    response.status,
+    response.headers['retry-after'],
+    response.errors?.[0]?.message,
+  ]).toEqual([503, '1', refused('answers').message]);
   expect(await rest(node, '/v1/pets?limit=1')).toMatchObject({ status: 200 });
-  expect(await rest(node, '/v1/pets', { method: 'POST', body: rex })).toMatchObject({ status: 201 });
+  expect(
+    await rest(node, '/v1/pets', { method: 'POST', body: rex }),
+  ).toMatchObject({ status: 201 });
 
   leave();
-  await eventually(async () => (await graphqlText(node, { query })).status === 200);
+  await eventually(
+    async () => (await graphqlText(node, { query })).status === 200,
+  );
 });

@@ -12,7 +12,10 @@ export interface OidcOptions {
   lifetime?: number;
 }
 
-/** A real identity provider (oidc-provider), with a program and a page as its clients. Any name and password log in. */
+/**
+ * A real identity provider (oidc-provider), with a program and a page as its
+ * clients. Any name and password log in.
+ */
 export interface Oidc {
   issuer: string;
   /** The service's variables. */
@@ -21,17 +24,29 @@ export interface Oidc {
   behind: number;
   /** A token for the program (client credentials). */
   token(scope?: string): Promise<string>;
-  /** Signs with a new key from now on. @param keepsOld whether it goes on publishing the old ones */
+  /**
+   * Signs with a new key from now on. @param keepsOld whether it goes on
+   * publishing the old ones
+   */
   rotate(keepsOld: boolean): Promise<void>;
   close(): Promise<void>;
 }
 
-const program = { client_id: 'importer', client_secret: 'a-secret-of-the-importer' };
+const program = {
+  client_id: 'importer',
+  client_secret: 'a-secret-of-the-importer',
+};
 
-export async function startOidc({ page = 'http://127.0.0.1:1', lifetime = 60 }: OidcOptions = {}): Promise<Oidc> {
-  let answer: RequestListener = (_request, response) => response.writeHead(503).end();
+export async function startOidc({
+  page = 'http://127.0.0.1:1',
+  lifetime = 60,
+}: OidcOptions = {}): Promise<Oidc> {
+  let answer: RequestListener = (_request, response) =>
+    response.writeHead(503).end();
   const server = createServer((request, response) => answer(request, response));
-  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
+  await new Promise<void>((listening) =>
+    server.listen(0, '127.0.0.1', listening),
+  );
   const issuer = `http://127.0.0.1:${(server.address() as { port: number }).port}`;
   const resource = {
     scope: 'pets:read pets:write',
@@ -58,20 +73,42 @@ export async function startOidc({ page = 'http://127.0.0.1:1', lifetime = 60 }: 
   let keys: JWK[] = [];
   const oidc: Oidc = {
     issuer,
-    env: { JWT_ISSUER: issuer, JWT_AUDIENCE: audience, JWT_SCOPES: 'pets:read=read,pets:write=write' },
+    env: {
+      JWT_ISSUER: issuer,
+      JWT_AUDIENCE: audience,
+      JWT_SCOPES: 'pets:read=read,pets:write=write',
+    },
     behind: 0,
     async token(scope = 'pets:read pets:write') {
       const { client_id, client_secret } = program;
-      const form = { grant_type: 'client_credentials', client_id, client_secret, scope, resource: audience };
-      const response = await fetch(`${issuer}/token`, { method: 'POST', body: new URLSearchParams(form) });
-      const { access_token } = (await response.json()) as { access_token: string };
+      const form = {
+        grant_type: 'client_credentials',
+        client_id,
+        client_secret,
+        scope,
+        resource: audience,
+      };
+      const response = await fetch(`${issuer}/token`, {
+        method: 'POST',
+        body: new URLSearchParams(form),
+      });
+      const { access_token } = (await response.json()) as {
+        access_token: string;
+      };
       return access_token;
     },
     async rotate(keepsOld) {
       const added = [];
       for (const alg of ['ES256', 'RS256']) {
-        const { privateKey } = await generateKeyPair(alg, { extractable: true });
-        added.push({ ...(await exportJWK(privateKey)), alg, use: 'sig', kid: `${alg} ${Math.random()}` });
+        const { privateKey } = await generateKeyPair(alg, {
+          extractable: true,
+        });
+        added.push({
+          ...(await exportJWK(privateKey)),
+          alg,
+          use: 'sig',
+          kid: `${alg} ${Math.random()}`,
+        });
       }
       keys = keepsOld ? [...added, ...keys] : added;
       const provider = new Provider(issuer, {
@@ -91,15 +128,21 @@ export async function startOidc({ page = 'http://127.0.0.1:1', lifetime = 60 }: 
         },
         formats: {
           customizers: {
-            jwt(_context: unknown, _token: unknown, jwt: { payload: { exp: number } }) {
+            jwt(
+              _context: unknown,
+              _token: unknown,
+              jwt: { payload: { exp: number } },
+            ) {
               jwt.payload.exp -= oidc.behind;
             },
           },
         },
         clientAuthMethods: ['client_secret_post', 'none'],
         clientDefaults: { token_endpoint_auth_method: 'client_secret_post' },
-        issueRefreshToken: async (_context: unknown, client: { grantTypeAllowed(type: string): boolean }) =>
-          client.grantTypeAllowed('refresh_token'),
+        issueRefreshToken: async (
+          _context: unknown,
+          client: { grantTypeAllowed(type: string): boolean },
+        ) => client.grantTypeAllowed('refresh_token'),
         clientBasedCORS: () => true,
       });
       answer = provider.callback();

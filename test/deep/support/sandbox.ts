@@ -4,13 +4,21 @@ import type { Stub } from './browser.ts';
 
 const require = createRequire(import.meta.url);
 
-/** The address of Apollo's frame, which shows the whole user interface. It is the only part that tests must replace. */
+/**
+ * The address of Apollo's frame, which shows the whole user interface. It is
+ * the only part that tests must replace.
+ */
 export const frameOrigin = 'https://sandbox.embed.apollographql.com';
 
-/** Apollo's script as its servers deliver it: the package `@apollo/sandbox` for browsers, with its global name. */
+/**
+ * Apollo's script as its servers deliver it: the package `@apollo/sandbox` for
+ * browsers, with its global name.
+ */
 export async function sandboxScript(): Promise<Stub> {
   const { outputFiles } = await build({
-    entryPoints: [require.resolve('@apollo/sandbox/EmbeddedSandbox.production.min.cjs')],
+    entryPoints: [
+      require.resolve('@apollo/sandbox/EmbeddedSandbox.production.min.cjs'),
+    ],
     bundle: true,
     write: false,
     format: 'iife',
@@ -23,9 +31,10 @@ export async function sandboxScript(): Promise<Stub> {
 }
 
 /**
- * Replaces the frame. It exchanges the messages of `@apollo/sandbox`, and treats headers as Apollo documents them. The
- * user can edit `defaultHeaders`; introspection sends them when `sendOperationHeadersInIntrospection` is set. Every
- * request sends `sharedHeaders`, which the user cannot edit.
+ * Replaces the frame. It exchanges the messages of `@apollo/sandbox`, and
+ * treats headers as Apollo documents them. The user can edit `defaultHeaders`;
+ * introspection sends them when `sendOperationHeadersInIntrospection` is set.
+ * Every request sends `sharedHeaders`, which the user cannot edit.
  */
 export const sandboxFrame: Stub = {
   contentType: 'text/html',

@@ -11,8 +11,8 @@ export interface Claim {
 }
 
 /**
- * Replaces enumerations, and dates, by their text in JSON. Otherwise no value from a file has a type with an
- * enumeration.
+ * Replaces enumerations, and dates, by their text in JSON. Otherwise no value
+ * from a file has a type with an enumeration.
  */
 const plain = `type Plain<T> = T extends string ? \`\${T}\` : T extends (infer E)[] ? Plain<E>[]
   : T extends number | boolean | null | undefined ? T : { [K in keyof T]: Plain<T[K]> };`;
@@ -20,20 +20,31 @@ const plain = `type Plain<T> = T extends string ? \`\${T}\` : T extends (infer E
 let files = 0;
 
 /**
- * Checks values against types that packages declare. The values are literals in a program, so that the compiler also
- * finds unknown members. A validator of JSON finds those only where the schema forbids them.
+ * Checks values against types that packages declare. The values are literals in
+ * a program, so that the compiler also finds unknown members. A validator of
+ * JSON finds those only where the schema forbids them.
  *
  * @returns the output of the compiler; empty when all values have their types
  */
-export async function mistyped(imports: string, claims: Claim[]): Promise<string> {
+export async function mistyped(
+  imports: string,
+  claims: Claim[],
+): Promise<string> {
   const file = join(import.meta.dirname, `typed-${process.pid}-${++files}.ts`);
   const lines = claims.map(
-    ({ value, type }, at) => `export const value${at} = ${JSON.stringify(value)} satisfies ${type};`,
+    ({ value, type }, at) =>
+      `export const value${at} = ${JSON.stringify(value)} satisfies ${type};`,
   );
   writeFileSync(file, [imports, plain, ...lines].join('\n'));
-  const options = '--ignoreConfig --noEmit --strict --module nodenext --skipLibCheck --types node'.split(' ');
+  const options =
+    '--ignoreConfig --noEmit --strict --module nodenext --skipLibCheck --types node'.split(
+      ' ',
+    );
   try {
-    await promisify(execFile)(resolve('node_modules/.bin/tsc'), [...options, file]);
+    await promisify(execFile)(resolve('node_modules/.bin/tsc'), [
+      ...options,
+      file,
+    ]);
     return '';
   } catch (error) {
     return (error as { stdout: string }).stdout;

@@ -25,10 +25,16 @@ afterEach(async () => {
   await telemetry.close();
 });
 
-async function expectSeries(expected: Record<string, number | undefined>): Promise<void> {
+async function expectSeries(
+  expected: Record<string, number | undefined>,
+): Promise<void> {
   await eventually(async () => {
-    const series = seriesIn((await telemetry.metrics?.registry.metrics()) ?? '');
-    return Object.entries(expected).every(([name, value]) => series.get(name) === value);
+    const series = seriesIn(
+      (await telemetry.metrics?.registry.metrics()) ?? '',
+    );
+    return Object.entries(expected).every(
+      ([name, value]) => series.get(name) === value,
+    );
   });
 }
 
@@ -74,12 +80,17 @@ test('replayed responses, operations over the quota and lost log lines are count
 test('an insertion with an unknown outcome counts as failed, with and without an Idempotency-Key', async () => {
   const { rows } = store.database;
   store.database.rows = async (statement, values) => {
-    if (!statement.name.startsWith('insert_')) return rows.call(store.database, statement, values) as never;
-    throw outcomeUnknown(Object.assign(new Error('this is a test'), { code: '08006' }));
+    if (!statement.name.startsWith('insert_'))
+      return rows.call(store.database, statement, values) as never;
+    throw outcomeUnknown(
+      Object.assign(new Error('this is a test'), { code: '08006' }),
+    );
   };
   for (const { create } of creators) {
     for (const once of [undefined, 'a-name-for-it']) {
-      expect((await create(store, { name: 'Rex', categoryId: 5 }, { once })).outcome).toMatchObject({ status: 503 });
+      expect(
+        (await create(store, { name: 'Rex', categoryId: 5 }, { once })).outcome,
+      ).toMatchObject({ status: 503 });
     }
   }
   store.database.rows = rows;

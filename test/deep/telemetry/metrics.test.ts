@@ -4,7 +4,11 @@ import { graphqlText } from '../../support/graphql.ts';
 import { send } from '../../support/http.ts';
 import { expect, test } from '../../support/jest.ts';
 import { openTelemetry, startMeasured } from '../../support/metrics.ts';
-import { bootstrapKey, eventually, type ServerProcess } from '../../support/process.ts';
+import {
+  bootstrapKey,
+  eventually,
+  type ServerProcess,
+} from '../../support/process.ts';
 import { exchange, requestText } from '../../support/raw.ts';
 import { allUp, startWorkers, untilLogged } from '../../support/workers.ts';
 
@@ -14,27 +18,56 @@ const authorization = `Authorization: Bearer ${bootstrapKey}\r\n`;
 /** A text of the client that no metric may contain. */
 const mark = 'h0stile';
 
-/** Sends the same kinds of requests with another word in each place that a client controls. */
+/**
+ * Sends the same kinds of requests with another word in each place that a
+ * client controls.
+ */
 async function sendWith(server: ServerProcess, word: string): Promise<void> {
-  const get = (path: string, headers = authorization) => exchange(server, requestText(`GET ${path}`, headers));
+  const get = (path: string, headers = authorization) =>
+    exchange(server, requestText(`GET ${path}`, headers));
   await get(`/${word}`);
   await get(`/v1/pets/${word}`);
   await get(`/v1/pets/${word}/${word}`);
   await get(`/v1/pets?${word}=${word}&status=${word}`);
   await get(`/docs/${word}`);
   await get(`/v1/pets`, `Authorization: Bearer ${word}\r\n`);
-  await get(`/v1/pets`, `Authorization: Bearer ask_${word.padEnd(48, '0')}\r\n`);
-  await get(`/livez`, `${authorization}X-Request-Id: ${word}\r\nTraceparent: ${word}\r\nUser-Agent: ${word}\r\n`);
+  await get(
+    `/v1/pets`,
+    `Authorization: Bearer ask_${word.padEnd(48, '0')}\r\n`,
+  );
+  await get(
+    `/livez`,
+    `${authorization}X-Request-Id: ${word}\r\nTraceparent: ${word}\r\nUser-Agent: ${word}\r\n`,
+  );
   await get(`/%zz${word}`);
-  for (const method of ['REPORT', 'PROPFIND', 'PURGE', 'DELETE', word.toUpperCase()]) {
+  for (const method of [
+    'REPORT',
+    'PROPFIND',
+    'PURGE',
+    'DELETE',
+    word.toUpperCase(),
+  ]) {
     await exchange(server, requestText(`${method} /v1/pets`, authorization));
   }
-  await graphqlText(server, { query: `query ${word} { ${word}: pets { ${word}: id } }`, operationName: word });
+  await graphqlText(server, {
+    query: `query ${word} { ${word}: pets { ${word}: id } }`,
+    operationName: word,
+  });
   await graphqlText(server, { query: `{ ${word} }` });
-  await graphqlText(server, { query: `{ pets { id } } fragment ${word} on Pet { id }` });
-  await graphqlText(server, { query: `query ${word} { pets { id } }`, operationName: `${word}${word}` });
-  await graphqlText(server, { query: `mutation ($${word}: NewPet!) { createPet(input: $${word}) { id } }` });
-  await graphqlText(server, { query: `{ __type(name: "${word}") { name } }`, extensions: { [word]: word } });
+  await graphqlText(server, {
+    query: `{ pets { id } } fragment ${word} on Pet { id }`,
+  });
+  await graphqlText(server, {
+    query: `query ${word} { pets { id } }`,
+    operationName: `${word}${word}`,
+  });
+  await graphqlText(server, {
+    query: `mutation ($${word}: NewPet!) { createPet(input: $${word}) { id } }`,
+  });
+  await graphqlText(server, {
+    query: `{ __type(name: "${word}") { name } }`,
+    extensions: { [word]: word },
+  });
 }
 
 test('no text of a client becomes a label, and no client adds series', async () => {
@@ -43,7 +76,8 @@ test('no text of a client becomes a label, and no client adds series', async () 
   await sendWith(server, 'warmup');
   await sendWith(server, 'warmup2');
   const before = [...(await server.metrics()).keys()].sort();
-  for (let time = 0; time < 10; time += 1) await sendWith(server, `${mark}${time}`);
+  for (let time = 0; time < 10; time += 1)
+    await sendWith(server, `${mark}${time}`);
   const { text } = await send(server.operations, { path: '/metrics' });
   expect(text.toLowerCase()).not.toContain(mark);
   expect(text).not.toContain('warmup');
@@ -52,18 +86,23 @@ test('no text of a client becomes a label, and no client adds series', async () 
 
 test('of the keys that call a deprecated operation, all beyond 200 share one series', async () => {
   const { metrics, observers } = await openTelemetry();
-  for (let number = 0; number < 300; number += 1) observers.keys?.deprecatedCall('getPet', `key ${number}`);
+  for (let number = 0; number < 300; number += 1)
+    observers.keys?.deprecatedCall('getPet', `key ${number}`);
   const report = (await metrics?.registry.getMetricsAsJSON()) ?? [];
-  const values = report.find(({ name }) => name === 'animal_store_deprecated_calls_total')?.values ?? [];
+  const values =
+    report.find(({ name }) => name === 'animal_store_deprecated_calls_total')
+      ?.values ?? [];
   expect(values).toHaveLength(201);
   expect(values.find(({ labels }) => labels.key === 'other')?.value).toBe(100);
 });
 
-const lists = 'animal_store_operations_total{api="rest",operation="listPets",code="OK"}';
+const lists =
+  'animal_store_operations_total{api="rest",operation="listPets",code="OK"}';
 
 /** Lists on a new connection each time, which goes to the next worker. */
 async function list(server: ServerProcess, times: number): Promise<void> {
-  for (let time = 0; time < times; time += 1) await exchange(server, requestText('GET /v1/pets', authorization));
+  for (let time = 0; time < times; time += 1)
+    await exchange(server, requestText('GET /v1/pets', authorization));
 }
 
 test('the parent adds the counts of its workers, and keeps them when a worker hangs or dies', async () => {
@@ -75,15 +114,22 @@ test('the parent adds the counts of its workers, and keeps them when a worker ha
   expect(series.get('animal_store_workers_up')).toBe(2);
   expect(series.get('animal_store_workers_silent')).toBe(0);
   expect(series.get('animal_store_database_up')).toBe(1);
-  expect([...series.keys()].filter((name) => name.startsWith('animal_store_info'))).toHaveLength(1);
+  expect(
+    [...series.keys()].filter((name) => name.startsWith('animal_store_info')),
+  ).toHaveLength(1);
 
   const [victim] = server.pids() as [number];
   process.kill(victim, 'SIGSTOP');
-  // A stopped worker would outlive the test, so it is continued in any case. It delays no scrape.
-  const isCounted = eventually(async () => (await metric('animal_store_workers_silent')) === 1);
+  // A stopped worker would outlive the test, so it is continued in any case. It
+  // delays no scrape.
+  const isCounted = eventually(
+    async () => (await metric('animal_store_workers_silent')) === 1,
+  );
   await isCounted.finally(() => process.kill(victim, 'SIGCONT'));
   expect(await metric(lists)).toBe(10);
-  await eventually(async () => (await metric('animal_store_workers_silent')) === 0);
+  await eventually(
+    async () => (await metric('animal_store_workers_silent')) === 0,
+  );
   expect(await metric(lists)).toBe(10);
 
   process.kill(victim, 'SIGKILL');

@@ -12,23 +12,31 @@ import { type Deployment, deployEmbedded, longest } from './deployment.ts';
 export const diskFull: Drill = {
   name: 'disk full, embedded store',
   rounds: 5,
-  missing: async () => (process.getuid?.() === 0 && process.platform === 'linux' ? undefined : 'root, to mount a disk'),
+  missing: async () =>
+    process.getuid?.() === 0 && process.platform === 'linux'
+      ? undefined
+      : 'root, to mount a disk',
   run: async (resources, _seconds, rounds) => {
     const deployment = await deployEmbedded(resources, {}, 200);
-    const load = new Load({ writers: [deployment.service], readers: [deployment.service] });
+    const load = new Load({
+      writers: [deployment.service],
+      readers: [deployment.service],
+    });
     const recoveries: number[] = [];
     let exits = 0;
     for (let round = 1; round <= rounds; round += 1) {
       await pause(500);
       const filler = join(deployment.folder, 'filler');
       fill(filler);
-      // The store still writes rows that fit into allocated pages, so the disk is filled again.
+      // The store still writes rows that fit into allocated pages, so the disk
+      // is filled again.
       await pause(1500);
       fill(filler);
       await pause(500);
       rmSync(filler);
       const freedAt = performance.now();
-      // Without space for its write-ahead log the store ends, and the service with it. A supervisor would restart it.
+      // Without space for its write-ahead log the store ends, and the service
+      // with it. A supervisor would restart it.
       if (!(await isAlive(deployment))) {
         exits += 1;
         await deployment.restart();
@@ -58,7 +66,10 @@ function fill(file: string): void {
 }
 
 async function isAlive({ service }: Deployment): Promise<boolean> {
-  const client = new Client(service.origin, { reconnects: true, timeoutMs: 15_000 });
+  const client = new Client(service.origin, {
+    reconnects: true,
+    timeoutMs: 15_000,
+  });
   const reply = await client.get('/livez');
   client.close();
   return reply.kind === 'answer';

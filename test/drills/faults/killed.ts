@@ -3,19 +3,31 @@ import type { Drill } from '../drill.ts';
 import { Load } from '../load.ts';
 import { broken, closed, refused, unknown } from '../tally.ts';
 import { verify } from '../verify.ts';
-import { type Deployment, deployEmbedded, deployOnPostgres, lacksPostgres, longest } from './deployment.ts';
+import {
+  type Deployment,
+  deployEmbedded,
+  deployOnPostgres,
+  lacksPostgres,
+  longest,
+} from './deployment.ts';
 
 /** Kills the service under load, and starts it again. */
 const killed = (
   name: string,
-  open: (...parameters: Parameters<typeof deployOnPostgres>) => Promise<Deployment>,
+  open: (
+    ...parameters: Parameters<typeof deployOnPostgres>
+  ) => Promise<Deployment>,
 ): Drill => ({
   name,
   rounds: 30,
   missing: open === deployOnPostgres ? lacksPostgres : async () => undefined,
   run: async (resources, _seconds, rounds) => {
     const deployment = await open(resources);
-    const load = new Load({ writers: [deployment.service], readers: [deployment.service], clients: 24 });
+    const load = new Load({
+      writers: [deployment.service],
+      readers: [deployment.service],
+      clients: 24,
+    });
     const recoveries: number[] = [];
     for (let round = 1; round <= rounds; round += 1) {
       await pause(200 + 400 * Math.random());
@@ -33,10 +45,19 @@ const killed = (
       allowed: [broken, closed, refused, unknown],
       recovery: `${longest(recoveries)}, its start included`,
       // Each kill breaks at least one active request.
-      faults: tally.failed(broken) < rounds ? ['not every kill broke a connection'] : [],
+      faults:
+        tally.failed(broken) < rounds
+          ? ['not every kill broke a connection']
+          : [],
     };
   },
 });
 
-export const killedOnPostgres = killed('kill -9 of the service', deployOnPostgres);
-export const killedEmbedded = killed('kill -9 of the service, embedded store', deployEmbedded);
+export const killedOnPostgres = killed(
+  'kill -9 of the service',
+  deployOnPostgres,
+);
+export const killedEmbedded = killed(
+  'kill -9 of the service, embedded store',
+  deployEmbedded,
+);

@@ -4,11 +4,18 @@ import type { Drill } from '../drill.ts';
 import { Load } from '../load.ts';
 import { refused, unknown } from '../tally.ts';
 import { verify } from '../verify.ts';
-import { deployOnPostgres, lacksPostgres, longest, tooLong } from './deployment.ts';
+import {
+  deployOnPostgres,
+  lacksPostgres,
+  longest,
+  tooLong,
+} from './deployment.ts';
 
 const statementTimeout = 2000;
 
-/** Locks the table for short moments, then for longer than requests may wait. */
+/**
+ * Locks the table for short moments, then for longer than requests may wait.
+ */
 export const locked: Drill = {
   name: 'slow and locked table',
   rounds: 10,
@@ -25,10 +32,16 @@ export const locked: Drill = {
       await locker.query('rollback');
     };
     const client = () => ({ timeoutMs: 3 * statementTimeout });
-    const load = new Load({ writers: [service], readers: [service], clients: 64, client });
+    const load = new Load({
+      writers: [service],
+      readers: [service],
+      clients: 64,
+      client,
+    });
     const recoveries: number[] = [];
     for (let round = 1; round <= rounds; round += 1) {
-      for (let moment = 1; moment <= 5; moment += 1) await lockFor(100 * Math.random());
+      for (let moment = 1; moment <= 5; moment += 1)
+        await lockFor(100 * Math.random());
       await lockFor(2 * statementTimeout);
       recoveries.push(await load.recoveryAfter(performance.now()));
     }

@@ -18,18 +18,23 @@ export interface Probe {
 }
 
 export async function probe(resources: Resources): Promise<Probe> {
-  const folder = resources.add(await newFolder(), (path) => rmSync(path, { recursive: true, force: true }));
+  const folder = resources.add(await newFolder(), (path) =>
+    rmSync(path, { recursive: true, force: true }),
+  );
   const socketPath = join(folder, 'probe');
   const file = fileURLToPath(new URL('probe.ts', import.meta.url));
   const send = (method: string, path: string) =>
     new Promise<string>((done, fail) => {
-      request({ socketPath, method, path }, (answer) => text(answer).then(done, fail))
+      request({ socketPath, method, path }, (answer) =>
+        text(answer).then(done, fail),
+      )
         .on('error', fail)
         .end();
     });
   return {
     env: { NODE_OPTIONS: `--import=${file}`, DRILL_PROBE: socketPath },
     heap: async () => Number(await send('GET', '/')),
-    setClock: async (milliseconds) => void (await send('POST', `/${milliseconds}`)),
+    setClock: async (milliseconds) =>
+      void (await send('POST', `/${milliseconds}`)),
   };
 }

@@ -8,13 +8,18 @@ import { verify } from '../verify.ts';
 import { deployOnPostgres, lacksPostgres, longest } from './deployment.ts';
 
 const statementTimeout = 2000;
-const mutation = 'mutation ($input: NewPet!) { createPet(input: $input) { id } }';
+const mutation =
+  'mutation ($input: NewPet!) { createPet(input: $input) { id } }';
 
-/** Clients repeat each creation with its key through all faults until it succeeds. Each pet must be stored once. */
+/**
+ * Clients repeat each creation with its key through all faults until it
+ * succeeds. Each pet must be stored once.
+ */
 export const repeated: Drill = {
   name: 'retries with Idempotency-Key',
   rounds: 12,
-  missing: async () => (hasIdempotency() ? lacksPostgres() : 'this build has no Idempotency-Key'),
+  missing: async () =>
+    hasIdempotency() ? lacksPostgres() : 'this build has no Idempotency-Key',
   run: async (resources, _seconds, rounds) => {
     const deployment = await deployOnPostgres(resources, {
       DATABASE_STATEMENT_TIMEOUT_MS: `${statementTimeout}`,
@@ -30,14 +35,29 @@ export const repeated: Drill = {
         timeoutMs: 3 * statementTimeout,
       });
       for (let turn = 0; !isOver; turn += 1)
-        repeats += await create(client, tally, `repeated ${at}-${turn}`, at % 2 === 0);
+        repeats += await create(
+          client,
+          tally,
+          `repeated ${at}-${turn}`,
+          at % 2 === 0,
+        );
       client.close();
     });
     const injections = [
-      async () => [await deployment.service.stop('SIGKILL'), await deployment.restart()],
+      async () => [
+        await deployment.service.stop('SIGKILL'),
+        await deployment.restart(),
+      ],
       async () => [await server.stop('immediate'), await server.start()],
-      async () => [server.pause(), await pause(2 * statementTimeout), server.resume()],
-      async () => [await deployment.service.stop('SIGTERM'), await deployment.restart()],
+      async () => [
+        server.pause(),
+        await pause(2 * statementTimeout),
+        server.resume(),
+      ],
+      async () => [
+        await deployment.service.stop('SIGTERM'),
+        await deployment.restart(),
+      ],
     ];
     const recoveries: number[] = [];
     for (let round = 0; round < rounds; round += 1) {
@@ -63,15 +83,27 @@ export const repeated: Drill = {
 const inProgress = '409 in progress';
 
 /** @returns the number of repetitions */
-async function create(client: Client, tally: Tally, name: string, isRest: boolean): Promise<number> {
+async function create(
+  client: Client,
+  tally: Tally,
+  name: string,
+  isRest: boolean,
+): Promise<number> {
   const key = randomUUID();
   for (let repetition = 0; ; repetition += 1) {
     tally.requests += 1;
     const sentAt = performance.now();
-    const reply = await (isRest ? byRest(client, name, key) : byGraphQL(client, name, key));
+    const reply = await (isRest
+      ? byRest(client, name, key)
+      : byGraphQL(client, name, key));
     const id = idIn(reply);
     if (id !== undefined) {
-      tally.acknowledge(id, { name, origin: client.origin, sentAt, answeredAt: performance.now() });
+      tally.acknowledge(id, {
+        name,
+        origin: client.origin,
+        sentAt,
+        answeredAt: performance.now(),
+      });
       return repetition;
     }
     if (reply.kind === 'hung') tally.hung += 1;
@@ -81,7 +113,11 @@ async function create(client: Client, tally: Tally, name: string, isRest: boolea
 }
 
 const byRest = (client: Client, name: string, key: string) =>
-  client.post('/v1/pets', { name, categoryId: 1 }, { 'idempotency-key': `"${key}"` });
+  client.post(
+    '/v1/pets',
+    { name, categoryId: 1 },
+    { 'idempotency-key': `"${key}"` },
+  );
 
 const byGraphQL = (client: Client, name: string, key: string) =>
   client.post(
@@ -101,12 +137,18 @@ function kindOf(reply: Reply): string {
   if (reply.kind !== 'answer') return reply.kind === 'closed' ? closed : broken;
   const status = statusIn(reply.text) ?? reply.status;
   if (status === 409) return inProgress;
-  return status === 503 ? (reply.retryAfter ? refused : unknown) : `${status} ${reply.text.slice(0, 200)}`;
+  return status === 503
+    ? reply.retryAfter
+      ? refused
+      : unknown
+    : `${status} ${reply.text.slice(0, 200)}`;
 }
 
 /** GraphQL responses have the status in their body. */
 function statusIn(text: string): number | undefined {
-  return text.startsWith('{') ? JSON.parse(text).errors?.[0]?.extensions?.status : undefined;
+  return text.startsWith('{')
+    ? JSON.parse(text).errors?.[0]?.extensions?.status
+    : undefined;
 }
 
 /** The OpenAPI contract is generated from the routes. */

@@ -3,17 +3,30 @@ import { PetEntity } from '../../../src/modules/pets/pet.entity.ts';
 import { columnsOf } from '../../../src/records/columns.ts';
 import type { LiveList } from '../../../src/records/live-list.ts';
 import type { Records } from '../../../src/records/records.ts';
-import { type Checkup, checkupSchema, type NewCheckup } from './checkup.schemas.ts';
+import {
+  type Checkup,
+  checkupSchema,
+  type NewCheckup,
+} from './checkup.schemas.ts';
 
 export const CheckupEntity = defineEntity({
   name: 'Checkup',
   tableName: 'checkup',
   properties: {
     ...columnsOf(checkupSchema),
-    petId: () => p.manyToOne(PetEntity).mapToPk().joinColumn('pet_id').deleteRule('cascade'),
+    petId: () =>
+      p
+        .manyToOne(PetEntity)
+        .mapToPk()
+        .joinColumn('pet_id')
+        .deleteRule('cascade'),
   },
   // One for each combination of the filters.
-  indexes: [{ properties: ['petId', 'id'] }, { properties: ['state', 'id'] }, { properties: ['petId', 'state', 'id'] }],
+  indexes: [
+    { properties: ['petId', 'id'] },
+    { properties: ['state', 'id'] },
+    { properties: ['petId', 'state', 'id'] },
+  ],
 });
 
 export type Checkups = Records<Checkup, NewCheckup>;

@@ -1,5 +1,21 @@
-import { Arg, Args, ArgsType, Ctx, Field, FieldResolver, Int, Mutation, Query, Resolver, Root } from 'type-graphql';
-import { FollowArgs, Idempotent, Live } from '../../../src/api/graphql/decorators.ts';
+import {
+  Arg,
+  Args,
+  ArgsType,
+  Ctx,
+  Field,
+  FieldResolver,
+  Int,
+  Mutation,
+  Query,
+  Resolver,
+  Root,
+} from 'type-graphql';
+import {
+  FollowArgs,
+  Idempotent,
+  Live,
+} from '../../../src/api/graphql/decorators.ts';
 import type { GraphQLContext } from '../../../src/api/graphql/operation.ts';
 import { ID, ListArgs } from '../../../src/api/graphql/types.ts';
 import { orNotFound } from '../../../src/api/rest/responses.ts';
@@ -18,7 +34,11 @@ import {
   checkupQuerySchema,
   newCheckupSchema,
 } from './checkup.schemas.ts';
-import { CheckupChange, CheckupType, NewCheckupInput } from './checkup.types.ts';
+import {
+  CheckupChange,
+  CheckupType,
+  NewCheckupInput,
+} from './checkup.types.ts';
 
 const queryOf = validator(checkupQuerySchema, { isLenient: true });
 const changeOf = validator(checkupChangeSchema, { isLenient: true });
@@ -27,8 +47,10 @@ const newCheckupOf = validator(newCheckupSchema, { isLenient: true });
 
 @ArgsType()
 class CheckupFilters {
-  @Field(() => ID, { nullable: true, description: 'Of this animal.' }) readonly petId?: string | null;
-  @Field(() => CheckupState, { nullable: true, description: 'In this state.' }) readonly state?: CheckupState | null;
+  @Field(() => ID, { nullable: true, description: 'Of this animal.' })
+  readonly petId?: string | null;
+  @Field(() => CheckupState, { nullable: true, description: 'In this state.' })
+  readonly state?: CheckupState | null;
 }
 
 @Resolver(() => CheckupType)
@@ -39,17 +61,26 @@ export class CheckupResolver {
     private readonly pets: PetService,
   ) {}
 
-  @Query(() => [CheckupType], { description: 'Lists checkups by ascending id.' })
+  @Query(() => [CheckupType], {
+    description: 'Lists checkups by ascending id.',
+  })
   async checkups(
     @Args(() => ListArgs) args: ListArgs,
     @Args(() => CheckupFilters) filters: CheckupFilters,
     @Ctx() { call }: GraphQLContext,
   ): Promise<readonly Checkup[]> {
-    return (await this.records.list(queryOf({ ...args, ...filters }), call)).items;
+    return (await this.records.list(queryOf({ ...args, ...filters }), call))
+      .items;
   }
 
-  @Query(() => CheckupType, { nullable: true, description: 'Fetches one checkup.' })
-  checkup(@Arg('id', () => ID) id: string, @Ctx() { call }: GraphQLContext): Promise<Checkup | null> {
+  @Query(() => CheckupType, {
+    nullable: true,
+    description: 'Fetches one checkup.',
+  })
+  checkup(
+    @Arg('id', () => ID) id: string,
+    @Ctx() { call }: GraphQLContext,
+  ): Promise<Checkup | null> {
     return this.records.find(int64FromText(id), call);
   }
 
@@ -62,31 +93,59 @@ export class CheckupResolver {
     return this.records.create(newCheckupOf(input), call, claim);
   }
 
-  @Mutation(() => CheckupType, { description: 'Changes a checkup that has this version.' })
+  @Mutation(() => CheckupType, {
+    description: 'Changes a checkup that has this version.',
+  })
   async changeCheckup(
     @Arg('id', () => ID) id: string,
     @Arg('change', () => CheckupChange) change: object,
     @Ctx() { call }: GraphQLContext,
   ): Promise<Checkup> {
-    return orNotFound(await this.records.change(int64FromText(id), changeOf(change), call), 'checkup', id);
+    return orNotFound(
+      await this.records.change(int64FromText(id), changeOf(change), call),
+      'checkup',
+      id,
+    );
   }
 
-  @Mutation(() => Boolean, { description: 'Removes a checkup; with a version only if it has this version.' })
+  @Mutation(() => Boolean, {
+    description:
+      'Removes a checkup; with a version only if it has this version.',
+  })
   async removeCheckup(
     @Arg('id', () => ID) id: string,
-    @Arg('version', () => Int, { nullable: true }) version: number | null | undefined,
+    @Arg('version', () => Int, { nullable: true }) version:
+      | number
+      | null
+      | undefined,
     @Ctx() { call }: GraphQLContext,
   ): Promise<boolean> {
-    return orNotFound(await this.records.remove(int64FromText(id), removalOf({ version }), call), 'checkup', id);
+    return orNotFound(
+      await this.records.remove(
+        int64FromText(id),
+        removalOf({ version }),
+        call,
+      ),
+      'checkup',
+      id,
+    );
   }
 
-  @Live(() => CheckupType, { description: 'Checkups as they are added, by ascending id.' })
-  checkupAdded(@Args(() => FollowArgs) args: FollowArgs, @Args(() => CheckupFilters) filters: CheckupFilters) {
+  @Live(() => CheckupType, {
+    description: 'Checkups as they are added, by ascending id.',
+  })
+  checkupAdded(
+    @Args(() => FollowArgs) args: FollowArgs,
+    @Args(() => CheckupFilters) filters: CheckupFilters,
+  ) {
     return this.live.subscribe(queryOf({ ...args, ...filters }));
   }
 
   @FieldResolver(() => PetType, { nullable: true, description: 'The animal.' })
-  pet(@Root() { petId }: Checkup, @Ctx() { call }: GraphQLContext): Promise<Pet | null> {
+  pet(
+    @Root() { petId }: Checkup,
+    @Ctx() { call }: GraphQLContext,
+  ): Promise<Pet | null> {
     return this.pets.find(petId, call);
   }
 }
@@ -95,12 +154,16 @@ export class CheckupResolver {
 export class CheckupsOfPetResolver {
   constructor(private readonly records: Checkups) {}
 
-  @FieldResolver(() => [CheckupType], { description: 'Its checkups, by ascending id.' })
+  @FieldResolver(() => [CheckupType], {
+    description: 'Its checkups, by ascending id.',
+  })
   async checkups(
     @Root() { id }: Pet,
     @Args(() => ListArgs) args: ListArgs,
     @Ctx() { call }: GraphQLContext,
   ): Promise<readonly Checkup[]> {
-    return (await this.records.list({ ...queryOf({ ...args }), petId: id }, call)).items;
+    return (
+      await this.records.list({ ...queryOf({ ...args }), petId: id }, call)
+    ).items;
   }
 }

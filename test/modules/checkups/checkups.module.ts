@@ -26,15 +26,34 @@ export const checkupsModule: Module = {
     ]),
   ],
   open({ database, serviceOf }) {
-    const checkups: Checkups = new Records(database, CheckupEntity, { filters: ['petId', 'state'] });
+    const checkups: Checkups = new Records(database, CheckupEntity, {
+      filters: ['petId', 'state'],
+    });
     const pets = serviceOf(petsModule);
-    const resolver = new CheckupResolver(checkups, new LiveList(checkups), pets);
+    const resolver = new CheckupResolver(
+      checkups,
+      new LiveList(checkups),
+      pets,
+    );
     const sample = async (pick: PickOne) => {
-      const { items } = await pets.list(validator(petQuerySchema)({ limit: 100 }));
-      return { petId: pick(items).id, reason: pick(['vaccination', 'toothache']) };
+      const { items } = await pets.list(
+        validator(petQuerySchema)({ limit: 100 }),
+      );
+      return {
+        petId: pick(items).id,
+        reason: pick(['vaccination', 'toothache']),
+      };
     };
     return {
-      collections: [{ name: 'checkups', input: newCheckupSchema, item: checkupSchema, service: checkups, sample }],
+      collections: [
+        {
+          name: 'checkups',
+          input: newCheckupSchema,
+          item: checkupSchema,
+          service: checkups,
+          sample,
+        },
+      ],
       routes: (app) => checkupRoutes(app, checkups),
       resolvers: [resolver, new CheckupsOfPetResolver(checkups)],
     };

@@ -1,14 +1,42 @@
-import { Arg, Args, Ctx, Extensions, Mutation, Query, Resolver } from 'type-graphql';
+import {
+  Arg,
+  Args,
+  Ctx,
+  Extensions,
+  Mutation,
+  Query,
+  Resolver,
+} from 'type-graphql';
 import type { DeprecatedField } from '../../../src/access/deprecations/deprecation.ts';
-import { FollowArgs, Idempotent, Live } from '../../../src/api/graphql/decorators.ts';
+import {
+  FollowArgs,
+  Idempotent,
+  Live,
+} from '../../../src/api/graphql/decorators.ts';
 import type { GraphQLContext } from '../../../src/api/graphql/operation.ts';
-import { ConnectionArgs, connectionValidator, ID, ListArgs, toConnection } from '../../../src/api/graphql/types.ts';
+import {
+  ConnectionArgs,
+  connectionValidator,
+  ID,
+  ListArgs,
+  toConnection,
+} from '../../../src/api/graphql/types.ts';
 import type { IdempotencyClaim } from '../../../src/call-context.ts';
 import { int64FromText } from '../../../src/validation/int64.ts';
 import { validator } from '../../../src/validation/validator.ts';
 import type { LiveToys, Toys } from './toy.entity.ts';
-import { newToySchema, type Toy, ToyKind, toyQuerySchema } from './toy.schemas.ts';
-import { getToyDeprecation, NewToyInput, ToyConnection, ToyType } from './toy.types.ts';
+import {
+  newToySchema,
+  type Toy,
+  ToyKind,
+  toyQuerySchema,
+} from './toy.schemas.ts';
+import {
+  getToyDeprecation,
+  NewToyInput,
+  ToyConnection,
+  ToyType,
+} from './toy.types.ts';
 
 const queryOf = validator(toyQuerySchema, { isLenient: true });
 const newToyOf = validator(newToySchema, { isLenient: true });
@@ -25,25 +53,41 @@ export class ToyResolver {
   @Query(() => [ToyType], { description: 'Lists toys by ascending id.' })
   async toys(
     @Args(() => ListArgs) args: ListArgs,
-    @Arg('kind', () => ToyKind, { nullable: true }) kind: ToyKind | null | undefined,
+    @Arg('kind', () => ToyKind, { nullable: true }) kind:
+      | ToyKind
+      | null
+      | undefined,
     @Ctx() { call }: GraphQLContext,
   ): Promise<readonly Toy[]> {
     return (await this.records.list(queryOf({ ...args, kind }), call)).items;
   }
 
-  @Query(() => ToyConnection, { description: 'The same list as a Relay connection.' })
+  @Query(() => ToyConnection, {
+    description: 'The same list as a Relay connection.',
+  })
   async toysConnection(
     @Args(() => ConnectionArgs) args: ConnectionArgs,
-    @Arg('kind', () => ToyKind, { nullable: true }) kind: ToyKind | null | undefined,
+    @Arg('kind', () => ToyKind, { nullable: true }) kind:
+      | ToyKind
+      | null
+      | undefined,
     @Ctx() { call }: GraphQLContext,
   ) {
     const query = queryOfConnection({ ...args, kind });
-    return toConnection(await this.records.list(query, call), () => this.records.count(query, call));
+    return toConnection(await this.records.list(query, call), () =>
+      this.records.count(query, call),
+    );
   }
 
   @Extensions({ deprecation: getToyDeprecation } satisfies DeprecatedField)
-  @Query(() => ToyType, { nullable: true, deprecationReason: 'Use `toys`; `toy` will be removed on 1 January 2031.' })
-  async toy(@Arg('id', () => ID) id: string, @Ctx() { call }: GraphQLContext): Promise<Toy | null> {
+  @Query(() => ToyType, {
+    nullable: true,
+    deprecationReason: 'Use `toys`; `toy` will be removed on 1 January 2031.',
+  })
+  async toy(
+    @Arg('id', () => ID) id: string,
+    @Ctx() { call }: GraphQLContext,
+  ): Promise<Toy | null> {
     return this.records.find(int64FromText(id), call);
   }
 
@@ -56,10 +100,15 @@ export class ToyResolver {
     return this.records.create(newToyOf(input), call, claim);
   }
 
-  @Live(() => ToyType, { description: 'Toys as they are added, by ascending id.' })
+  @Live(() => ToyType, {
+    description: 'Toys as they are added, by ascending id.',
+  })
   toyAdded(
     @Args(() => FollowArgs) args: FollowArgs,
-    @Arg('kind', () => ToyKind, { nullable: true }) kind: ToyKind | null | undefined,
+    @Arg('kind', () => ToyKind, { nullable: true }) kind:
+      | ToyKind
+      | null
+      | undefined,
   ) {
     return this.live.subscribe(queryOf({ ...args, kind }));
   }

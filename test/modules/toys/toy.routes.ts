@@ -1,5 +1,9 @@
 import type { Routes } from '../../../src/api/http/routes.ts';
-import { failure, pageOf, success } from '../../../src/api/rest/documented-responses.ts';
+import {
+  failure,
+  pageOf,
+  success,
+} from '../../../src/api/rest/documented-responses.ts';
 import { orNotFound, sendPage } from '../../../src/api/rest/responses.ts';
 import { int64FromText } from '../../../src/validation/int64.ts';
 import { idSchema } from '../../../src/validation/schemas.ts';
@@ -16,10 +20,16 @@ export function toyRoutes(app: Routes, toys: Toys, live: LiveToys): void {
     response: { 200: pageOf(toySchema, 'Toys', 'A page of toys.', true) },
   };
   const followed: LiveToys['subscribe'] = (query) => live.subscribe(query);
-  app.get('/toys', { schema: listToys, config: { live: followed } }, async (request, reply) =>
-    sendPage(request, reply, await toys.list(request.query, request.call), () =>
-      toys.count(request.query, request.call),
-    ),
+  app.get(
+    '/toys',
+    { schema: listToys, config: { live: followed } },
+    async (request, reply) =>
+      sendPage(
+        request,
+        reply,
+        await toys.list(request.query, request.call),
+        () => toys.count(request.query, request.call),
+      ),
   );
 
   const createToy = {
@@ -28,8 +38,13 @@ export function toyRoutes(app: Routes, toys: Toys, live: LiveToys): void {
     body: newToySchema,
     response: { 201: success(toySchema, 'Toy added.') },
   };
-  app.post('/toys', { schema: createToy, config: { isIdempotent: true } }, async (request, reply) =>
-    reply.code(201).send(await toys.create(request.body, request.call, request.claim)),
+  app.post(
+    '/toys',
+    { schema: createToy, config: { isIdempotent: true } },
+    async (request, reply) =>
+      reply
+        .code(201)
+        .send(await toys.create(request.body, request.call, request.claim)),
   );
 
   const getToy = {
@@ -38,11 +53,28 @@ export function toyRoutes(app: Routes, toys: Toys, live: LiveToys): void {
     params: idSchema('toyId', 'toy'),
     response: {
       200: success(toySchema, 'The toy.'),
-      404: failure('NOT_FOUND', 'The toy could not be found.', 'There is no toy with the id 1.'),
+      404: failure(
+        'NOT_FOUND',
+        'The toy could not be found.',
+        'There is no toy with the id 1.',
+      ),
     },
   };
-  const config = { deprecation: { ...getToyDeprecation, operation: 'getToy', successor: '/v1/toys' } };
-  app.get('/toys/:toyId(^[^]+$)', { schema: getToy, config }, async ({ params, call }) =>
-    orNotFound(await toys.find(int64FromText(params.toyId), call), 'toy', params.toyId),
+  const config = {
+    deprecation: {
+      ...getToyDeprecation,
+      operation: 'getToy',
+      successor: '/v1/toys',
+    },
+  };
+  app.get(
+    '/toys/:toyId(^[^]+$)',
+    { schema: getToy, config },
+    async ({ params, call }) =>
+      orNotFound(
+        await toys.find(int64FromText(params.toyId), call),
+        'toy',
+        params.toyId,
+      ),
   );
 }

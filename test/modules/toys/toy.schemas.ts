@@ -1,6 +1,13 @@
 import { type Static, Type } from 'typebox';
 import { pageQueryMembers } from '../../../src/validation/page.ts';
-import { enumSchema, int64Schema, itemSchema, moment, nullable, textSchema } from '../../../src/validation/schemas.ts';
+import {
+  enumSchema,
+  int64Schema,
+  itemSchema,
+  moment,
+  nullable,
+  textSchema,
+} from '../../../src/validation/schemas.ts';
 import { type Input } from '../../../src/validation/validator.ts';
 
 /** What a toy is for. */
@@ -13,11 +20,16 @@ const kind = enumSchema('ToyKind', ToyKind, 'What the toy is for.');
 const members = {
   name: textSchema({ description: 'Its name.' }),
   kind,
-  note: Type.Optional(nullable(textSchema({ description: 'Anything else about it.' }))),
+  note: Type.Optional(
+    nullable(textSchema({ description: 'Anything else about it.' })),
+  ),
   madeAt: moment({ description: 'When it was made.' }),
 };
 
-export const newToySchema = Type.Object(members, { $id: 'NewToy', description: 'A toy to be added.' });
+export const newToySchema = Type.Object(members, {
+  $id: 'NewToy',
+  description: 'A toy to be added.',
+});
 
 /** The input of a creation. */
 export type NewToy = Input<typeof newToySchema>;

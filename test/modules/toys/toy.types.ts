@@ -10,7 +10,10 @@ export const getToyDeprecation = {
   replacement: '`GET /toys`',
 };
 
-registerEnumType(ToyKind, { name: 'ToyKind', description: 'What the toy is for.' });
+registerEnumType(ToyKind, {
+  name: 'ToyKind',
+  description: 'What the toy is for.',
+});
 
 export const ToyType = objectTypeOf(toySchema);
 export const ToyConnection = connectionOf(ToyType, 'Toy', 'toys');

@@ -18,21 +18,33 @@ class CreateToy extends Migration {
         "made_at" timestamptz not null
       )`);
     this.addSql('create index "toy_kind_id_index" on "toy" ("kind", "id")');
-    this.addSql(`alter table "toy" add constraint "toy_kind_check" check ("kind" in ('ball', 'bone', 'mouse'))`);
+    this.addSql(
+      `alter table "toy" add constraint "toy_kind_check" check ("kind" in ('ball', 'bone', 'mouse'))`,
+    );
   }
 }
 
-/** Toys: a module of a list with a filter, a text that may be null, and a timestamp. */
+/**
+ * Toys: a module of a list with a filter, a text that may be null, and a
+ * timestamp.
+ */
 export const toysModule: Module = {
   tag: { name: 'Toys', description: 'What animals play with.' },
   entities: [ToyEntity],
   migrations: [{ name: '2026_11_21_100000_create_toy', class: CreateToy }],
-  examples: [{ title: 'List toys', document: 'query Toys {\n  toys(limit: 5) {\n    id\n    name\n  }\n}\n' }],
+  examples: [
+    {
+      title: 'List toys',
+      document: 'query Toys {\n  toys(limit: 5) {\n    id\n    name\n  }\n}\n',
+    },
+  ],
   open({ database }) {
     const toys: Toys = new Records(database, ToyEntity, { filters: ['kind'] });
     const live: LiveToys = new LiveList(toys);
     return {
-      collections: [{ name: 'toys', input: newToySchema, item: toySchema, service: toys }],
+      collections: [
+        { name: 'toys', input: newToySchema, item: toySchema, service: toys },
+      ],
       routes: (app) => toyRoutes(app, toys, live),
       resolvers: [new ToyResolver(toys, live)],
     };

@@ -11,17 +11,26 @@ const script = resolve('test/support/servers/citus/cluster');
 const execute = promisify(execFile);
 
 /** Prints to a file, because the daemons would keep a pipe open. */
-const start = '"$0" start "$1" "$2" >"$1/log" 2>&1 || { cat "$1/log" >&2; grep -hs FATAL "$1"/?.log >&2; exit 1; }';
+const start =
+  '"$0" start "$1" "$2" >"$1/log" 2>&1 || { cat "$1/log" >&2; grep -hs FATAL "$1"/?.log >&2; exit 1; }';
 
 /** Whether a Citus cluster can be started here (citus/README.md). */
-export const hasCitus = process.arch === 'x64' && existsSync('/usr/lib/postgresql/15/bin') && process.getuid?.() === 0;
+export const hasCitus =
+  process.arch === 'x64' &&
+  existsSync('/usr/lib/postgresql/15/bin') &&
+  process.getuid?.() === 0;
 
-/** Starts a coordinator, at `url`, and two workers, each with the database `shop`. */
+/**
+ * Starts a coordinator, at `url`, and two workers, each with the database
+ * `shop`.
+ */
 export async function startCitus() {
   const home = await newHome('postgres');
   const port = await threePorts();
-  // The servers are daemons, which the script finds by the process ids in their folders.
-  const stop = () => void spawnSync(script, ['stop', home.path], { stdio: 'ignore' });
+  // The servers are daemons, which the script finds by the process ids in their
+  // folders.
+  const stop = () =>
+    void spawnSync(script, ['stop', home.path], { stdio: 'ignore' });
   const forget = atExit(stop);
   try {
     await execute('bash', ['-c', start, script, home.path, `${port}`]);
@@ -29,9 +38,13 @@ export async function startCitus() {
     stop();
     forget();
     home.remove();
-    throw new Error(`Citus does not start here: ${(error as { stderr: string }).stderr}`, { cause: error });
+    throw new Error(
+      `Citus does not start here: ${(error as { stderr: string }).stderr}`,
+      { cause: error },
+    );
   }
-  const url = (node: number) => `postgres://postgres@127.0.0.1:${port + node}/shop`;
+  const url = (node: number) =>
+    `postgres://postgres@127.0.0.1:${port + node}/shop`;
   return {
     url: url(0),
     workerUrls: [url(1), url(2)],
@@ -45,18 +58,34 @@ export async function startCitus() {
 
 /** The first of three consecutive free ports, which the script needs. */
 async function threePorts(): Promise<number> {
-  const [first, second, third] = [await freePort(), await freePort(), await freePort()];
+  const [first, second, third] = [
+    await freePort(),
+    await freePort(),
+    await freePort(),
+  ];
   return third - first === 2 && second - first === 1 ? first : threePorts();
 }
 
-/** `reference`: a full copy on every node. A number: distributed by id over this many shards. */
+/**
+ * `reference`: a full copy on every node. A number: distributed by id over this
+ * many shards.
+ */
 export type Layout = 'reference' | number;
 
-/** Distributes the tables of the service with the statements of docs/scale.md. */
+/**
+ * Distributes the tables of the service with the statements of docs/scale.md.
+ */
 export async function distribute(url: string, layout: Layout): Promise<void> {
   const [, block = ''] =
-    /```sql\n(select create_reference_table[^`]*)```/.exec(readFileSync('docs/scale.md', 'utf8')) ?? [];
-  const shared = block.split('\n').filter((line) => line.includes('create_reference_table') && !line.includes("'pet'"));
+    /```sql\n(select create_reference_table[^`]*)```/.exec(
+      readFileSync('docs/scale.md', 'utf8'),
+    ) ?? [];
+  const shared = block
+    .split('\n')
+    .filter(
+      (line) =>
+        line.includes('create_reference_table') && !line.includes("'pet'"),
+    );
   await query(url, ...shared, distributionOf('pet', layout));
 }
 

@@ -2,11 +2,19 @@ import { execFile, spawnSync } from 'node:child_process';
 import { existsSync, globSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { asUser, atExit, type Home, newHome, type Program, startProgram } from './program.ts';
+import {
+  asUser,
+  atExit,
+  type Home,
+  newHome,
+  type Program,
+  startProgram,
+} from './program.ts';
 
 const execute = promisify(execFile);
 
-const newestFirst = (one: string, other: string) => other.localeCompare(one, 'en', { numeric: true });
+const newestFirst = (one: string, other: string) =>
+  other.localeCompare(one, 'en', { numeric: true });
 const [bin = ''] = globSync('/usr/lib/postgresql/*/bin').sort(newestFirst);
 
 /** Whether PostgreSQL is installed (Debian: postgresql). */
@@ -35,7 +43,10 @@ export class DataFolder {
 
   static #empty: Promise<DataFolder> | undefined;
 
-  /** Creates an empty data folder as a copy of the first, because initdb takes seconds. */
+  /**
+   * Creates an empty data folder as a copy of the first, because initdb takes
+   * seconds.
+   */
   static async create(): Promise<DataFolder> {
     DataFolder.#empty ??= DataFolder.initialise();
     const empty = (await DataFolder.#empty).#data;
@@ -47,20 +58,43 @@ export class DataFolder {
   /** Creates a data folder with its own system identifier. */
   static async initialise(): Promise<DataFolder> {
     const folder = new DataFolder(await newHome(user));
-    await folder.#run('initdb', '-A', 'trust', '-U', user, '-E', 'UTF8', '--no-sync');
+    await folder.#run(
+      'initdb',
+      '-A',
+      'trust',
+      '-U',
+      user,
+      '-E',
+      'UTF8',
+      '--no-sync',
+    );
     return folder;
   }
 
-  /** Copies the data folder of a running server for a replica with this name. */
+  /**
+   * Copies the data folder of a running server for a replica with this name.
+   */
   static async copy(port: number, name: string): Promise<DataFolder> {
     const folder = new DataFolder(await newHome(user));
     const source = `host=127.0.0.1 port=${port} user=${user} application_name=${name}`;
-    await folder.#run('pg_basebackup', '-R', '-X', 'stream', '-c', 'fast', '--no-sync', '-d', source);
+    await folder.#run(
+      'pg_basebackup',
+      '-R',
+      '-X',
+      'stream',
+      '-c',
+      'fast',
+      '--no-sync',
+      '-d',
+      source,
+    );
     return folder;
   }
 
   configure(settings: Settings): void {
-    const lines = Object.entries(settings).map(([name, value]) => `${name} = '${value}'\n`);
+    const lines = Object.entries(settings).map(
+      ([name, value]) => `${name} = '${value}'\n`,
+    );
     writeFileSync(join(this.#data, 'postgresql.conf'), lines.join(''));
   }
 
@@ -68,7 +102,11 @@ export class DataFolder {
   open(): Program {
     // The signal of an immediate shutdown, which also ends the children.
     const signal = 'SIGQUIT';
-    const command = asUser(user, [join(bin, 'postgres'), '-D', this.#data], signal);
+    const command = asUser(
+      user,
+      [join(bin, 'postgres'), '-D', this.#data],
+      signal,
+    );
     return startProgram(command, this.#home.path, this.log, signal);
   }
 
@@ -78,7 +116,9 @@ export class DataFolder {
     this.#home.remove();
   }
 
-  /** Removes the shared memory segment that a killed server leaves as its lock. */
+  /**
+   * Removes the shared memory segment that a killed server leaves as its lock.
+   */
   #forgetMemory(): void {
     const file = join(this.#data, 'postmaster.pid');
     if (!existsSync(file)) return;

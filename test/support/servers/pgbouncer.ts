@@ -14,24 +14,46 @@ const user = 'postgres';
 export type TestPgBouncer = Awaited<ReturnType<typeof startPgBouncer>>;
 
 /**
- * Starts a private PgBouncer on 127.0.0.1 that trusts every client; its other settings are those of Debian's package.
+ * Starts a private PgBouncer on 127.0.0.1 that trusts every client; its other
+ * settings are those of Debian's package.
  *
- * @param server gets the connections; each of its databases has the same name in the pooler
- * @param settings of the section `[pgbouncer]`, such as `pool_mode` (by default `session`)
+ * @param server gets the connections; each of its databases has the same name
+ *   in the pooler
+ * @param settings of the section `[pgbouncer]`, such as `pool_mode` (by default
+ *   `session`)
  */
-export async function startPgBouncer(server: { port: number }, settings: Settings = {}) {
+export async function startPgBouncer(
+  server: { port: number },
+  settings: Settings = {},
+) {
   const port = await freePort();
-  const url = (database = 'postgres') => `postgres://${user}@127.0.0.1:${port}/${database}`;
-  /** Queries the console. @param topic `pools`, `clients`, `servers`, `stats` ... */
+  const url = (database = 'postgres') =>
+    `postgres://${user}@127.0.0.1:${port}/${database}`;
+  /**
+   * Queries the console. @param topic `pools`, `clients`, `servers`, `stats`
+   * ...
+   */
   const show = (topic: string): Promise<Array<Record<string, unknown>>> =>
-    query({ connectionString: url('pgbouncer'), connectionTimeoutMillis: 5000 }, `show ${topic}`);
+    query(
+      { connectionString: url('pgbouncer'), connectionTimeoutMillis: 5000 },
+      `show ${topic}`,
+    );
   const files = { 'pgbouncer.ini': configuration(port, server.port, settings) };
   const command = (folder: string) => [binary, `${folder}/pgbouncer.ini`];
-  const { log, stop } = await startConfigured(user, files, command, async () => (await show('version')).length > 0);
+  const { log, stop } = await startConfigured(
+    user,
+    files,
+    command,
+    async () => (await show('version')).length > 0,
+  );
   return { port, log, url, show, stop };
 }
 
-function configuration(port: number, serverPort: number, settings: Settings): string {
+function configuration(
+  port: number,
+  serverPort: number,
+  settings: Settings,
+): string {
   const lines = Object.entries({
     listen_addr: '127.0.0.1',
     listen_port: port,
@@ -40,5 +62,11 @@ function configuration(port: number, serverPort: number, settings: Settings): st
     ...settings,
   }).map(([name, value]) => `${name} = ${value}`);
   // The user is set here because `any` ignores the user name of a client.
-  return ['[databases]', `* = host=127.0.0.1 port=${serverPort} user=${user}`, '[pgbouncer]', ...lines, ''].join('\n');
+  return [
+    '[databases]',
+    `* = host=127.0.0.1 port=${serverPort} user=${user}`,
+    '[pgbouncer]',
+    ...lines,
+    '',
+  ].join('\n');
 }

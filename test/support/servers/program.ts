@@ -1,5 +1,13 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { chownSync, closeSync, openSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chownSync,
+  closeSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -10,11 +18,14 @@ const isRoot = process.getuid?.() === 0;
 /** The folder of one server: its data, its configuration and its output. */
 export type Home = Awaited<ReturnType<typeof newHome>>;
 
-/** Creates a folder, as root for this user: most servers refuse to run as root. */
+/**
+ * Creates a folder, as root for this user: most servers refuse to run as root.
+ */
 export async function newHome(user: string) {
   const path = await newFolder();
   if (isRoot) chownSync(path, idOf(user, '-u'), idOf(user, '-g'));
-  const remove = () => rmSync(path, { recursive: true, force: true, maxRetries: 10 });
+  const remove = () =>
+    rmSync(path, { recursive: true, force: true, maxRetries: 10 });
   const forget = atExit(remove);
   return {
     path,
@@ -25,7 +36,8 @@ export async function newHome(user: string) {
   };
 }
 
-const idOf = (user: string, which: '-u' | '-g') => Number(execFileSync('id', [which, user], { encoding: 'utf8' }));
+const idOf = (user: string, which: '-u' | '-g') =>
+  Number(execFileSync('id', [which, user], { encoding: 'utf8' }));
 
 /** A server in the foreground. */
 export interface Program {
@@ -36,13 +48,32 @@ export interface Program {
   stop(signal: NodeJS.Signals): Promise<void>;
 }
 
-/** The command line that runs a program as this user, and ends it with this process, even after SIGKILL. */
-export function asUser(user: string, command: string[], deathSignal: NodeJS.Signals = 'SIGKILL'): string[] {
-  const identity = isRoot ? ['--reuid', user, '--regid', `${idOf(user, '-g')}`, '--clear-groups'] : [];
-  return ['setpriv', ...identity, '--pdeathsig', deathSignal.slice(3), '--', ...command];
+/**
+ * The command line that runs a program as this user, and ends it with this
+ * process, even after SIGKILL.
+ */
+export function asUser(
+  user: string,
+  command: string[],
+  deathSignal: NodeJS.Signals = 'SIGKILL',
+): string[] {
+  const identity = isRoot
+    ? ['--reuid', user, '--regid', `${idOf(user, '-g')}`, '--clear-groups']
+    : [];
+  return [
+    'setpriv',
+    ...identity,
+    '--pdeathsig',
+    deathSignal.slice(3),
+    '--',
+    ...command,
+  ];
 }
 
-/** Starts a program in the foreground, in its folder, and writes its output to `log`. */
+/**
+ * Starts a program in the foreground, in its folder, and writes its output to
+ * `log`.
+ */
 export function startProgram(
   commandLine: string[],
   cwd: string,
@@ -62,7 +93,10 @@ export function startProgram(
     child.once('error', () => done());
     child.once('exit', () => done());
   }).then(() => forget());
-  const isRunning = () => child.pid !== undefined && child.exitCode === null && child.signalCode === null;
+  const isRunning = () =>
+    child.pid !== undefined &&
+    child.exitCode === null &&
+    child.signalCode === null;
   return {
     child,
     pid: child.pid ?? 0,
@@ -74,13 +108,24 @@ export function startProgram(
   };
 }
 
-/** Waits until a server is up. @throws Error with the end of its log when it has ended, or is not up in a minute. */
-export async function untilUp(program: Program, log: string, isUp: () => Promise<boolean>): Promise<void> {
+/**
+ * Waits until a server is up. @throws Error with the end of its log when it has
+ * ended, or is not up in a minute.
+ */
+export async function untilUp(
+  program: Program,
+  log: string,
+  isUp: () => Promise<boolean>,
+): Promise<void> {
   const deadline = Date.now() + 60_000;
   while (!(await isUp().catch(() => false))) {
     const output = () => readFileSync(log, 'utf8').slice(-2000);
-    if (!program.isRunning()) throw new Error(`${program.child.spawnfile} has ended: ${output()}`);
-    if (Date.now() > deadline) throw new Error(`${program.child.spawnfile} is not up after a minute: ${output()}`);
+    if (!program.isRunning())
+      throw new Error(`${program.child.spawnfile} has ended: ${output()}`);
+    if (Date.now() > deadline)
+      throw new Error(
+        `${program.child.spawnfile} is not up after a minute: ${output()}`,
+      );
     await pause(20);
   }
 }
@@ -93,7 +138,9 @@ export interface Configured {
   stop(): Promise<void>;
 }
 
-/** Starts a server in a new folder with these files, and waits until it is up. */
+/**
+ * Starts a server in a new folder with these files, and waits until it is up.
+ */
 export async function startConfigured(
   user: string,
   files: Record<string, string>,
@@ -101,9 +148,14 @@ export async function startConfigured(
   isUp: () => Promise<boolean>,
 ): Promise<Configured> {
   const home = await newHome(user);
-  for (const [name, text] of Object.entries(files)) writeFileSync(join(home.path, name), text);
+  for (const [name, text] of Object.entries(files))
+    writeFileSync(join(home.path, name), text);
   const log = join(home.path, 'log');
-  const program = startProgram(asUser(user, commandLine(home.path)), home.path, log);
+  const program = startProgram(
+    asUser(user, commandLine(home.path)),
+    home.path,
+    log,
+  );
   await untilUp(program, log, isUp);
   return {
     log,
@@ -117,7 +169,9 @@ export async function startConfigured(
 /** Whether a server listens on this port of 127.0.0.1. */
 export function isOpen(port: number): Promise<boolean> {
   return new Promise((resolve) => {
-    const socket = connect(port, '127.0.0.1', () => socket.end(() => resolve(true)));
+    const socket = connect(port, '127.0.0.1', () =>
+      socket.end(() => resolve(true)),
+    );
     socket.once('error', () => resolve(false));
   });
 }
@@ -140,8 +194,9 @@ export function hasConnections(pid: number): boolean {
 const endings = new Set<() => void>();
 
 /**
- * Registers a function that runs before this process ends for any reason but SIGKILL: a server must not outlive the
- * test or the drill that started it. @returns a function that removes the registration
+ * Registers a function that runs before this process ends for any reason but
+ * SIGKILL: a server must not outlive the test or the drill that started it.
+ * @returns a function that removes the registration
  */
 export function atExit(end: () => void): () => void {
   listen();
@@ -155,7 +210,10 @@ function listen(): void {
   if (isListening) return;
   isListening = true;
   // In reverse order: a server before its folder.
-  process.once('exit', () => [...endings].reverse().forEach((end) => void end()));
+  process.once('exit', () =>
+    [...endings].reverse().forEach((end) => void end()),
+  );
   // Without a listener these signals end the process without `exit`.
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => process.exit(1));
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
+    process.once(signal, () => process.exit(1));
 }

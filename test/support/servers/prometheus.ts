@@ -6,10 +6,14 @@ import { startConfigured } from './program.ts';
 const binary = '/usr/bin/prometheus';
 
 /** Whether Prometheus and its promtool are installed (Debian: prometheus). */
-export const hasPrometheus = existsSync(binary) && existsSync('/usr/bin/promtool');
+export const hasPrometheus =
+  existsSync(binary) && existsSync('/usr/bin/promtool');
 
 /** Runs promtool in a folder. @returns whether it succeeded, and its output */
-export function promtool(args: string[], cwd = 'operations/prometheus'): Promise<{ isOk: boolean; output: string }> {
+export function promtool(
+  args: string[],
+  cwd = 'operations/prometheus',
+): Promise<{ isOk: boolean; output: string }> {
   return new Promise((done) => {
     execFile('/usr/bin/promtool', args, { cwd }, (error, stdout, stderr) => {
       done({ isOk: error === null, output: stdout + stderr });
@@ -27,23 +31,40 @@ export interface Alert {
 export type TestPrometheus = Awaited<ReturnType<typeof startPrometheus>>;
 
 /**
- * Starts a private Prometheus on 127.0.0.1 that scrapes the service and evaluates the rules every second.
+ * Starts a private Prometheus on 127.0.0.1 that scrapes the service and
+ * evaluates the rules every second.
  *
  * @param targets the addresses to scrape, such as `127.0.0.1:9464`
  * @param rules the alert rules, as text
  */
-export async function startPrometheus({ targets, rules }: { targets: string[]; rules: string }) {
+export async function startPrometheus({
+  targets,
+  rules,
+}: {
+  targets: string[];
+  rules: string;
+}) {
   const origin = `http://127.0.0.1:${await freePort()}`;
-  const files = { 'alerts.yaml': rules, 'prometheus.yaml': configuration(targets) };
+  const files = {
+    'alerts.yaml': rules,
+    'prometheus.yaml': configuration(targets),
+  };
   const command = (folder: string) => [
     binary,
     `--config.file=${folder}/prometheus.yaml`,
     `--storage.tsdb.path=${folder}/data`,
     `--web.listen-address=${new URL(origin).host}`,
   ];
-  const { stop } = await startConfigured('nobody', files, command, async () => (await fetch(`${origin}/-/ready`)).ok);
+  const { stop } = await startConfigured(
+    'nobody',
+    files,
+    command,
+    async () => (await fetch(`${origin}/-/ready`)).ok,
+  );
   const get = async (path: string) => {
-    const { status, data, error } = (await (await fetch(origin + path)).json()) as Record<string, any>;
+    const { status, data, error } = (await (
+      await fetch(origin + path)
+    ).json()) as Record<string, any>;
     if (status !== 'success') throw new Error(`Prometheus: ${error}`);
     return data;
   };
@@ -51,8 +72,12 @@ export async function startPrometheus({ targets, rules }: { targets: string[]; r
     alerts: async (): Promise<Alert[]> => (await get('/api/v1/alerts')).alerts,
     /** The current values of a query, in no order. */
     query: async (expression: string): Promise<number[]> => {
-      const { result } = await get(`/api/v1/query?query=${encodeURIComponent(expression)}`);
-      return result.map(({ value }: { value: [number, string] }) => Number(value[1]));
+      const { result } = await get(
+        `/api/v1/query?query=${encodeURIComponent(expression)}`,
+      );
+      return result.map(({ value }: { value: [number, string] }) =>
+        Number(value[1]),
+      );
     },
     stop,
   };

@@ -1,4 +1,5 @@
-// The table of animals on the front page. It asks GraphQL, whose ids are text: no digit of an int64 is lost.
+// The table of animals on the front page. It asks GraphQL, whose ids are text:
+// no digit of an int64 is lost.
 import { call } from './key.js';
 
 const at = (id) => document.getElementById(id);
@@ -21,7 +22,10 @@ let refused;
 /** Until the counts are read again. */
 let waiting;
 
-/** Shows the first page, and follows the list. @returns the headers of the answer @throws Error with its `status` */
+/**
+ * Shows the first page, and follows the list. @returns the headers of the
+ * answer @throws Error with its `status`
+ */
 export async function openAnimals(onRefused) {
   const received = await read([null]);
   refused = onRefused;
@@ -51,14 +55,19 @@ async function read(pages, show = showPage) {
     }
   }`;
   const variables = { status: status(), first: size, after: pages.at(-1) };
-  const response = await call('graphql', { method: 'POST', headers, body: JSON.stringify({ query, variables }) });
+  const response = await call('graphql', {
+    method: 'POST',
+    headers,
+    body: JSON.stringify({ query, variables }),
+  });
   const { data, errors, message } = await response.json();
   if (!data)
     throw Object.assign(new Error(errors?.[0].message ?? message), {
       status: errors?.[0].extensions?.status ?? response.status,
     });
   // An answer that another question has overtaken is not shown.
-  if (turn === asked && isAgain === (pages === starts)) show(pages, data.petsConnection);
+  if (turn === asked && isAgain === (pages === starts))
+    show(pages, data.petsConnection);
   return response.headers;
 }
 
@@ -66,9 +75,11 @@ function showPage(pages, connection) {
   const { nodes } = connection;
   starts = pages;
   at('pets').replaceChildren(...nodes.map(rowOf));
-  for (const { id } of nodes) at('added').querySelector(`[data-id="${id}"]`)?.remove();
+  for (const { id } of nodes)
+    at('added').querySelector(`[data-id="${id}"]`)?.remove();
   const first = (starts.length - 1) * size;
-  at('range').textContent = nodes.length > 0 ? `${first + 1} to ${first + nodes.length}` : 'No animals';
+  at('range').textContent =
+    nodes.length > 0 ? `${first + 1} to ${first + nodes.length}` : 'No animals';
   allow('first', starts.length > 1);
   allow('previous', starts.length > 1);
   showCounts(pages, connection);
@@ -83,7 +94,8 @@ function showCounts(_pages, { pageInfo, totalCount, isTotalCountExact }) {
 
 function showTotal(isExact = !at('total').textContent.startsWith('about')) {
   at('total').textContent = isExact ? total : `about ${total}`;
-  at('add').textContent = total === 0 && !status() ? 'Create your first animal' : 'Create an animal';
+  at('add').textContent =
+    total === 0 && !status() ? 'Create your first animal' : 'Create an animal';
 }
 
 /** Not `disabled`, with which a button would lose the focus of the keyboard. */
@@ -111,7 +123,10 @@ function followAgain() {
   follow();
 }
 
-/** Continues after a lost connection, and only while the page is seen: browsers have few connections for a host. */
+/**
+ * Continues after a lost connection, and only while the page is seen: browsers
+ * have few connections for a host.
+ */
 async function follow() {
   live?.abort();
   live = new AbortController();
@@ -124,7 +139,8 @@ async function follow() {
         if (signal.aborted) return;
         pause = 1;
         if (pet) showAdded(pet);
-        // The animals that were added between the page and the beginning of the live list.
+        // The animals that were added between the page and the beginning of the
+        // live list.
         if (isNew) await readAgain();
         if (signal.aborted) return;
         isNew = false;
@@ -133,7 +149,8 @@ async function follow() {
     } catch (error) {
       if (signal.aborted) return;
       if (error.status === 401) return refused(error);
-      if (error.status < 500 && error.status !== 429) return say('ended', `Not live: ${error.message}`);
+      if (error.status < 500 && error.status !== 429)
+        return say('ended', `Not live: ${error.message}`);
     }
     say('lost', 'The live list is interrupted, and will be continued.');
     await new Promise((done) => setTimeout(done, pause * 1000));
@@ -148,10 +165,14 @@ function showAdded(pet) {
   at('added').prepend(rowOf(pet));
   // No more than a page of them.
   at('added').children[size]?.remove();
-  // The page that is shown may have been counted before or after this one, and now have a next one.
+  // The page that is shown may have been counted before or after this one, and
+  // now have a next one.
   clearTimeout(waiting);
   const isFull = at('added').children.length === size;
-  waiting = setTimeout(() => read(starts, isFull ? showPage : showCounts).catch(reportFailure), 500);
+  waiting = setTimeout(
+    () => read(starts, isFull ? showPage : showCounts).catch(reportFailure),
+    500,
+  );
 }
 
 function say(state, text) {
@@ -160,17 +181,26 @@ function say(state, text) {
   at('live').textContent = text;
 }
 
-/** Yields animals as they are added, and nothing for a heartbeat: server-sent events, one line for each field. */
+/**
+ * Yields animals as they are added, and nothing for a heartbeat: server-sent
+ * events, one line for each field.
+ */
 async function* added(signal) {
   const query = `subscription ($status: PetStatus, $after: ID) { petAdded(status: $status, after: $after) { ${fields} } }`;
-  const body = JSON.stringify({ query, variables: { status: status(), after: last } });
+  const body = JSON.stringify({
+    query,
+    variables: { status: status(), after: last },
+  });
   const response = await call('graphql', {
     method: 'POST',
     headers: { ...headers, accept: 'text/event-stream' },
     body,
     signal,
   });
-  if (!response.ok) throw Object.assign(new Error((await response.json()).message), { status: response.status });
+  if (!response.ok)
+    throw Object.assign(new Error((await response.json()).message), {
+      status: response.status,
+    });
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   for (let rest = ''; ; ) {
     const { value, done } = await reader.read();
@@ -182,7 +212,10 @@ async function* added(signal) {
       // The first one says where the list begins.
       last ??= /^id: (.+)$/m.exec(block)?.[1];
       const { data, errors } = text ? JSON.parse(text) : {};
-      if (errors) throw Object.assign(new Error(errors[0].message), { status: errors[0].extensions.status });
+      if (errors)
+        throw Object.assign(new Error(errors[0].message), {
+          status: errors[0].extensions.status,
+        });
       yield data?.petAdded;
     }
   }
@@ -198,7 +231,8 @@ for (const [id, target] of Object.entries({
   next: () => [...starts, end],
 })) {
   at(id).addEventListener('click', () => {
-    if (at(id).getAttribute('aria-disabled') !== 'true') read(target()).catch(reportFailure);
+    if (at(id).getAttribute('aria-disabled') !== 'true')
+      read(target()).catch(reportFailure);
   });
 }
 document.addEventListener('visibilitychange', () => live && follow());

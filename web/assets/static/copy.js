@@ -21,7 +21,8 @@ export async function copyBefore(button) {
 }
 
 async function copy(pre) {
-  if (navigator.clipboard) return navigator.clipboard.writeText(pre.textContent);
+  if (navigator.clipboard)
+    return navigator.clipboard.writeText(pre.textContent);
   // Browsers offer the clipboard only over HTTPS and on this machine.
   getSelection().selectAllChildren(pre);
   document.execCommand('copy');

@@ -1,11 +1,15 @@
-// The part of the front page that needs a key: the animals, numbers of the store, and a form that adds an animal.
+// The part of the front page that needs a key: the animals, numbers of the
+// store, and a form that adds an animal.
 import { closeAnimals, isLive, openAnimals, readAgain } from './animals.js';
 import { addCopyButton } from './copy.js';
 import { call, forgetKey, rememberedKey, rememberKey, root } from './key.js';
 
 const at = (id) => document.getElementById(id);
 
-/** Shows what this key may read; without a valid key, how to get one. A wrong key is not kept. */
+/**
+ * Shows what this key may read; without a valid key, how to get one. A wrong
+ * key is not kept.
+ */
 async function show() {
   const key = rememberedKey();
   if (!key) return hide();
@@ -19,7 +23,9 @@ async function show() {
   at('store').hidden = false;
   at('get-key').hidden = true;
   say('The key is valid. All pages here use it until you close this tab.');
-  at('database').textContent = (await fetch(new URL('readyz', root))).ok ? 'ready' : 'not ready';
+  at('database').textContent = (await fetch(new URL('readyz', root))).ok
+    ? 'ready'
+    : 'not ready';
 }
 
 /** Also when a key is revoked, or a token ends, while the page is open. */
@@ -70,16 +76,24 @@ at('forget').addEventListener('click', () => {
 
 at('create').addEventListener('submit', async (event) => {
   event.preventDefault();
-  const { name, categoryId, status } = Object.fromEntries(new FormData(event.target));
-  // The digits are text until they are sent: a JavaScript number would round an int64.
+  const { name, categoryId, status } = Object.fromEntries(
+    new FormData(event.target),
+  );
+  // The digits are text until they are sent: a JavaScript number would round an
+  // int64.
   const digits = categoryId.trim().replace(/^(-?)0+(?=\d)/, '$1');
   const body = `{"name":${JSON.stringify(name)},"categoryId":${digits},"status":${JSON.stringify(status)}}`;
   const button = event.target.querySelector('button');
   button.disabled = true;
   try {
-    const response = await call('v1/pets', { method: 'POST', headers: { 'content-type': 'application/json' }, body });
+    const response = await call('v1/pets', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body,
+    });
     const text = await response.text();
-    if (response.status === 401) return refuse({ status: 401, message: JSON.parse(text).message });
+    if (response.status === 401)
+      return refuse({ status: 401, message: JSON.parse(text).message });
     at('created').textContent = `${response.status} ${text}`;
     at('created').hidden = false;
     showNumbers(response.headers);
@@ -91,6 +105,7 @@ at('create').addEventListener('submit', async (event) => {
   }
 });
 
-for (const pre of document.querySelectorAll('main section > pre:not([hidden])')) addCopyButton(pre);
+for (const pre of document.querySelectorAll('main section > pre:not([hidden])'))
+  addCopyButton(pre);
 at('your-key').hidden = false;
 show().catch(failed);

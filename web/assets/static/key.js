@@ -1,6 +1,7 @@
 /**
- * The API key that a user has entered on one of the pages. All pages of the tab share it (`web/explorer/key-memory.ts` and
- * `sandbox.js` use the same name). It ends with the tab, and is sent to this service only.
+ * The API key that a user has entered on one of the pages. All pages of the tab
+ * share it (`web/explorer/key-memory.ts` and `sandbox.js` use the same name).
+ * It ends with the tab, and is sent to this service only.
  */
 const name = 'api-key';
 

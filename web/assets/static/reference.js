@@ -1,9 +1,11 @@
 /**
- * The REST reference: Swagger UI, changed so that it keeps every digit of an int64.
+ * The REST reference: Swagger UI, changed so that it keeps every digit of an
+ * int64.
  *
- * Swagger UI reads responses, requests and examples with `JSON.parse`, which rounds integers beyond 2^53, and writes them
- * with `JSON.stringify`. On this page the one returns such integers as `bigint`, and the other writes them digit by digit
- * (https://github.com/tc39/proposal-json-parse-with-source).
+ * Swagger UI reads responses, requests and examples with `JSON.parse`, which
+ * rounds integers beyond 2^53, and writes them with `JSON.stringify`. On this
+ * page the one returns such integers as `bigint`, and the other writes them
+ * digit by digit (https://github.com/tc39/proposal-json-parse-with-source).
  */
 import { copyBefore } from './copy.js';
 import { forgetKey, rememberedKey, rememberKey } from './key.js';
@@ -14,7 +16,9 @@ if (isExact) {
   const parse = JSON.parse;
   JSON.parse = (text, reviver) =>
     parse(text, function (key, value, context) {
-      const exact = isRounded(value, context.source) ? BigInt(context.source) : value;
+      const exact = isRounded(value, context.source)
+        ? BigInt(context.source)
+        : value;
       return reviver ? reviver.call(this, key, exact, context) : exact;
     });
   BigInt.prototype.toJSON = function () {
@@ -22,12 +26,21 @@ if (isExact) {
   };
 }
 
-/** False for exponents and fractions: the service writes an int64 without them. */
+/**
+ * False for exponents and fractions: the service writes an int64 without them.
+ */
 function isRounded(value, source) {
-  return typeof value === 'number' && !Number.isSafeInteger(value) && /^-?\d+$/.test(source);
+  return (
+    typeof value === 'number' &&
+    !Number.isSafeInteger(value) &&
+    /^-?\d+$/.test(source)
+  );
 }
 
-/** The document as this page shows it: with whole addresses, also below the prefix of a proxy, and days of removal. */
+/**
+ * The document as this page shows it: with whole addresses, also below the
+ * prefix of a proxy, and days of removal.
+ */
 function shown(api, root) {
   api.info.title = 'REST reference';
   // Paths are shown as a client calls them, with `/v1`.
@@ -35,15 +48,21 @@ function shown(api, root) {
   const address = root.href.replace(/\/$/, '');
   api.info.description += `\n\nAddress: \`${address}${base}\``;
   api.servers = [{ url: address }];
-  api.paths = Object.fromEntries(Object.entries(api.paths).map(([path, item]) => [base + path, item]));
+  api.paths = Object.fromEntries(
+    Object.entries(api.paths).map(([path, item]) => [base + path, item]),
+  );
   for (const operation of Object.values(api.paths).flatMap(Object.values)) {
-    if (operation['x-sunset']) operation.summary += ` (until ${dayOf(operation['x-sunset'])})`;
+    if (operation['x-sunset'])
+      operation.summary += ` (until ${dayOf(operation['x-sunset'])})`;
   }
   return api;
 }
 
 function dayOf(date) {
-  return new Intl.DateTimeFormat('en-GB', { dateStyle: 'long', timeZone: 'UTC' }).format(new Date(date));
+  return new Intl.DateTimeFormat('en-GB', {
+    dateStyle: 'long',
+    timeZone: 'UTC',
+  }).format(new Date(date));
 }
 
 function say(id) {
@@ -51,8 +70,10 @@ function say(id) {
 }
 
 /**
- * Examples of the document, too. Swagger UI reads the document as YAML, and resolves it with a library that takes no
- * `bigint`: there, the digits are text, as they are in a field for a parameter; in a body they lose their quotes again.
+ * Examples of the document, too. Swagger UI reads the document as YAML, and
+ * resolves it with a library that takes no `bigint`: there, the digits are
+ * text, as they are in a field for a parameter; in a body they lose their
+ * quotes again.
  */
 const digits = new Set();
 const exactExamples = {
@@ -62,13 +83,16 @@ const exactExamples = {
         parseToJson:
           (_original, { specActions, specSelectors }) =>
           (text) =>
-            specActions.updateJsonSpec(JSON.parse(text ?? specSelectors.specStr(), asText)),
+            specActions.updateJsonSpec(
+              JSON.parse(text ?? specSelectors.specStr(), asText),
+            ),
       },
     },
   },
   afterLoad() {
     const { getSampleSchema } = this.fn;
-    this.fn.getSampleSchema = (...input) => asNumbers(getSampleSchema(...input));
+    this.fn.getSampleSchema = (...input) =>
+      asNumbers(getSampleSchema(...input));
   },
 };
 
@@ -80,10 +104,15 @@ function asText(_key, value) {
 
 function asNumbers(sample) {
   if (typeof sample !== 'string') return sample;
-  return sample.replace(/"-?\d+"/g, (one) => (digits.has(one) ? one.slice(1, -1) : one));
+  return sample.replace(/"-?\d+"/g, (one) =>
+    digits.has(one) ? one.slice(1, -1) : one,
+  );
 }
 
-/** Adds names that screen readers need and Swagger UI lacks, and removes the choice of servers (there is one) and the curl. */
+/**
+ * Adds names that screen readers need and Swagger UI lacks, and removes the
+ * choice of servers (there is one) and the curl.
+ */
 const plainControls = ({ React: { createElement } }) => ({
   wrapComponents: {
     // A button must not contain a link.
@@ -91,12 +120,21 @@ const plainControls = ({ React: { createElement } }) => ({
       () =>
       ({ text }) =>
         createElement('span', null, text),
-    TextArea: (Original) => (props) => createElement(Original, { 'aria-label': 'Body of the request', ...props }),
+    TextArea: (Original) => (props) =>
+      createElement(Original, {
+        'aria-label': 'Body of the request',
+        ...props,
+      }),
     // A list of choices has no placeholder that would name it.
     JsonSchema_string: (Original) => (props) => {
       const field = createElement(Original, props);
       if (!props.schema?.has('enum')) return field;
-      return createElement('label', null, createElement('span', { className: 'unseen' }, props.description), field);
+      return createElement(
+        'label',
+        null,
+        createElement('span', { className: 'unseen' }, props.description),
+        field,
+      );
     },
     // The name of a button is its text (WCAG 2.5.3).
     Button:
@@ -111,7 +149,11 @@ const plainControls = ({ React: { createElement } }) => ({
         createElement('span', { className: 'unseen' }, 'Close'),
       ),
     InfoContainer: (Original) => (props) =>
-      createElement('section', { 'aria-label': 'About' }, createElement(Original, props)),
+      createElement(
+        'section',
+        { 'aria-label': 'About' },
+        createElement(Original, props),
+      ),
     ServersContainer: () => () => null,
     // It would show the key; the samples are the same request without it.
     curl: () => () => null,
@@ -147,7 +189,12 @@ const sharedKey = {
 /** Folds away request headers, which few requests need, and failures. */
 const folded = ({ React: { createElement: h } }) => {
   const fold = (row, title, className) => {
-    const details = h('details', null, h('summary', null, title), h('table', { className }, h('tbody', null, row)));
+    const details = h(
+      'details',
+      null,
+      h('summary', null, title),
+      h('table', { className }, h('tbody', null, row)),
+    );
     return h('tr', { className: 'folded' }, h('td', { colSpan: 3 }, details));
   };
   return {
@@ -155,13 +202,19 @@ const folded = ({ React: { createElement: h } }) => {
       parameterRow: (Original) => (props) => {
         const row = h(Original, props);
         const isHeader = props.rawParam.get('in') === 'header';
-        return isHeader ? fold(row, `Header ${props.rawParam.get('name')}`, 'parameters') : row;
+        return isHeader
+          ? fold(row, `Header ${props.rawParam.get('name')}`, 'parameters')
+          : row;
       },
       response: (Original) => (props) => {
         const row = h(Original, props);
         return /^2/.test(props.code)
           ? row
-          : fold(row, `${props.code} ${props.response.get('description')}`, 'responses-table');
+          : fold(
+              row,
+              `${props.code} ${props.response.get('description')}`,
+              'responses-table',
+            );
       },
     },
   };
@@ -175,17 +228,37 @@ const samples = ({ React: { createElement: h } }) => ({
       const sample = ([language, text], isOpen) =>
         h(
           'details',
-          { key: language, name: `sample-${props.method}-${props.path}`, open: isOpen },
+          {
+            key: language,
+            name: `sample-${props.method}-${props.path}`,
+            open: isOpen,
+          },
           h('summary', null, language),
           h(
             'div',
             { className: 'code' },
             h('pre', { tabIndex: 0 }, text),
-            h('button', { type: 'button', className: 'copy', onClick: (event) => copyBefore(event.target) }, 'Copy'),
+            h(
+              'button',
+              {
+                type: 'button',
+                className: 'copy',
+                onClick: (event) => copyBefore(event.target),
+              },
+              'Copy',
+            ),
           ),
         );
-      const list = [sample(first, true), ...others.map((one) => sample(one, false))];
-      return h('div', null, h('div', { className: 'samples' }, h('h4', null, 'Samples'), list), h(Original, props));
+      const list = [
+        sample(first, true),
+        ...others.map((one) => sample(one, false)),
+      ];
+      return h(
+        'div',
+        null,
+        h('div', { className: 'samples' }, h('h4', null, 'Samples'), list),
+        h(Original, props),
+      );
     },
   },
 });
@@ -196,18 +269,32 @@ function requestOf({ path, method, specSelectors, oas3Selectors }) {
   const query = new URLSearchParams();
   const headers = {};
   let filled = path;
-  for (const parameter of specSelectors.operationWithMeta(path, method).get('parameters', [])) {
+  for (const parameter of specSelectors
+    .operationWithMeta(path, method)
+    .get('parameters', [])) {
     const [name, place] = [parameter.get('name'), parameter.get('in')];
-    const value = values.find((_value, key) => key.startsWith(`${place}.${name}.`) || key === `${place}.${name}`);
+    const value = values.find(
+      (_value, key) =>
+        key.startsWith(`${place}.${name}.`) || key === `${place}.${name}`,
+    );
     if (value === undefined || value === '') continue;
-    if (place === 'path') filled = filled.replace(`{${name}}`, encodeURIComponent(value));
+    if (place === 'path')
+      filled = filled.replace(`{${name}}`, encodeURIComponent(value));
     if (place === 'query') query.append(name, value);
     if (place === 'header') headers[name] = `${value}`;
   }
   const body = oas3Selectors.requestBodyValue(path, method);
   if (body) headers['Content-Type'] = 'application/json';
-  const url = specSelectors.specJson().getIn(['servers', 0, 'url']) + filled + (query.size > 0 ? `?${query}` : '');
-  return { method: method.toUpperCase(), url, headers, body: body && compact(body) };
+  const url =
+    specSelectors.specJson().getIn(['servers', 0, 'url']) +
+    filled +
+    (query.size > 0 ? `?${query}` : '');
+  return {
+    method: method.toUpperCase(),
+    url,
+    headers,
+    body: body && compact(body),
+  };
 }
 
 function compact(body) {
@@ -218,7 +305,10 @@ function compact(body) {
   }
 }
 
-/** The request in several languages. None contains the key, and none rounds an int64. */
+/**
+ * The request in several languages. None contains the key, and none rounds an
+ * int64.
+ */
 function samplesOf({ method, url, headers, body }) {
   const quoted = (text) => `'${text.replaceAll("'", `'\\''`)}'`;
   const literal = (text) => JSON.stringify(text);
@@ -234,7 +324,9 @@ function samplesOf({ method, url, headers, body }) {
     ...(method === 'GET' ? [] : [`  method: '${method}',`]),
     '  headers: {',
     '    Authorization: "Bearer " + key,',
-    ...others.map(([name, value]) => `    ${literal(name)}: ${literal(value)},`),
+    ...others.map(
+      ([name, value]) => `    ${literal(name)}: ${literal(value)},`,
+    ),
     '  },',
     ...(body ? [`  body: ${literal(body)},`] : []),
     '});',
@@ -249,14 +341,20 @@ function samplesOf({ method, url, headers, body }) {
     `    method="${method}",`,
     '    headers={',
     '        "Authorization": f"Bearer {key}",',
-    ...others.map(([name, value]) => `        ${literal(name)}: ${literal(value)},`),
+    ...others.map(
+      ([name, value]) => `        ${literal(name)}: ${literal(value)},`,
+    ),
     '    },',
     ...(body ? [`    data=${literal(body)}.encode(),`] : []),
     ')',
     'with urllib.request.urlopen(request) as response:',
     '    print(response.status, json.load(response))',
   ];
-  return { curl: curl.join(' \\\n  '), JavaScript: javaScript.join('\n'), Python: python.join('\n') };
+  return {
+    curl: curl.join(' \\\n  '),
+    JavaScript: javaScript.join('\n'),
+    Python: python.join('\n'),
+  };
 }
 
 /** The list of operations beside them. */
@@ -298,9 +396,12 @@ async function open() {
     displayRequestDuration: true,
     validatorUrl: null,
     plugins: [exactExamples, plainControls, sharedKey, folded, samples],
-    onComplete: () => rememberedKey() && ui.preauthorizeApiKey('apiKey', rememberedKey()),
+    onComplete: () =>
+      rememberedKey() && ui.preauthorizeApiKey('apiKey', rememberedKey()),
   });
-  addEventListener('hashchange', () => ui.layoutActions.parseDeepLinkHash(location.hash));
+  addEventListener('hashchange', () =>
+    ui.layoutActions.parseDeepLinkHash(location.hash),
+  );
 }
 
 open().catch(() => say('failed'));
