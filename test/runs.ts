@@ -10,10 +10,15 @@ const runs = [
   'pgbouncer',
   'citus-shards',
   'citus-reference',
+  'postgres-12',
+  'postgres-18',
   'plugins',
 ];
 
 const oncePerKind = ['embedded', 'postgres', 'pgbouncer', 'citus-shards'];
+
+/** What each statement gives, also on the oldest and the newest PostgreSQL. */
+const statements = [...oncePerKind, 'postgres-12', 'postgres-18'];
 
 /**
  * Every folder of tests, with the runs that take its files. Every test runs on
@@ -25,13 +30,13 @@ const folders: Record<string, string[]> = {
   'packages/*/test': ['embedded'],
   'test/cli': ['embedded'],
   'test/contracts': ['embedded'],
-  'test/database': oncePerKind,
+  'test/database': statements,
   'test/graphql': ['embedded', 'plugins'],
   'test/keys': ['embedded', 'postgres', 'pgbouncer'],
-  'test/modules': oncePerKind,
+  'test/modules': statements,
   'test/operations': ['embedded'],
   'test/pages': ['embedded'],
-  'test/parity': oncePerKind,
+  'test/parity': statements,
   'test/repository': ['embedded'],
   'test/rest': ['embedded'],
   'test/telemetry': ['embedded'],

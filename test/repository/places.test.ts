@@ -65,7 +65,7 @@ test.each([
 });
 
 test('a file runs where its line says, or else where its folder says; a run that does not exist is refused', () => {
-  expect(runsOf('test/parity/toy.test.ts', '')).toEqual([
+  expect(runsOf('test/deep/parity/toy.test.ts', '')).toEqual([
     'embedded',
     'postgres',
     'pgbouncer',

@@ -96,8 +96,10 @@ async function createOnServer(server: string): Promise<TestDatabase> {
   const url = new URL(server);
   url.pathname = `/${name}`;
   await query(server, `create database ${name}`);
+  // PostgreSQL 12 has no `with (force)`.
+  const endSessions = `select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}'`;
   const drop = async () =>
-    void (await query(server, `drop database ${name} with (force)`));
+    void (await query(server, endSessions, `drop database ${name}`));
   return { env: { DATABASE_URL: pooled(url) }, drop };
 }
 

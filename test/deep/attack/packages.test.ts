@@ -16,7 +16,13 @@ const workspaces = globSync(
  * The project, and the folders that are installed on first use
  * (tools/install.js).
  */
-const folders = ['.', 'tools', 'test/deep', 'bench/peers'];
+const folders = [
+  '.',
+  'tools',
+  'test/deep',
+  'bench/peers',
+  'test/support/servers/postgres',
+];
 
 /**
  * The lock file has only the name and version of packages for other platforms
@@ -41,6 +47,8 @@ const withScripts = [
   '@parcel/watcher',
   'better-sqlite3',
   'esbuild',
+  'postgres-12',
+  'postgres-18',
   'protobufjs',
 ];
 
