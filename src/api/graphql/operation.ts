@@ -5,6 +5,7 @@ import { fieldsIn, fragmentsOf } from '@animal-store/graphql-limits/limits';
 import type { ApolloServerPlugin } from '@apollo/server';
 import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify';
 import {
+  BREAK,
   type DocumentNode,
   type ExecutionResult,
   execute,
@@ -62,8 +63,8 @@ export interface GraphQLContext {
 export class Operation {
   readonly type: `${OperationDefinitionNode['operation']}`;
   readonly name: string | undefined;
-  /** Whether its document may have conditions. */
-  readonly mayHaveDirectives: boolean;
+  /** Whether its document has conditions. */
+  readonly hasDirectives: boolean;
   /** Names of its root fields in the schema, by response key. */
   readonly fields: ReadonlyMap<string, string>;
   /** The distinct names of its root fields in the schema. */
@@ -89,7 +90,7 @@ export class Operation {
     const { schema, limits } = options;
     this.type = node.operation;
     this.name = node.name?.value;
-    this.mayHaveDirectives = document.loc?.source.body.includes('@') ?? true;
+    this.hasDirectives = hasDirectives(document);
     const roots = fieldsIn(node.selectionSet, fragmentsOf(document));
     this.fields = new Map(
       roots.map(({ alias, name }) => [(alias ?? name).value, name.value]),
@@ -149,6 +150,17 @@ export class Operation {
   }
 }
 
+function hasDirectives(document: DocumentNode): boolean {
+  let isFound = false;
+  visit(document, {
+    Directive() {
+      isFound = true;
+      return BREAK;
+    },
+  });
+  return isFound;
+}
+
 /**
  * True when graphql-jit returns the same as graphql-js
  * (`test/deep/graphql/compiled.test.ts` compares them).
@@ -163,31 +175,24 @@ export class Operation {
  * - From a variable inside an input object it accepts null, even for a field
  *   that has a default and cannot be null
  *   (https://github.com/zalando-incubator/graphql-jit/issues/230).
- * - It runs the mutations after a failed one, although the response says that
- *   there is no data.
  *
- * A document with several operations is interpreted, because the number of its
- * compiled functions would be unbounded: two kilobytes can contain a hundred
- * operations.
+ * A mutation is interpreted, because compiling saves nothing, and graphql-jit
+ * rejects inputs that leave out a default. A document with several operations
+ * is interpreted, because the number of its compiled functions would be
+ * unbounded: two kilobytes can contain a hundred operations.
  */
 export function isSuitable({
   document,
   type,
-  node,
-  mayHaveDirectives,
+  hasDirectives,
 }: Operation): boolean {
-  if (
-    mayHaveDirectives ||
-    /__proto__|__(?:schema|type)\b/.test(document.loc?.source.body ?? '')
-  )
-    return false;
-  if (
-    document.definitions.filter(
-      ({ kind }) => kind === Kind.OPERATION_DEFINITION,
-    ).length > 1
-  )
-    return false;
-  if (type === 'mutation' && !isSingleField(node)) return false;
+  const { definitions, loc } = document;
+  const operations = definitions.filter(
+    ({ kind }) => kind === Kind.OPERATION_DEFINITION,
+  );
+  const hasTrap = /__proto__|__(?:schema|type)\b/.test(loc?.source.body ?? '');
+  const isRefused = type !== 'query' || hasDirectives || hasTrap;
+  if (isRefused || operations.length > 1) return false;
   let isPlain = true;
   visit(document, {
     ObjectField({ value }) {

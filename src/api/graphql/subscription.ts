@@ -31,7 +31,7 @@ export async function subscribe(
 ): Promise<Pick<Outcome, 'stream'> & Pick<ExecutionResult, 'errors'>> {
   const { request, reply, call, accepted } = context;
   const format = accepted.stream ?? serverSentEvents;
-  const { document, name: operationName, node, mayHaveDirectives } = operation;
+  const { document, name: operationName, node, hasDirectives } = operation;
   const executed = {
     schema,
     document,
@@ -81,7 +81,7 @@ export async function subscribe(
     batches: source as AsyncGenerator<ListEvent, void>,
     units: 1 + fixed,
     isFlat: !isNested,
-    sharedAs: isNested || mayHaveDirectives ? undefined : key,
+    sharedAs: isNested || hasDirectives ? undefined : key,
     framesOf,
     explain(failure) {
       errors = [

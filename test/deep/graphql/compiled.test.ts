@@ -8,8 +8,9 @@ import {
   parse,
 } from 'graphql';
 import {
+  type GraphQLOptions,
   isSuitable,
-  type Operation,
+  Operation,
 } from '../../../src/api/graphql/operation.ts';
 import { cases } from '../../support/cases.ts';
 import { stock } from '../../support/database-access.ts';
@@ -62,6 +63,7 @@ async function assertEqual(request: object, times = 3): Promise<string> {
   return response;
 }
 
+const schema = buildSchema(readFileSync('schema/schema.graphql', 'utf8'));
 const onPet = 'fragment P on Pet { name status }';
 const onQuery = 'fragment Q on Query { pets(limit: 1) { id } }';
 
@@ -147,24 +149,21 @@ test.each([
     '{ ...F } fragment F on Query { ... { __type(name: "Pet") { fields { name } } } }',
   ],
   [false, 'query A { __typename } query B { __typename }'],
+  [true, '# me@shop.example\n{ pets { id } }'],
+  [false, '{ pets { id @skip(if: true) } }'],
+  [false, 'mutation { createPet(input: { name: "a", categoryId: 1 }) { id } }'],
 ])('it is %s that this document is compiled: %s', (expected, text) => {
   const document = parse(text);
   const node =
     getOperationAST(document, 'A') ??
     (document.definitions[0] as OperationDefinitionNode);
-  expect(
-    isSuitable({
-      document,
-      node,
-      type: node.operation,
-      mayHaveDirectives: false,
-    } as Operation),
-  ).toBe(expected);
+  const limits = { maxCost: 6000 } as GraphQLOptions['limits'];
+  const options = { schema, limits, jit: true, introspection: true };
+  expect(isSuitable(new Operation(document, node, options))).toBe(expected);
 });
 
 // Fragments and aliases are more frequent than in the fuzz suite; half of the
 // documents have many directives, one in five is faulty.
-const schema = buildSchema(readFileSync('schema/schema.graphql', 'utf8'));
 const document = fc.oneof(
   ...[4, 8, 4, 8].map((odds) =>
     documents(schema, { odds, mayBeFaulty: false }),
