@@ -8,19 +8,6 @@ import { ourProgram } from './programs.ts';
 import { type Cell, type StartResult, table } from './report.ts';
 import { workloads } from './workloads.ts';
 
-/**
- * `--alone`: what a request costs by itself, beside hand-written code with the
- * same duties. A quarter of an hour.
- */
-export const alone = {
-  systems:
-    'ours-rest,ours-graphql,fastify-pg-duties,mercurius-duties,static-rest,node-http',
-  workloads: 'hot,mixed,one,create',
-  connections: '1,32',
-  rounds: '5',
-  seconds: '1.5',
-};
-
 const peers = {
   'ours-rest': 'fastify-pg-duties',
   'ours-graphql': 'mercurius-duties',

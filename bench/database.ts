@@ -1,8 +1,8 @@
 import pg from 'pg';
-import { UserError } from './options.ts';
 import { ourProgram } from './programs.ts';
 import { start } from './server.ts';
 import { ourRest } from './systems.ts';
+import { UserError } from './user-error.ts';
 
 /** Percentages of two statuses. All other pets are sold. */
 export interface StatusShares {

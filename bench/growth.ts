@@ -1,7 +1,7 @@
 import { BenchDatabase } from './database.ts';
 import { encodeRequest, leastDisturbed } from './load.ts';
 import { median } from './measure.ts';
-import { databaseUrl, UserError } from './options.ts';
+import { databaseUrl } from './options.ts';
 import {
   type Call,
   explain,
@@ -14,6 +14,7 @@ import { ourProgram } from './programs.ts';
 import { table, writeResult } from './report.ts';
 import { type Server, start } from './server.ts';
 import { ourRest } from './systems.ts';
+import { UserError } from './user-error.ts';
 import { type Operation, seededRandom, statuses } from './workloads.ts';
 
 /**

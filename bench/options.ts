@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
-import { alone } from './alone.ts';
 import { type System, systems } from './systems.ts';
+import { UserError } from './user-error.ts';
 import { workloads } from './workloads.ts';
 
 export interface Options {
@@ -26,9 +26,6 @@ workloads   ${Object.keys(workloads).join(', ')}
 --alone     one connection beside the same duties by hand, the start and commands: a quarter of an hour
 --quick     one round of one second at 1 and 32 connections; other options take precedence`;
 
-/** An error that is printed without a stack. Its message is one line. */
-export class UserError extends Error {}
-
 interface Preset {
   systems?: string;
   workloads?: string;
@@ -36,6 +33,19 @@ interface Preset {
   rounds: string;
   seconds: string;
 }
+
+/**
+ * `--alone`: what a request costs by itself, beside hand-written code with the
+ * same duties (`alone.ts`). A quarter of an hour.
+ */
+const alone: Preset = {
+  systems:
+    'ours-rest,ours-graphql,fastify-pg-duties,mercurius-duties,static-rest,node-http',
+  workloads: 'hot,mixed,one,create',
+  connections: '1,32',
+  rounds: '5',
+  seconds: '1.5',
+};
 
 /** @throws UserError */
 export function readOptions(args: string[], env: NodeJS.ProcessEnv): Options {

@@ -2,8 +2,8 @@ import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { UserError } from './options.ts';
 import { ourProgram, peersFolder } from './programs.ts';
+import { UserError } from './user-error.ts';
 
 /**
  * Compiles the peer that is written in TypeScript. `npm run bench` has

@@ -5,11 +5,12 @@ import { BenchDatabase } from './database.ts';
 import { describeRun } from './describe.ts';
 import { encodeRequest, leastDisturbed, load } from './load.ts';
 import { peakMiB, resetPeak, residentMiB } from './measure.ts';
-import { readOptions, UserError, usage } from './options.ts';
+import { readOptions, usage } from './options.ts';
 import { prepare } from './prepare.ts';
 import { type Cell, type StartResult, writeReport } from './report.ts';
 import { type Server, start } from './server.ts';
 import type { System } from './systems.ts';
+import { UserError } from './user-error.ts';
 import { seededRandom, workloads } from './workloads.ts';
 
 // Load before the measurements of a process (at each number of connections), in

@@ -11,10 +11,10 @@ onSupportedNode(async () => {
   // V8's compile cache halves the start time. Workers use it, too.
   process.env.NODE_COMPILE_CACHE ||= join(root, 'dist', 'compile-cache');
   enableCompileCache(process.env.NODE_COMPILE_CACHE);
-  // The image has the result of the build, and not the build.
+  // The image has the result of the build, and no sources.
   const isBuilt =
-    !existsSync(join(root, 'tools/build.js')) ||
-    (await (await import('../tools/build.js')).ensureBuilt());
+    !existsSync(join(root, 'src')) ||
+    (await (await import('./build.js')).ensureBuilt());
   if (isBuilt)
     await import(
       pathToFileURL(

@@ -10,7 +10,7 @@ import { root } from '../bin/node.js';
  */
 const checks = {
   build: [
-    'node tools/build.js',
+    'node bin/build.js',
     'tsc -b --incremental',
     'tsc -p clients/typescript',
   ],

@@ -1,5 +1,5 @@
 // `node tools/install.js FOLDER...` installs the packages of folders that have
-// a lock file of their own, unless they are installed. Scripts that need such
+// a manifest of their own, unless they are installed. Scripts that need such
 // packages call it, so that `npm ci` in the project's folder need not install
 // them.
 import { spawnSync } from 'node:child_process';
@@ -29,13 +29,11 @@ for (const folder of process.argv.slice(2)) {
 /** @param {string} folder */
 function install(folder) {
   process.stderr.write(`animal-store: installing the packages of ${folder}\n`);
+  const command = isLocked(join(root, folder)) ? 'ci' : 'install';
   const { status, error } = spawnSync(
     'npm',
-    ['ci', '--no-audit', '--no-fund'],
-    {
-      cwd: join(root, folder),
-      stdio: ['ignore', 2, 2],
-    },
+    [command, '--no-audit', '--no-fund'],
+    { cwd: join(root, folder), stdio: ['ignore', 2, 2] },
   );
   if (status === 0) return;
   process.stderr.write(
@@ -44,18 +42,36 @@ function install(folder) {
   process.exit(1);
 }
 
+/** Peers of the benchmark have no lock file: their manifest names versions. */
+function isLocked(/** @type {string} */ folder) {
+  return existsSync(join(folder, 'package-lock.json'));
+}
+
 /**
- * Whether every package of the lock file is installed in its version. Optional
- * ones may be for other platforms.
+ * Whether every package of the lock file, or of the manifest without one, is
+ * installed in its version. Optional ones may be for other platforms.
  */
 function isInstalled(/** @type {string} */ folder) {
-  const locked = packagesIn(join(folder, 'package-lock.json'));
+  const wanted = isLocked(folder)
+    ? packagesIn(join(folder, 'package-lock.json'))
+    : packagesOf(join(folder, 'package.json'));
   const installed = packagesIn(join(folder, 'node_modules/.package-lock.json'));
-  return Object.entries(locked).every(
+  return Object.entries(wanted).every(
     ([path, { version, optional }]) =>
       path === '' ||
       optional ||
       (installed[path]?.version === version && existsSync(join(folder, path))),
+  );
+}
+
+/** @returns {ReturnType<typeof packagesIn>} */
+function packagesOf(/** @type {string} */ manifest) {
+  const { dependencies } = JSON.parse(readFileSync(manifest, 'utf8'));
+  return Object.fromEntries(
+    Object.entries(dependencies).map(([name, version]) => [
+      `node_modules/${name}`,
+      { version },
+    ]),
   );
 }
 

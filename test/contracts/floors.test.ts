@@ -78,8 +78,29 @@ test('a file of the service imports its own floor and those below it', () => {
   expect(wrong).toEqual([]);
 });
 
+/** Programs beside the service, and the folders whose files each imports. */
+const programs = { bin: ['bin'], tools: ['tools', 'bin'] };
+
+test.each(Object.entries(programs))(
+  '%s imports no file above it',
+  (folder, own) => {
+    const wrong = [...graphOf(`${folder}/*.js`)].flatMap(([file, imported]) =>
+      imported
+        .filter((name) => /^[^@]+\/.+\.(?:ts|js)$/.test(name))
+        .filter((name) => !own.includes(dirname(name)))
+        .map((name) => `${file} -> ${name}`),
+    );
+    expect(wrong).toEqual([]);
+  },
+);
+
 test('neither files nor folders import each other in a circle', () => {
-  const files = graphOf('src/**/*.ts', 'test/modules/*/*.ts');
+  const files = graphOf(
+    'src/**/*.ts',
+    'test/modules/*/*.ts',
+    'packages/*/src/**/*.ts',
+    '{bench,bin,tools}/*.{ts,js}',
+  );
   const folders = new Map<string, string[]>();
   for (const [file, imported] of files) {
     const others = imported

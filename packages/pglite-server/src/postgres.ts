@@ -12,29 +12,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { assertNotRetired, fullDisk, lockFileWithin, retire } from './lock.ts';
-import type { Role, WorkerData } from './postgres.worker.ts';
+import type { EmbeddedOptions, Role, WorkerData } from './options.ts';
+
+export type { EmbeddedOptions } from './options.ts';
 
 /** An open embedded PostgreSQL. */
 export type EmbeddedPostgres = Awaited<ReturnType<typeof openEmbeddedPostgres>>;
-
-export interface EmbeddedOptions {
-  /** Called when the store's thread dies. The store is unusable afterwards. */
-  onLost?: ((error: Error) => void) | undefined;
-  /** The folder to copy for a new store; see `prepared-folder.ts`. */
-  prepared?: string | undefined;
-  /** Also opens a retired store. */
-  evenRetired?: boolean;
-  /**
-   * Excludes other processes, by listening on a socket that they do not look
-   * for.
-   */
-  exclusive?: boolean;
-  /**
-   * How long (ms) a connection may be silent in a transaction; 30 seconds when
-   * absent. Without limit when exclusive.
-   */
-  maxSilence?: number;
-}
 
 // Other processes connect to the first one.
 const ports = { shared: 5432, exclusive: 5433 };

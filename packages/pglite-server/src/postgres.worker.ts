@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parentPort, workerData } from 'node:worker_threads';
 import { assertNotRetired, lockFile, type Release } from './lock.ts';
-import type { EmbeddedOptions } from './postgres.ts';
+import type { Role, WorkerData } from './options.ts';
 
 /**
  * The thread that owns the embedded store, or waits to own it. PGlite has no
@@ -13,17 +13,6 @@ import type { EmbeddedOptions } from './postgres.ts';
  * process with the lock opens the files; the others connect to its socket, and
  * one of them takes over when it ends.
  */
-export interface WorkerData extends Omit<EmbeddedOptions, 'onLost'> {
-  dataDir: string;
-  socketPath: string;
-}
-
-/**
- * The thread's message: it owns the store, or another process does and accepts
- * connections.
- */
-export type Role = 'owner' | 'standby';
-
 const { dataDir, socketPath, prepared, evenRetired, exclusive, maxSilence } =
   workerData as WorkerData;
 const port = parentPort as NonNullable<typeof parentPort>;

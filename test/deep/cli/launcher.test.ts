@@ -30,7 +30,7 @@ beforeAll(async () => {
   folder = await newFolder();
   for (const path of [
     'bin',
-    'tools/build.js',
+    'bin/build.js',
     'packages',
     'package.json',
     'tsconfig.json',

@@ -13,7 +13,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { isBundled, onSupportedNode, root } from '../bin/node.js';
+import { isBundled, onSupportedNode, root } from './node.js';
 
 const dist = join(root, 'dist');
 /** Its modification time is the start of the last successful build. */
@@ -220,5 +220,5 @@ function failed(/** @type {string} */ reason) {
   return false;
 }
 
-if (process.argv[1] === join(root, 'tools/build.js'))
+if (process.argv[1] === join(root, 'bin/build.js'))
   onSupportedNode(() => ensureBuilt(true));

@@ -1,0 +1,30 @@
+export interface EmbeddedOptions {
+  /** Called when the store's thread dies. The store is unusable afterwards. */
+  onLost?: ((error: Error) => void) | undefined;
+  /** The folder to copy for a new store; see `prepared-folder.ts`. */
+  prepared?: string | undefined;
+  /** Also opens a retired store. */
+  evenRetired?: boolean;
+  /**
+   * Excludes other processes, by listening on a socket that they do not look
+   * for.
+   */
+  exclusive?: boolean;
+  /**
+   * How long (ms) a connection may be silent in a transaction; 30 seconds when
+   * absent. Without limit when exclusive.
+   */
+  maxSilence?: number;
+}
+
+/** What the thread that owns the store is started with. */
+export interface WorkerData extends Omit<EmbeddedOptions, 'onLost'> {
+  dataDir: string;
+  socketPath: string;
+}
+
+/**
+ * The thread's message: it owns the store, or another process does and accepts
+ * connections.
+ */
+export type Role = 'owner' | 'standby';
