@@ -89,6 +89,18 @@ describe('the cost counts the largest page that the document allows:', () => {
       {},
       false,
     ],
+    [
+      'totals count once, not for each item',
+      '{ petsConnection(first: 29) { totalCount isTotalCountExact } }',
+      {},
+      true,
+    ],
+    [
+      'totals beside 30 items',
+      '{ petsConnection(first: 30) { totalCount isTotalCountExact } }',
+      {},
+      false,
+    ],
     ['a variable that is absent counts 20', list, {}, true],
     ['a variable that is null counts 20', list, { n: null }, true],
     [

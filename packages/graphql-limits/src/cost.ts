@@ -50,11 +50,11 @@ export const countedAbove: FieldCost = ({ childComplexity }) => childComplexity;
 const freeLeaves = 10;
 
 /**
- * The cost of a field. Without `complexity` it is one, plus one and the cost of
- * its fields for every item of its page; otherwise one for an operation, and
- * one for the item that a resolver may read. A field without a resolver costs
- * nothing; a list of such fields counts as the longest page, because its length
- * is unknown.
+ * The cost of a field: its `complexity`, if it has one. Otherwise, with `limit`
+ * or `first`: 1, plus 1 and the cost of its fields for each item, plus once the
+ * cost of the fields beside a connection's lists. Otherwise 2 at the root, 1
+ * with a resolver, 0 without. A list without pages counts as the longest page,
+ * because its length is unknown.
  */
 export function costOf(
   field: Field,
@@ -133,11 +133,13 @@ export interface Estimate {
   isNested: boolean;
 }
 
-/**
- * The maximum cost of a field or operation, by its variables, with or without
- * the leaf fields that are not free.
- */
-type Cost = (variables: Values, hasLeaves: boolean) => number;
+/** The maximum cost of a field. */
+interface Cost {
+  /** True for `edges` and `nodes`, whose items the connection counts. */
+  isOfItems: boolean;
+  /** By the variables, with or without the leaf fields that are not free. */
+  of(variables: Values, hasLeaves: boolean): number;
+}
 
 /**
  * Prepares the estimate of a valid operation, whose fragments do not spread
@@ -167,8 +169,8 @@ export function estimateOf(
   const leaves = new Map<string, Set<string>>();
 
   /**
-   * The costs of the fields that cost something. The items of a connection
-   * (`isItem` is false) are in its lists.
+   * The costs of the fields that cost something. A connection itself is no item
+   * (`isItem` is false); the elements of its `edges` and `nodes` are.
    */
   function costsIn(
     parent: GraphQLNamedType,
@@ -215,19 +217,30 @@ export function estimateOf(
         )
           return [];
         const cost = costOf(field, isRoot, mostItems);
+        const isConnection = isPaged(field) && !isList(field);
+        const [ofItems, once] = isConnection
+          ? [below.filter(isOfItems), below.filter((one) => !isOfItems(one))]
+          : [below, []];
         return [
-          (variables, hasLeaves) => {
-            const args = argumentsOf(node, field, variables);
-            const childComplexity =
-              sumOf(below, variables, hasLeaves) + (hasLeaves ? surplus : 0);
-            return Math.max(least, cost({ args, childComplexity }));
+          {
+            isOfItems: field.extensions.complexity === countedAbove,
+            of(variables, hasLeaves) {
+              const args = argumentsOf(node, field, variables);
+              const childComplexity =
+                sumOf(ofItems, variables, hasLeaves) +
+                (hasLeaves ? surplus : 0);
+              const own = cost({ args, childComplexity });
+              return Math.max(least, own + sumOf(once, variables, hasLeaves));
+            },
           },
         ];
       });
+      const [first] = costs;
+      if (!first) return [];
       // The most expensive of the item's possible types.
-      return costs.length > 0
-        ? [(...given) => Math.max(...costs.map((cost) => cost(...given)))]
-        : [];
+      const of: Cost['of'] = (...given) =>
+        Math.max(...costs.map((cost) => cost.of(...given)));
+      return [{ ...first, of }];
     });
   }
 
@@ -258,8 +271,10 @@ export function estimateOf(
     );
 }
 
-function sumOf(costs: readonly Cost[], ...given: Parameters<Cost>): number {
-  return costs.reduce((sum, cost) => sum + cost(...given), 0);
+const isOfItems = (cost: Cost) => cost.isOfItems;
+
+function sumOf(costs: readonly Cost[], ...given: Parameters<Cost['of']>) {
+  return costs.reduce((sum, cost) => sum + cost.of(...given), 0);
 }
 
 function argumentsOf(

@@ -25,7 +25,7 @@ const schema = buildSchema(`
   interface Node { id: ID }
   type Toy implements Node { id: ID, name: String, owner: Pet, parts: [Toy] }
   type Pet implements Node { id: ID, toys(first: Int): [Toy], tags: [String] }
-  type Pets { total: Int, edges: [Edge], nodes: [Pet] }
+  type Pets { total: Int, count: Int, edges: [Edge], nodes: [Pet] }
   type Edge { cursor: ID, node: Pet }
   type Query { pets(limit: Int): [Pet], pet: Pet, node: Node, page(first: Int): Pets }
   type Subscription { added: Pet }
@@ -36,6 +36,7 @@ function resolve(schema: GraphQLSchema, type: string, name: string): void {
 }
 resolve(schema, 'Toy', 'owner');
 resolve(schema, 'Pet', 'toys');
+resolve(schema, 'Pets', 'count');
 for (const name of ['edges', 'nodes']) {
   const field = (schema.getType('Pets') as GraphQLObjectType).getFields()[name];
   Object.assign(field?.extensions ?? {}, { complexity: countedAbove });
@@ -112,6 +113,16 @@ test.each([
     '{ node { ... on Pet { toys(first: 4) { id } } ... on Toy { owner { id } } } }',
     {},
     2 + 5 + 1,
+  ],
+  [
+    '{ page(first: 5) { count nodes { toys(first: 1) { id } } } }',
+    {},
+    1 + 1 + 5 * (1 + 2),
+  ],
+  [
+    '{ page(first: 100) { count more: count edges { cursor } } }',
+    {},
+    1 + 2 + 100,
   ],
   // Without a resolver a list costs nothing, but its items have the longest
   // page.
