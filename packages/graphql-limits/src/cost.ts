@@ -133,13 +133,11 @@ export interface Estimate {
   isNested: boolean;
 }
 
-/** The maximum cost of a field. */
-interface Cost {
-  /** True for `edges` and `nodes`, whose items the connection counts. */
-  isOfItems: boolean;
-  /** By the variables, with or without the leaf fields that are not free. */
-  of(variables: Values, hasLeaves: boolean): number;
-}
+/**
+ * The maximum cost of a field or operation, by its variables, with or without
+ * the leaf fields that are not free.
+ */
+type Cost = (variables: Values, hasLeaves: boolean) => number;
 
 /**
  * Prepares the estimate of a valid operation, whose fragments do not spread
@@ -170,7 +168,8 @@ export function estimateOf(
 
   /**
    * The costs of the fields that cost something. A connection itself is no item
-   * (`isItem` is false); the elements of its `edges` and `nodes` are.
+   * (`isItem` is false); the elements of its `edges` and `nodes` are. Its other
+   * fields are added to `beside`.
    */
   function costsIn(
     parent: GraphQLNamedType,
@@ -178,6 +177,7 @@ export function estimateOf(
     path = '',
     item = '',
     isItem = false,
+    beside?: Cost[],
   ): Cost[] {
     const types = isAbstractType(parent)
       ? schema.getPossibleTypes(parent)
@@ -195,6 +195,8 @@ export function estimateOf(
         if (!node.selectionSet && isItem && !isRead(field))
           leaves.set(item, (leaves.get(item) ?? new Set()).add(at));
         const named = getNamedType(field.type);
+        const once: Cost[] = [];
+        const isConnection = isPaged(field) && !isList(field);
         const below = node.selectionSet
           ? costsIn(
               named,
@@ -202,9 +204,10 @@ export function estimateOf(
               at,
               owner,
               isOwned || isList(field),
+              isConnection ? once : undefined,
             )
           : [];
-        isNested ||= isRoot && below.length > 0;
+        isNested ||= isRoot && below.length + once.length > 0;
         const surplus = Math.max(0, (leaves.get(at)?.size ?? 0) - freeLeaves);
         hasSurplus ||= surplus > 0;
         const least = isRoot || isRead(field) ? 1 : 0;
@@ -217,30 +220,22 @@ export function estimateOf(
         )
           return [];
         const cost = costOf(field, isRoot, mostItems);
-        const isConnection = isPaged(field) && !isList(field);
-        const [ofItems, once] = isConnection
-          ? [below.filter(isOfItems), below.filter((one) => !isOfItems(one))]
-          : [below, []];
-        return [
-          {
-            isOfItems: field.extensions.complexity === countedAbove,
-            of(variables, hasLeaves) {
-              const args = argumentsOf(node, field, variables);
-              const childComplexity =
-                sumOf(ofItems, variables, hasLeaves) +
-                (hasLeaves ? surplus : 0);
-              const own = cost({ args, childComplexity });
-              return Math.max(least, own + sumOf(once, variables, hasLeaves));
-            },
-          },
-        ];
+        const own: Cost = (variables, hasLeaves) => {
+          const args = argumentsOf(node, field, variables);
+          const childComplexity =
+            sumOf(below, variables, hasLeaves) + (hasLeaves ? surplus : 0);
+          const ofPage = cost({ args, childComplexity });
+          return Math.max(least, ofPage + sumOf(once, variables, hasLeaves));
+        };
+        const isOfItems = field.extensions.complexity === countedAbove;
+        if (!beside || isOfItems) return [own];
+        beside.push(own);
+        return [];
       });
-      const [first] = costs;
-      if (!first) return [];
       // The most expensive of the item's possible types.
-      const of: Cost['of'] = (...given) =>
-        Math.max(...costs.map((cost) => cost.of(...given)));
-      return [{ ...first, of }];
+      return costs.length > 0
+        ? [(...given) => Math.max(...costs.map((cost) => cost(...given)))]
+        : [];
     });
   }
 
@@ -271,10 +266,8 @@ export function estimateOf(
     );
 }
 
-const isOfItems = (cost: Cost) => cost.isOfItems;
-
-function sumOf(costs: readonly Cost[], ...given: Parameters<Cost['of']>) {
-  return costs.reduce((sum, cost) => sum + cost.of(...given), 0);
+function sumOf(costs: readonly Cost[], ...given: Parameters<Cost>): number {
+  return costs.reduce((sum, cost) => sum + cost(...given), 0);
 }
 
 function argumentsOf(
