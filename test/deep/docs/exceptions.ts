@@ -84,7 +84,6 @@ export const exceptions: Array<
     'docs/clients.md',
     'needs @tanstack/react-query; test/deep/clients/typescript.test.ts tests the client',
     'import { useInfiniteQuery, useQueryClient }',
-    'import { QueryClient }',
   ],
   [
     'docs/assistants.md',
@@ -120,8 +119,7 @@ export const exceptions: Array<
   ],
   [
     'docs/frontends.md',
-    'needs @apollo/client and a provider; test/deep/browser/react-login.test.ts does it with examples/react',
-    'import {\n  ApolloClient,\n  ApolloLink',
+    'needs a provider; test/deep/browser/react-login.test.ts does it with examples/react',
     'VITE_ISSUER=',
   ],
   [
