@@ -1,3 +1,4 @@
+import { CreateKeyEvent } from '../../migrations/2026_11_22_130000_create_key_event.ts';
 import { DeprecatedCall } from '../access/deprecations/usage.ts';
 import { ApiKey, KeyEvent } from '../access/keys/api-key.entity.ts';
 import { type Config, loadConfig } from '../config/config.ts';
@@ -6,8 +7,8 @@ import {
   type DatabaseOptions,
   type Model,
 } from '../database/database.ts';
-import { isUnmigrated } from '../database/postgres-errors.ts';
 import { preparedStore } from '../process/prepared-store.ts';
+import { notMigrated } from '../process/start-failure.ts';
 
 /**
  * The configured store, with the tables of all modules. @param env overrides
@@ -68,7 +69,9 @@ export async function withDatabase<T>(
 
 const keyTables: Model = {
   entities: [ApiKey, KeyEvent, DeprecatedCall],
-  migrations: [],
+  migrations: [
+    { name: '2026_11_22_130000_create_key_event', class: CreateKeyEvent },
+  ],
 };
 
 /**
@@ -79,9 +82,14 @@ export async function withKeyTables<T>(
   work: (database: Database) => Promise<T>,
 ): Promise<T> {
   const config = loadConfig(process.env);
-  const run = () => Database.use(optionsOf(config), keyTables, work);
+  const unmigrated = new Error(notMigrated);
+  const run = () =>
+    Database.use(optionsOf(config), keyTables, async (database) => {
+      if ((await database.pending()).length > 0) throw unmigrated;
+      return work(database);
+    });
   return run().catch(async (error) => {
-    if (!config.migrateOnStart || !isUnmigrated(error)) throw error;
+    if (error !== unmigrated || !config.migrateOnStart) throw error;
     await applyMigrations();
     return run();
   });

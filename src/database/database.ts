@@ -244,14 +244,19 @@ export class Database {
   async migrate(retries = migrationRetries): Promise<string[]> {
     const { model, embedded } = this;
     const { directUrl, url } = this.options;
-    const options = { ...this.options, url: directUrl ?? url, retries };
     return this.exclusively(async (assertHeld) => {
-      const applied = await applyMigrations(
-        options,
-        model,
-        embedded,
-        assertHeld,
-      );
+      const pending = await this.pending();
+      const { schema } = this.sessions;
+      const direct = {
+        ...this.options,
+        url: directUrl ?? url,
+        retries,
+        schema,
+      };
+      const applied =
+        pending.length > 0
+          ? await applyMigrations(direct, model, embedded, pending, assertHeld)
+          : [];
       if (directUrl && (await this.pending()).length > 0) {
         throw new Error(
           'DATABASE_DIRECT_URL has been migrated, but DATABASE_URL names another database.',

@@ -23,7 +23,10 @@ export const migrationRetries = {
   attempts: 30,
   pause: 1500,
 };
-type MigrationOptions = DatabaseOptions & { retries: typeof migrationRetries };
+type MigrationOptions = DatabaseOptions & {
+  retries: typeof migrationRetries;
+  schema: string | undefined;
+};
 
 /**
  * Applies pending migrations, each in one transaction together with its row in
@@ -36,15 +39,15 @@ export async function applyMigrations(
   options: MigrationOptions,
   model: Model,
   embedded: EmbeddedPostgres | undefined,
+  pending: string[],
   assertHeld: AssertHeld,
 ): Promise<string[]> {
   const orm = new MikroORM(await migratorOptions(options, model, embedded));
   const pool = await poolOf(orm);
   const applied: string[] = [];
   try {
-    const pending = await orm.migrator.getPending();
     for (const { name, class: Released } of model.migrations) {
-      if (!pending.some((one) => one.name === name)) continue;
+      if (!pending.includes(name)) continue;
       await assertHeld();
       const began = performance.now();
       const up = () => orm.migrator.up({ migrations: [name] });
@@ -73,7 +76,14 @@ async function migratorOptions(
     withLimits(migration, options.retries.lockTimeout),
   );
   const unlimited = { ...options, statementTimeout: 0, onAdvice: undefined };
-  const config = await sessionsFor(unlimited, embedded).detect();
+  const sessions = sessionsFor(unlimited, embedded);
+  const config = await sessions.detect();
+  const { schema = 'public' } = sessions;
+  if (options.schema !== sessions.schema) {
+    throw new Error(
+      `DATABASE_DIRECT_URL creates tables in the schema ${schema}, DATABASE_URL in ${options.schema}: give both the same search_path.`,
+    );
+  }
   // For migrations without a transaction; the role may have a timeout. Poolers
   // get no options.
   const session = config.options
@@ -85,6 +95,8 @@ async function migratorOptions(
   });
   return {
     ...rest,
+    // Where the table of applied migrations is.
+    schema,
     // One transaction for all would hold the first migration's locks until the
     // last is done.
     migrations: { ...migrations, migrationsList, allOrNothing: false },

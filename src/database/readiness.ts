@@ -76,23 +76,54 @@ export async function assertServable(
   }
 }
 
+const schemasOfPath = {
+  name: 'schemas_of_path',
+  text: `
+    select schema, to_regclass(format('%I.mikro_orm_migrations', schema)) is not null
+    from unnest(current_schemas(false)) with ordinality as path (schema, place) order by place`,
+};
+
 /**
- * The names of the migrations that the database lacks. @throws
- * DatabaseUnavailable
+ * The names of the migrations that the database lacks, in the schema in which
+ * tables are created.
+ *
+ * @throws DatabaseUnavailable
+ * @throws Error when no table can be created, or the store is in a later schema
+ *   of the search_path
  */
 export async function pendingMigrations(
   { rows: ask }: PostgresServer,
   { migrations }: Model,
 ): Promise<string[]> {
   const names = migrations.map(({ name }) => name);
-  const text =
-    'select name from mikro_orm_migrations where name = any($1::text[])';
-  const rows = await ask({ name: 'migrated', text }, [names]).catch((error) => {
-    if (isUnmigrated(error)) return [];
-    throw error;
-  });
-  const applied = new Set(rows.map(([name]) => name));
-  return names.filter((name) => !applied.has(name));
+  const path = await ask<[string, string]>(schemasOfPath, []);
+  const first = path[0]?.[0];
+  if (!first) throw new Error(noSchema);
+  for (const [schema, isMigrated] of path) {
+    if (isMigrated !== 't') continue;
+    const text = `select name from ${quoted(schema)}.mikro_orm_migrations where name = any($1::text[])`;
+    const rows = await ask({ name: `migrated_${schema}`, text }, [names]).catch(
+      unlessForeign,
+    );
+    const applied = new Set(rows.map(([name]) => name));
+    if (applied.size === 0) continue;
+    if (schema !== first) throw new Error(inLaterSchema(schema, first));
+    return names.filter((name) => !applied.has(name));
+  }
+  return names;
+}
+
+const noSchema =
+  'The search_path has no schema that exists and that the role may use: create one, or set another search_path.';
+
+const inLaterSchema = (schema: string, first: string) =>
+  `The store is in the schema ${schema}, but ${first} is before it in the search_path, and new tables would be created there. ` +
+  `Set a search_path that begins with ${schema}; for another store, one without ${schema}.`;
+
+/** Another application's table may have other columns, or be forbidden. */
+function unlessForeign(error: unknown): [] {
+  if (isUnmigrated(error) || sqlState(error) === '42501') return [];
+  throw error;
 }
 
 /**

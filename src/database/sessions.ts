@@ -61,6 +61,8 @@ export interface Sessions {
    * survive there.
    */
   keepStatements: boolean;
+  /** Where tables are created; undefined before `detect`. */
+  schema?: string | undefined;
   /**
    * Detects these settings once. @throws the driver's error when no session can
    * be opened
@@ -127,9 +129,15 @@ async function detectSessions(
   let config = configFor(url, limits);
   for (;;) {
     try {
-      const isPooled = await inspectSession(config, limits);
+      const found = await inspectSession(config, limits);
+      const { isPooled, schema, pathSource } = found;
+      const setsPath = /search_path/i.test(`${parsed(url).options}`);
+      if (setsPath && !/^(?:client|session)$/.test(pathSource)) {
+        throw new Error(pathDropped);
+      }
       return {
         config,
+        schema,
         keepStatements:
           preparedStatements === 'auto'
             ? !isPooled
@@ -207,22 +215,21 @@ function fallbackFor(
   return undefined;
 }
 
-/** @returns whether a pooler shares the session */
+const pathDropped =
+  'The pooler drops the search_path of the database address. Set it on the role: `alter role ... set search_path = ...`.';
+
+/** Reads the settings that are in force, and whether a pooler shares it. */
 async function inspectSession(
   config: ClientConfig,
   { statementTimeout, onAdvice }: DatabaseOptions,
-): Promise<boolean> {
+) {
   const client = new Client(config);
   client.on('error', () => undefined);
   try {
     await client.connect();
     const { rows } = await client.query({ text: settings, rowMode: 'array' });
-    const [pid, role, timeout, jit] = rows[0] as [
-      number,
-      string,
-      string,
-      string,
-    ];
+    const [pid, ...texts] = rows[0] as [number, ...string[]];
+    const [role, timeout, jit, pathSource = '', schema] = texts;
     const isBounded =
       Number(timeout) > 0 && Number(timeout) <= statementTimeout;
     const advice = [
@@ -234,9 +241,8 @@ async function inspectSession(
     if (advice.length > 0) onAdvice?.(advice);
     // A pooler that shares sessions gives its clients other process ids, to
     // know whose query to cancel.
-    return (
-      (client as unknown as { processID: number | null }).processID !== pid
-    );
+    const { processID } = client as unknown as { processID: number | null };
+    return { isPooled: processID !== pid, schema, pathSource };
   } finally {
     await client.end();
   }
@@ -244,7 +250,8 @@ async function inspectSession(
 
 const settings = `
   select pg_backend_pid(), quote_ident(current_user),
-    (select setting from pg_settings where name = 'statement_timeout'), current_setting('jit', true)`;
+    (select setting from pg_settings where name = 'statement_timeout'), current_setting('jit', true),
+    (select source from pg_settings where name = 'search_path'), current_schema()`;
 
 /**
  * Interprets `sslmode` and `sslrootcert` as libpq does (PostgreSQL's manual,

@@ -1,6 +1,9 @@
 import { isUnmigrated, reasonOf } from '../database/postgres-errors.ts';
 import { StoreError } from '../errors.ts';
 
+export const notMigrated =
+  'The database has not been migrated (MIGRATE_ON_START; `npm run store -- migrate`).';
+
 /**
  * Why the service did not start, in one readable line (an invalid configuration
  * has a line for every mistake).
@@ -13,8 +16,7 @@ export function startFailure(error: unknown): string {
     return `Port ${port} on ${address} may not be opened by this user (${variables}PORT, ${variables}HOST).`;
   if (code === 'EADDRNOTAVAIL')
     return `${address} is no address of this machine (${variables}HOST).`;
-  if (isUnmigrated(error))
-    return 'The database has not been migrated (MIGRATE_ON_START; `npm run store -- migrate`).';
+  if (isUnmigrated(error)) return notMigrated;
   if (
     error instanceof StoreError &&
     error.code === 'SERVICE_UNAVAILABLE' &&

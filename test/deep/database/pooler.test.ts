@@ -20,6 +20,7 @@ import {
   killAll,
   onPlainPostgres,
   type ServerProcess,
+  startAndFail,
   startServer,
 } from '../../support/process.ts';
 import { rest } from '../../support/rest.ts';
@@ -98,6 +99,22 @@ where(
       });
       await Promise.all(users);
     }
+
+    test.each([{ ignore_startup_parameters: 'options' }, {}])(
+      'a pooler that drops the search_path of the address is refused, because the store would be in another schema: %j',
+      async (settings) => {
+        const url = new URL((await startPooler(settings)).url(database));
+        url.search = '?options=-c%20search_path%3Dshop';
+        const DATABASE_URL = url.href;
+        const message = /pooler drops the search_path .*alter role/;
+        expect(await startAndFail({ DATABASE_URL })).toMatchObject({
+          code: 1,
+          stderr: expect.stringMatching(message),
+        });
+        const tables = `select from pg_tables where tablename = 'pet'`;
+        expect(await postgres.query(tables, [], database)).toEqual([]);
+      },
+    );
 
     test.each([
       [
