@@ -27,13 +27,15 @@ export function statementsFor(described: Table, filters: readonly Column[]) {
   // PostgreSQL takes any row comparison for a ninth of the table, and would
   // prefer an index on fewer columns.
   const range = (used: readonly Column[], values: string[], after: string) => {
-    const [last, ...others] = used
-      .map(({ name }, at) => [name, values[at]])
-      .reverse();
+    const compared = used.map(({ name }, at) => ({ name, value: values[at] }));
+    const last = compared.pop();
     if (!last) return `id > ${after} order by id`;
-    const [name, value] = last;
-    const equal = others.map((pair) => `${pair.join(' = ')} and `).join('');
-    return `${equal}(${name}, id) > (${value}, ${after}) and (${name}, id) <= (${value}, ${int64.max}) order by ${name}, id`;
+    const conditions = [
+      ...compared.map(({ name, value }) => `${name} = ${value}`),
+      `(${last.name}, id) > (${last.value}, ${after})`,
+      `(${last.name}, id) <= (${last.value}, ${int64.max})`,
+    ];
+    return `${conditions.join(' and ')} order by ${last.name}, id`;
   };
   // Several `Records` of one table may have different filters, so the name
   // contains the filters.

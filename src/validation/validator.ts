@@ -48,10 +48,8 @@ export function validator<Schema extends TObject>(
     additionalProperties?: boolean;
     minProperties?: number;
   };
-  const [isClosed, isChange] = [
-    additionalProperties === false,
-    minProperties !== undefined,
-  ];
+  const isClosed = additionalProperties === false;
+  const isChange = minProperties !== undefined;
   const length = members.reduce(
     (sum, { rule }) => sum + (rule.maxLength ?? 0),
     0,
@@ -64,38 +62,46 @@ export function validator<Schema extends TObject>(
       `A page could exceed 16 MiB: ${texts.join(' and ')} have up to ${length} characters in all; at most ${maxItemLength} are allowed.`,
     );
   }
+  type Of = (typeof members)[number];
+  /** Null that cannot be stored counts as absent, except in a change. */
+  const givenOrDefault = (
+    { rule, isRequired, default: otherwise }: Of,
+    given: unknown,
+  ) => {
+    const mayBeAbsent = isLenient && !isChange && !isRequired;
+    const isNothing = given === null && mayBeAbsent && rule.read(null) !== null;
+    return given === undefined || isNothing ? otherwise : given;
+  };
+  const faultOf = ({ name, rule }: Of, value: unknown): string => {
+    // Only a query string turns a repeated member into an array.
+    if (isLenient && Array.isArray(value)) return `${name} must be given once`;
+    const isText = isLenient && typeof value === 'string';
+    const given = isText ? '' : butNot(value, rule.type);
+    return `${name} must be ${rule.describe(value)}${given}`;
+  };
+  const unknownIn = (input: Record<string, unknown>): string[] => {
+    if (!isClosed) return [];
+    const fault = isChange ? 'cannot be changed' : 'is unknown';
+    return Object.keys(input)
+      .filter((name) => !Object.hasOwn(schema.properties, name))
+      .map((name) => `${name} ${fault}`);
+  };
   return (input: unknown): Validated<Static<Schema>> => {
     if (!isRecord(input))
       throw new StoreError('BAD_USER_INPUT', 'The body must be a JSON object.');
-    const unknown = isClosed
-      ? Object.keys(input).filter(
-          (name) => !Object.hasOwn(schema.properties, name),
-        )
-      : [];
-    const faults = unknown.map(
-      (name) => `${name} ${isChange ? 'cannot be changed' : 'is unknown'}`,
-    );
+    const faults = unknownIn(input);
     const output: Record<string, unknown> = {};
-    for (const { name, rule, isRequired, default: otherwise } of members) {
+    for (const member of members) {
+      const { name, rule, isRequired } = member;
       const given = Object.hasOwn(input, name) ? input[name] : undefined;
-      const isNothing =
-        given === null &&
-        isLenient &&
-        !isChange &&
-        !isRequired &&
-        rule.read(null) !== null;
-      const value = given === undefined || isNothing ? otherwise : given;
-      if (value === undefined && !isRequired) continue;
-      const read = value === undefined ? undefined : rule.read(value);
+      const value = givenOrDefault(member, given);
+      if (value === undefined) {
+        if (isRequired) faults.push(`${name} is required`);
+        continue;
+      }
+      const read = rule.read(value);
       if (read !== undefined) output[name] = read;
-      else if (value === undefined) faults.push(`${name} is required`);
-      // Only a query string turns a repeated member into an array.
-      else if (isLenient && Array.isArray(value))
-        faults.push(`${name} must be given once`);
-      else
-        faults.push(
-          `${name} must be ${rule.describe(value)}${isLenient && typeof value === 'string' ? '' : butNot(value, rule.type)}`,
-        );
+      else faults.push(faultOf(member, value));
     }
     if (faults.length > 0)
       throw new StoreError('BAD_USER_INPUT', `${faults.join('; ')}.`);
@@ -110,11 +116,8 @@ export function validator<Schema extends TObject>(
 function butNot(value: unknown, expected: string | undefined): string {
   if (value === null) return ', not null';
   const isNumber = typeof value === 'bigint' || value instanceof InexactNumber;
-  const type = isNumber
-    ? 'number'
-    : Array.isArray(value)
-      ? 'array'
-      : typeof value;
+  const other = Array.isArray(value) ? 'array' : typeof value;
+  const type = isNumber ? 'number' : other;
   if (type === expected?.replace('integer', 'number')) return '';
   return `, not ${/^[ao]/.test(type) ? 'an' : 'a'} ${type}`;
 }
@@ -235,19 +238,11 @@ function kindOf(
   if (type === 'boolean') return { rule: trueOrFalse(isLenient), keywords: [] };
   if (type === 'number')
     return { rule: finite(member, isLenient), keywords: ofNumbers };
-  const least =
-    member.minimum ??
-    (member.exclusiveMinimum !== undefined
-      ? member.exclusiveMinimum + 1
-      : undefined);
-  const greatest =
-    member.maximum ??
-    (member.exclusiveMaximum !== undefined
-      ? member.exclusiveMaximum - 1
-      : undefined);
-  const isBounded =
-    format === 'int64' ||
-    (!format && least !== undefined && greatest !== undefined);
+  const { minimum, exclusiveMinimum, maximum, exclusiveMaximum } = member;
+  const least = minimum ?? afterBound(exclusiveMinimum, 1);
+  const greatest = maximum ?? afterBound(exclusiveMaximum, -1);
+  const hasBounds = least !== undefined && greatest !== undefined;
+  const isBounded = format === 'int64' || (!format && hasBounds);
   if (type !== 'integer' || !isBounded) return undefined;
   const range = {
     min: BigInt(least ?? int64.min),
@@ -258,6 +253,9 @@ function kindOf(
     keywords: ['format', ...ofNumbers],
   };
 }
+
+const afterBound = (exclusive: number | undefined, step: number) =>
+  exclusive === undefined ? undefined : exclusive + step;
 
 function orNull(rule: Rule): Rule {
   return {

@@ -63,19 +63,16 @@ export function costOf(
 ): FieldCost {
   const pageCost: FieldCost = ({ args, childComplexity }) =>
     1 + mostItems(args.limit ?? args.first) * (1 + childComplexity);
-  const otherwise = isPaged(field)
-    ? pageCost
-    : isRoot
-      ? 2
-      : isRead(field)
-        ? 1
-        : 0;
-  const { complexity = otherwise } = field.extensions as {
-    complexity?: FieldCost | number;
-  };
+  const { complexity = isPaged(field) ? pageCost : ownCost(field, isRoot) } =
+    field.extensions as { complexity?: FieldCost | number };
   if (typeof complexity === 'function') return complexity;
   const items = isList(field) ? mostItems(Number.POSITIVE_INFINITY) : 1;
   return ({ childComplexity }) => complexity + items * childComplexity;
+}
+
+function ownCost(field: Field, isRoot: boolean): number {
+  if (isRoot) return 2;
+  return isRead(field) ? 1 : 0;
 }
 
 const isRead = ({ extensions }: Field) => extensions.isRead === true;
@@ -133,11 +130,26 @@ export interface Estimate {
   isNested: boolean;
 }
 
-/**
- * The maximum cost of a field or operation, by its variables, with or without
- * the leaf fields that are not free.
- */
-type Cost = (variables: Values, hasLeaves: boolean) => number;
+/** Where a selection is. */
+interface Place {
+  /** The response path of the field above; empty at the root. */
+  path: string;
+  /** The response path of the field that counts the item. */
+  item: string;
+  /**
+   * False in a connection itself; true in the elements of its `edges` and
+   * `nodes`.
+   */
+  isItem: boolean;
+}
+
+/** The maximum cost of a field. */
+interface Cost {
+  /** True for `edges` and `nodes`, whose items the connection counts. */
+  isOfItems: boolean;
+  /** By the variables, with or without the leaf fields that are not free. */
+  of(variables: Values, hasLeaves: boolean): number;
+}
 
 /**
  * Prepares the estimate of a valid operation, whose fragments do not spread
@@ -166,81 +178,73 @@ export function estimateOf(
    */
   const leaves = new Map<string, Set<string>>();
 
-  /**
-   * The costs of the fields that cost something. A connection itself is no item
-   * (`isItem` is false); the elements of its `edges` and `nodes` are. Its other
-   * fields are added to `beside`.
-   */
+  /** The costs of the fields that cost something. */
   function costsIn(
     parent: GraphQLNamedType,
     set: SelectionSetNode,
-    path = '',
-    item = '',
-    isItem = false,
-    beside?: Cost[],
+    place: Place,
   ): Cost[] {
     const types = isAbstractType(parent)
       ? schema.getPossibleTypes(parent)
       : [parent];
-    const isRoot = path === '';
     return fieldsIn(set, fragments).flatMap((node) => {
-      const at = `${path}.${(node.alias ?? node.name).value}`;
-      const costs = types.flatMap((type): Cost[] => {
-        const field = isObjectType(type)
-          ? type.getFields()[node.name.value]
-          : undefined;
-        if (!field) return [];
-        const [owner, isOwned] =
-          isRoot || countsItems(field) ? [at, !isPaged(field)] : [item, isItem];
-        if (!node.selectionSet && isItem && !isRead(field))
-          leaves.set(item, (leaves.get(item) ?? new Set()).add(at));
-        const named = getNamedType(field.type);
-        const once: Cost[] = [];
-        const isConnection = isPaged(field) && !isList(field);
-        const below = node.selectionSet
-          ? costsIn(
-              named,
-              node.selectionSet,
-              at,
-              owner,
-              isOwned || isList(field),
-              isConnection ? once : undefined,
-            )
-          : [];
-        isNested ||= isRoot && below.length + once.length > 0;
-        const surplus = Math.max(0, (leaves.get(at)?.size ?? 0) - freeLeaves);
-        hasSurplus ||= surplus > 0;
-        const least = isRoot || isRead(field) ? 1 : 0;
-        const { complexity = countedAbove } = field.extensions;
-        if (
-          least === 0 &&
-          surplus === 0 &&
-          below.length === 0 &&
-          complexity === countedAbove
-        )
-          return [];
-        const cost = costOf(field, isRoot, mostItems);
-        const own: Cost = (variables, hasLeaves) => {
-          const args = argumentsOf(node, field, variables);
-          const childComplexity =
-            sumOf(below, variables, hasLeaves) + (hasLeaves ? surplus : 0);
-          const ofPage = cost({ args, childComplexity });
-          return Math.max(least, ofPage + sumOf(once, variables, hasLeaves));
-        };
-        const isOfItems = field.extensions.complexity === countedAbove;
-        if (!beside || isOfItems) return [own];
-        beside.push(own);
-        return [];
+      const costs = types.filter(isObjectType).flatMap((type) => {
+        const field = type.getFields()[node.name.value];
+        return field ? costsOf(node, field, place) : [];
       });
+      const [first] = costs;
+      if (!first) return [];
       // The most expensive of the item's possible types.
-      return costs.length > 0
-        ? [(...given) => Math.max(...costs.map((cost) => cost(...given)))]
-        : [];
+      const of: Cost['of'] = (...given) =>
+        Math.max(...costs.map((cost) => cost.of(...given)));
+      return [{ ...first, of }];
     });
   }
 
+  /** Nothing for a field that costs nothing. */
+  function costsOf(node: FieldNode, field: Field, place: Place): Cost[] {
+    const path = `${place.path}.${(node.alias ?? node.name).value}`;
+    const isRoot = place.path === '';
+    if (!node.selectionSet && place.isItem && !isRead(field))
+      leaves.set(place.item, (leaves.get(place.item) ?? new Set()).add(path));
+
+    const isCounted = isRoot || countsItems(field);
+    const isInItem = isCounted ? !isPaged(field) : place.isItem;
+    const inside: Place = {
+      path,
+      item: isCounted ? path : place.item,
+      isItem: isInItem || isList(field),
+    };
+    const below = node.selectionSet
+      ? costsIn(getNamedType(field.type), node.selectionSet, inside)
+      : [];
+    if (isRoot && below.length > 0) isNested = true;
+
+    const surplus = Math.max(0, (leaves.get(path)?.size ?? 0) - freeLeaves);
+    if (surplus > 0) hasSurplus = true;
+
+    const least = isRoot || isRead(field) ? 1 : 0;
+    const { complexity = countedAbove } = field.extensions;
+    const isFree = least === 0 && surplus === 0 && below.length === 0;
+    if (isFree && complexity === countedAbove) return [];
+
+    const cost = costOf(field, isRoot, mostItems);
+    const isConnection = isPaged(field) && !isList(field);
+    const once = below.filter((one) => isConnection && !one.isOfItems);
+    const ofItems = below.filter((one) => !once.includes(one));
+    const of: Cost['of'] = (variables, hasLeaves) => {
+      const args = argumentsOf(node, field, variables);
+      const childComplexity =
+        sumOf(ofItems, variables, hasLeaves) + (hasLeaves ? surplus : 0);
+      const own = cost({ args, childComplexity });
+      return Math.max(least, own + sumOf(once, variables, hasLeaves));
+    };
+    return [{ isOfItems: field.extensions.complexity === countedAbove, of }];
+  }
+
   const root = schema.getRootType(operation);
-  const costs = root ? costsIn(root, selectionSet) : [];
+  const atRoot: Place = { path: '', item: '', isItem: false };
+  const costs = root ? costsIn(root, selectionSet, atRoot) : [];
   const defaults = variableDefinitions.map(({ variable, defaultValue }) => [
     variable.name.value,
     defaultValue && valueFromASTUntyped(defaultValue),
@@ -266,8 +270,8 @@ export function estimateOf(
     );
 }
 
-function sumOf(costs: readonly Cost[], ...given: Parameters<Cost>): number {
-  return costs.reduce((sum, cost) => sum + cost(...given), 0);
+function sumOf(costs: readonly Cost[], ...given: Parameters<Cost['of']>) {
+  return costs.reduce((sum, cost) => sum + cost.of(...given), 0);
 }
 
 function argumentsOf(

@@ -42,33 +42,35 @@ export class Quota {
    */
   async take(client: number, units: number) {
     const used = await this.#limiter.penalty(client, units);
-    const endOfWindow = performance.now() + used.msBeforeNext;
-    const taken = this.#taken.get(client) ?? 0;
-    if (used.consumedPoints - units >= this.perMinute) {
+    const usedBefore = used.consumedPoints - units;
+    const reserved = this.#taken.get(client) ?? 0;
+    if (usedBefore >= this.perMinute) {
       const state = await this.#giveBack(client, units);
-      // Otherwise operations in progress have reserved the rest, and may return
-      // it.
-      return {
-        state,
-        isUsedUp: used.consumedPoints - units - taken >= this.perMinute,
-      };
+      // Operations in progress may return what they have reserved.
+      return { state, isUsedUp: usedBefore - reserved >= this.perMinute };
     }
-    this.#taken.set(client, taken + units);
-    /**
-     * Charges more if `unused` is negative. @returns the remaining quota, if it
-     * has changed
-     */
-    const returnUnusedUnits = async (unused: number) => {
-      const left = (this.#taken.get(client) ?? 0) - units;
-      if (left > 0) this.#taken.set(client, left);
-      else this.#taken.delete(client);
-      // Units of the previous minute are not returned to this one.
-      const isOver = performance.now() >= endOfWindow;
-      return unused === 0
-        ? undefined
-        : this.#giveBack(client, isOver ? 0 : unused);
-    };
+    this.#taken.set(client, reserved + units);
+    const endOfWindow = performance.now() + used.msBeforeNext;
+    /** @returns the remaining quota, if it has changed */
+    const returnUnusedUnits = (unused: number) =>
+      this.#settle(client, units, unused, endOfWindow);
     return { state: this.#stateOf(used), returnUnusedUnits };
+  }
+
+  /** Ends a reservation. It charges more if `unused` is negative. */
+  async #settle(
+    client: number,
+    units: number,
+    unused: number,
+    endOfWindow: number,
+  ): Promise<QuotaState | undefined> {
+    const left = (this.#taken.get(client) ?? 0) - units;
+    if (left > 0) this.#taken.set(client, left);
+    else this.#taken.delete(client);
+    if (unused === 0) return undefined;
+    // Units of the previous minute are not returned to this one.
+    const isOver = performance.now() >= endOfWindow;
+    return this.#giveBack(client, isOver ? 0 : unused);
   }
 
   async #giveBack(client: number, units: number): Promise<QuotaState> {
