@@ -6,6 +6,7 @@ import type {
 } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
 import type { TObject } from 'typebox';
+import type { Meter } from '../call.ts';
 import { StoreError } from '../errors.ts';
 import { mostItems } from '../validation/page.ts';
 import { windowSeconds } from './limits/limiter.ts';
@@ -33,14 +34,9 @@ function rateLimitHeaders({
  * one for each item that it reads or writes. So aliases and large pages bring
  * no advantage.
  */
-export class Meter {
+class QuotaMeter implements Meter {
   /** The quota after the last operation; undefined before the first. */
-  state: QuotaState | undefined;
-  /**
-   * Set when an operation was rejected. Without it a response keeps its own
-   * status.
-   */
-  refusal: StoreError | undefined;
+  #state: QuotaState | undefined;
   #turn: Promise<unknown> = Promise.resolve();
   #release: (() => Promise<void>) | undefined;
 
@@ -82,9 +78,10 @@ export class Meter {
     this.#release = await this.#charge(mayCost);
   }
 
-  async release(): Promise<void> {
+  async release(): Promise<Record<string, string>> {
     await this.#release?.();
     this.#release = undefined;
+    return this.#state ? rateLimitHeaders(this.#state) : {};
   }
 
   /** Charges units directly. @throws StoreError TOO_MANY_REQUESTS */
@@ -97,37 +94,27 @@ export class Meter {
     const before = this.count.items;
     const returnUnusedUnits = await this.#take(mayCost);
     return async () => {
-      this.state =
+      this.#state =
         (await returnUnusedUnits(mayCost - 1 - (this.count.items - before))) ??
-        this.state;
+        this.#state;
     };
   }
 
   async #take(units: number) {
     const taken = await this.quota.take(this.keyId, units);
-    if (taken.returnUnusedUnits) {
-      this.state = taken.state;
-      return taken.returnUnusedUnits;
-    }
+    this.#state = taken.state;
+    if (taken.returnUnusedUnits) return taken.returnUnusedUnits;
     const ofMinute = `${this.quota.perMinute} units of this minute`;
     const message = taken.isUsedUp
       ? `This key has used its ${ofMinute}.`
       : `What is left of this key's ${ofMinute} is taken by requests under way.`;
     const retryAfter = taken.isUsedUp ? `${taken.state.reset}` : '1';
-    const headers = {
-      'retry-after': retryAfter,
-      ...rateLimitHeaders(taken.state),
-    };
-    this.refusal = new StoreError('TOO_MANY_REQUESTS', message, { headers });
-    throw this.refusal;
+    const headers = { 'retry-after': retryAfter };
+    throw new StoreError('TOO_MANY_REQUESTS', message, { headers });
   }
 }
 
 declare module 'fastify' {
-  interface FastifyRequest {
-    /** The meter of the request; null without a quota. */
-    meter: Meter | null;
-  }
   interface FastifyContextConfig {
     /** True for a route that costs nothing or charges its work itself. */
     isUnmetered?: boolean;
@@ -142,12 +129,10 @@ export function quotaHooks({ config, schema }: RouteOptions): {
   const isList =
     'limit' in ((schema?.querystring as TObject | undefined)?.properties ?? {});
   return {
-    preValidation(request, _reply, done) {
-      if (!request.meter) return done();
-      const { limit } = request.query as { limit?: unknown };
-      request.meter
-        .reserve(isList ? 1 + mostItems(limit) : 2)
-        .then(() => done(), done);
+    preValidation({ call: { meter }, query }, _reply, done) {
+      if (!meter) return done();
+      const { limit } = query as { limit?: unknown };
+      meter.reserve(isList ? 1 + mostItems(limit) : 2).then(() => done(), done);
     },
   };
 }
@@ -158,20 +143,14 @@ export function quotaHooks({ config, schema }: RouteOptions): {
  */
 export const meter = fastifyPlugin<{ quota: Quota | undefined }>(
   async (app: FastifyInstance, { quota }) => {
-    app.decorateRequest('meter', null);
     if (!quota) return;
-    app.addHook('onRequest', (request: FastifyRequest, _reply, done) => {
-      if (request.caller)
-        request.meter = new Meter(quota, request.caller.id, request.call);
+    app.addHook('onRequest', ({ call }: FastifyRequest, _reply, done) => {
+      const { caller } = call;
+      if (caller) call.meter = new QuotaMeter(quota, caller.id, call);
       done();
     });
-    app.addHook('onSend', async (request, reply) => {
-      await request.meter?.release();
-      const { state, refusal } = request.meter ?? {};
-      if (state) reply.headers(rateLimitHeaders(state));
-      // Even if GraphQL resolved other fields, so that clients notice an
-      // exceeded quota.
-      if (refusal) reply.code(refusal.status).headers(refusal.headers);
+    app.addHook('onSend', async ({ call: { meter } }, reply) => {
+      if (meter) reply.headers(await meter.release());
     });
   },
   { name: 'meter', dependencies: ['bearer'] },

@@ -7,6 +7,7 @@ import { exact } from '@animal-store/exact-json';
 import { Type } from 'typebox';
 import type { Collection } from '../api/module.ts';
 import { assertFree, writeWhole } from '../backup/files.ts';
+import { Call } from '../call.ts';
 import { isDataError } from '../database/postgres-errors.ts';
 import { StoreError } from '../errors.ts';
 import type { Int64 } from '../validation/int64.ts';
@@ -70,20 +71,16 @@ export async function importLines(
     if ('fault' in one) return refuse(line, one.fault);
     try {
       const item = check(one.input);
-      let isReplay = false;
-      const noteReplay = (is: boolean) => {
-        isReplay = is;
-      };
+      const call = new Call();
       // Adds the same line of the same file only once.
-      const claim = file && {
-        keyId: 0,
-        operation: `import ${name}`,
-        hash: hashOf([file, line, item]),
-        noteReplay,
-      };
-      if (!dryRun)
-        await service.create(item as never, undefined, claim || undefined);
-      result[isReplay ? 'same' : 'added'] += 1;
+      if (file)
+        call.claim = {
+          keyId: 0,
+          operation: `import ${name}`,
+          hash: hashOf([file, line, item]),
+        };
+      if (!dryRun) await service.create(item as never, call);
+      result[call.isReplay ? 'same' : 'added'] += 1;
     } catch (error) {
       if (isDataError(error))
         refuse(line, `the database refuses it: ${(error as Error).message}`);

@@ -1,3 +1,4 @@
+import type { Call } from '../call.ts';
 import {
   busy,
   failureOf,
@@ -6,26 +7,6 @@ import {
   late,
   outcomeUnknown,
 } from './postgres-errors.ts';
-
-/**
- * How long an input may wait. It accompanies the input to the database, and
- * records what happened.
- */
-export interface Deadline {
-  /** The time on the `performance.now()` clock (ms). */
-  readonly at: number;
-  /**
-   * True when the client has disconnected, so that pending work can be skipped.
-   */
-  readonly hasLeft: boolean;
-  /**
-   * Records how long (ms) an input waited for its batch, and the size of that
-   * batch.
-   */
-  batched?(waited: number, size: number): void;
-  /** Records which server answered a read; only called with read nodes. */
-  servedBy?(node: string): void;
-}
 
 /**
  * Observes round trips to the database. It sees each of them, returns quickly
@@ -50,7 +31,7 @@ interface QueueName {
 
 export interface SentBatch extends QueueName {
   readonly size: number;
-  readonly deadlines: readonly Deadline[];
+  readonly calls: readonly Call[];
 }
 
 export interface QueueState extends QueueName {
@@ -61,14 +42,8 @@ export interface QueueState extends QueueName {
   readonly refused: number;
 }
 
-/**
- * Runs a batch, and may report which server answered. @returns results in the
- * order of the inputs
- */
-export type Run<In, Out> = (
-  inputs: In[],
-  servedBy: (node: string) => void,
-) => Promise<Array<Out | Error>>;
+/** Runs a batch. @returns results in the order of the inputs */
+export type Run<In, Out> = (inputs: In[]) => Promise<Array<Out | Error>>;
 
 export interface BatchOptions extends QueueName {
   observers?: readonly DatabaseObserver[];
@@ -100,7 +75,7 @@ export interface BatchOptions extends QueueName {
 
 interface Waiting<In, Out> {
   readonly input: In;
-  readonly deadline: Deadline;
+  readonly call: Call;
   readonly since: number;
   /** Its batch has failed; it is retried alone. */
   isRetry: boolean;
@@ -148,7 +123,7 @@ export class Batches<In, Out> {
    * @throws DatabaseUnavailable when too many inputs are pending, or the
    *   deadline passes
    */
-  add(input: In, deadline: Deadline): Promise<Out> {
+  add(input: In, call: Call): Promise<Out> {
     return new Promise((resolve, reject) => {
       if (this.isStuck) {
         this.#refused += 1;
@@ -156,7 +131,7 @@ export class Batches<In, Out> {
       }
       this.#waiting.push({
         input,
-        deadline,
+        call,
         since: performance.now(),
         isRetry: false,
         resolve,
@@ -260,24 +235,19 @@ export class Batches<In, Out> {
     this.#inFlight.add(batch);
     this.#blocking = batch;
     const now = performance.now();
-    for (const { deadline, since } of batch)
-      deadline.batched?.(now - since, batch.length);
+    for (const { call, since } of batch)
+      call.batched(now - since, batch.length);
     const endings = observers.map((one) =>
       one.sent({
         collection,
         operation,
         size: batch.length,
-        deadlines: batch.map(({ deadline }) => deadline),
+        calls: batch.map(({ call }) => call),
       }),
     );
     let failure: ReturnType<typeof failureOf> | undefined;
     try {
-      const outputs = await this.#run(
-        batch.map(({ input }) => input),
-        (node) => {
-          for (const { deadline } of batch) deadline.servedBy?.(node);
-        },
-      );
+      const outputs = await this.#run(batch.map(({ input }) => input));
       batch.forEach(({ resolve, reject }, index) => {
         const output = outputs[index] as Out | Error;
         if (output instanceof Error) reject(output);
@@ -308,8 +278,8 @@ export class Batches<In, Out> {
     const now = performance.now();
     const lateInFlight = this.#options.isWrite ? outcomeUnknown : late;
     for (const batch of this.#inFlight) {
-      for (const { deadline, reject } of batch)
-        if (deadline.at <= now) reject(lateInFlight());
+      for (const { call, reject } of batch)
+        if (call.at <= now) reject(lateInFlight());
     }
     this.#waiting = this.#waiting.filter((one) => keepOrReject(one, now));
     if (this.#waiting.length > 0 || this.#inFlight.size > 0) return;
@@ -323,10 +293,10 @@ export class Batches<In, Out> {
  * client has disconnected.
  */
 function keepOrReject<In, Out>(
-  { deadline, reject }: Waiting<In, Out>,
+  { call, reject }: Waiting<In, Out>,
   now: number,
 ): boolean {
-  if (deadline.at > now && !deadline.hasLeft) return true;
+  if (call.at > now && !call.hasLeft) return true;
   reject(late());
   return false;
 }

@@ -45,7 +45,6 @@ import {
 export type {
   Batches,
   DatabaseObserver,
-  Deadline,
   QueueState,
 } from './batches.ts';
 export type { DatabaseOptions, Model } from './options.ts';
@@ -152,18 +151,13 @@ export class Database {
   /**
    * Runs a statement that only reads: on a read node that has every write this
    * process has made or shown, else on the primary.
-   *
-   * @param servedBy called with the server's name when read nodes are
-   *   configured
    */
   async read<Row extends unknown[]>(
     statement: Statement,
     values: unknown[],
-    servedBy: (node: string) => void = () => undefined,
   ): Promise<Row[]> {
     if (!this.replicas) return this.rows(statement, values);
     const sentTo = (name: string) => {
-      servedBy(name);
       for (const observer of this.options.observers ?? [])
         observer.readOn?.(name);
     };
@@ -229,6 +223,10 @@ export class Database {
 
   get queues(): QueueState[] {
     return this.#queues.map(({ state }) => state);
+  }
+
+  get hasReadNodes(): boolean {
+    return this.replicas !== undefined;
   }
 
   get pools(): PoolState[] {

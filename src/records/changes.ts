@@ -1,5 +1,5 @@
 import { escapeLiteral as literal, escapeIdentifier as quoted } from 'pg';
-import { type CallContext, unboundedCall } from '../call-context.ts';
+import { Call } from '../call.ts';
 import type { Batches, Database } from '../database/database.ts';
 import { StoreError } from '../errors.ts';
 import type { Int64 } from '../validation/int64.ts';
@@ -72,7 +72,7 @@ export class Changes<Item> {
   async change(
     id: Int64 | undefined,
     { version, ...changes }: ChangeOf<Item>,
-    call = unboundedCall,
+    call = new Call(),
   ) {
     if (!this.#table.version)
       throw new Error(
@@ -93,14 +93,14 @@ export class Changes<Item> {
       ),
     );
     const row = await this.#write(this.#changes, [id, version, members], call);
-    if (row) call.count?.(1);
+    if (row) call.count(1);
     return row && (this.#table.decodeRow(row) as Item);
   }
 
   async remove(
     id: Int64 | undefined,
     version: number | undefined,
-    call = unboundedCall,
+    call = new Call(),
   ): Promise<true | null> {
     const isComparable = version === undefined || this.#table.version;
     if (!isComparable)
@@ -112,7 +112,7 @@ export class Changes<Item> {
   async #write(
     queue: Batches<Write, Written>,
     write: Write,
-    call: CallContext,
+    call: Call,
   ): Promise<unknown[] | null> {
     const [id, version] = write;
     const added = id === undefined ? undefined : queue.add(write, call);

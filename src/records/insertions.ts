@@ -1,9 +1,5 @@
 import { hash } from 'node:crypto';
-import {
-  type CallContext,
-  type IdempotencyClaim,
-  unboundedCall,
-} from '../call-context.ts';
+import { Call, type Claim } from '../call.ts';
 import type { Batches, Database } from '../database/database.ts';
 import { DatabaseUnavailable } from '../database/postgres-errors.ts';
 import { withTimeout } from '../database/with-timeout.ts';
@@ -14,7 +10,7 @@ import { parameterOf, type Table } from './table.ts';
 /** An item to insert. */
 interface Entry<New> {
   readonly item: New;
-  readonly claim?: IdempotencyClaim;
+  readonly claim?: Claim;
   /** SHA-256 of the item, in hexadecimal. */
   readonly fingerprint?: string;
   /** Settles when the last statement with this entry ends. */
@@ -39,10 +35,7 @@ const maxDelay = 2 ** 31 - 1;
  *
  * @throws StoreError
  */
-export type Check<New> = (
-  members: Partial<New>,
-  call: CallContext,
-) => Promise<void>;
+export type Check<New> = (members: Partial<New>, call: Call) => Promise<void>;
 
 const storedClaim = {
   name: 'stored_claim',
@@ -72,18 +65,15 @@ export class Insertions<Item, New extends object> {
   }
 
   /** See `Records.create`. */
-  async insert(
-    item: New,
-    call: CallContext = unboundedCall,
-    claim?: IdempotencyClaim,
-  ): Promise<Item> {
+  async insert(item: New, call = new Call()): Promise<Item> {
+    const claim = call.takeClaim();
     const insertion = claim
       ? this.#insertOnce(item, call, claim)
       : this.#add({ item }, call);
     const inserted = await insertion.catch((error) => {
       throw this.table.refusalOf(error);
     });
-    call.count?.(1);
+    call.count(1);
     return inserted as Item;
   }
 
@@ -91,11 +81,7 @@ export class Insertions<Item, New extends object> {
    * Waits until an earlier creation with the same key ends; then the database
    * contains its outcome.
    */
-  async #insertOnce(
-    item: New,
-    call: CallContext,
-    claim: IdempotencyClaim,
-  ): Promise<Item> {
+  async #insertOnce(item: New, call: Call, claim: Claim): Promise<Item> {
     const name = `${claim.keyId} ${claim.operation} ${claim.hash.toString('hex')}`;
     for (
       let earlier = this.#inProgress.get(name);
@@ -124,13 +110,13 @@ export class Insertions<Item, New extends object> {
     return sending;
   }
 
-  async #insertRetryably(entry: Entry<New>, call: CallContext): Promise<Item> {
+  async #insertRetryably(entry: Entry<New>, call: Call): Promise<Item> {
     const add = () => this.#add(entry, call).catch(throwRetryable);
     // Retries once when another process stored the same key first: the next
     // statement sees its row.
     const item = (await add()) ?? (await add());
     if (item === null) throw inUse();
-    entry.claim?.noteReplay(entry.isReplay === true);
+    call.replayed(entry.isReplay === true);
     return item;
   }
 
@@ -138,7 +124,7 @@ export class Insertions<Item, New extends object> {
    * The answer of a creation that was stored is given again, even if the check
    * has come to refuse it.
    */
-  async #add(entry: Entry<New>, call: CallContext): Promise<Item | null> {
+  async #add(entry: Entry<New>, call: Call): Promise<Item | null> {
     const { item, claim } = entry;
     await this.check?.(item, call).catch(async (refusal) => {
       const key = claim && [claim.keyId, claim.operation, claim.hash];

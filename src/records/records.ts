@@ -1,9 +1,5 @@
 import type { EntityName } from '@mikro-orm/core';
-import {
-  type CallContext,
-  type IdempotencyClaim,
-  unboundedCall,
-} from '../call-context.ts';
+import { Call } from '../call.ts';
 import type { Run } from '../database/batches.ts';
 import type { Batches, Database } from '../database/database.ts';
 import { isUnsupported } from '../database/postgres-errors.ts';
@@ -36,7 +32,6 @@ type InputOf<Item, New> = {
 };
 
 type ListRow = Array<string | null>;
-type ServedBy = (node: string) => void;
 type Query = PageQuery & { readonly filters: unknown[] };
 export type FilterOf<Item> = {
   readonly [Member in keyof Item]?: Item[Member] | undefined;
@@ -95,18 +90,10 @@ export class Records<
         collection: this.#table.name,
         operation,
       });
-    this.#lists = queue('list', (queries, servedBy) =>
-      this.#readPages(queries, servedBy),
-    );
-    this.#finds = queue('find', (ids, servedBy) =>
-      this.#readRows(ids, servedBy),
-    );
+    this.#lists = queue('list', (queries) => this.#readPages(queries));
+    this.#finds = queue('find', (ids) => this.#readRows(ids));
     // Counts are slow, so they use one connection at most.
-    this.#totals = queue(
-      'count',
-      (queries, servedBy) => this.#readTotals(queries, servedBy),
-      1,
-    );
+    this.#totals = queue('count', (queries) => this.#readTotals(queries), 1);
     this.#insertions = new Insertions(
       database,
       this.#table,
@@ -123,14 +110,14 @@ export class Records<
    */
   async list(
     query: Validated<PageQuery & FilterOf<Item>>,
-    call: CallContext = unboundedCall,
+    call = new Call(),
   ): Promise<Page<Item>> {
     const { limit, after } = query;
     const page = await this.#lists.add(
       { limit, after, filters: this.#filtersIn(query) },
       call,
     );
-    call.count?.(page.items.length);
+    call.count(page.items.length);
     return page;
   }
 
@@ -141,10 +128,10 @@ export class Records<
    */
   async count(
     query: Partial<PageQuery> & FilterOf<Item>,
-    call: CallContext = unboundedCall,
+    call = new Call(),
   ): Promise<Total> {
     const total = await this.#totals.add(this.#filtersIn(query), call);
-    call.count?.(totalCost);
+    call.count(totalCost);
     return total;
   }
 
@@ -178,32 +165,24 @@ export class Records<
    * @returns null when there is none
    * @throws DatabaseUnavailable
    */
-  async find(
-    id: Int64 | undefined,
-    call: CallContext = unboundedCall,
-  ): Promise<Item | null> {
+  async find(id: Int64 | undefined, call = new Call()): Promise<Item | null> {
     // Lists cannot contain the least int64, so `find` treats it as absent, too.
     if (id === undefined || id === int64.min) return null;
     const found = await this.#finds.add(id, call);
-    if (found) call.count?.(1);
+    if (found) call.count(1);
     return found;
   }
 
   /**
    * The row is durable when the promise resolves.
    *
-   * @param claim the client's idempotency key for this creation
    * @throws DatabaseUnavailable, StoreError BAD_USER_INPUT for a relation that
    *   does not exist; with a claim also IDEMPOTENCY_KEY_REUSED,
    *   IDEMPOTENCY_KEY_IN_USE, and SERVICE_UNAVAILABLE after an unknown outcome,
    *   because the claim makes a retry safe
    */
-  async create(
-    item: New,
-    call?: CallContext,
-    claim?: IdempotencyClaim,
-  ): Promise<Item> {
-    const inserted = await this.#insertions.insert(item, call, claim);
+  async create(item: New, call?: Call): Promise<Item> {
+    const inserted = await this.#insertions.insert(item, call);
     for (const listener of this.#onInserted) listener();
     return inserted;
   }
@@ -219,7 +198,7 @@ export class Records<
   change(
     id: Int64 | undefined,
     change: Validated<ChangeOf<Item>>,
-    call?: CallContext,
+    call?: Call,
   ): Promise<Item | null> {
     return this.#changes.change(id, change, call);
   }
@@ -232,7 +211,7 @@ export class Records<
   remove(
     id: Int64 | undefined,
     { version }: Removal,
-    call?: CallContext,
+    call?: Call,
   ): Promise<true | null> {
     return this.#changes.remove(id, version, call);
   }
@@ -260,16 +239,13 @@ export class Records<
    * Equal queries are read once and share one page; a single query needs no
    * key.
    */
-  async #readPages(
-    queries: Query[],
-    servedBy: ServedBy,
-  ): Promise<Array<Page<Item>>> {
+  async #readPages(queries: Query[]): Promise<Array<Page<Item>>> {
     const keyOf = ({ filters, limit, after }: Query) =>
       `${limit} ${after} ${JSON.stringify(filters)}`;
     const keys = queries.length === 1 ? [''] : queries.map(keyOf);
     const distinct = new Map(queries.map((query, at) => [keys[at], query]));
     const horizon = await this.#horizon();
-    const rows = await this.#selectLists([...distinct.values()], servedBy);
+    const rows = await this.#selectLists([...distinct.values()]);
     const pages = new Map(
       [...distinct].map(([key, { limit }], at) => [
         key,
@@ -302,7 +278,7 @@ export class Records<
    *
    * @returns one row per query, in order
    */
-  async #selectLists(queries: Query[], servedBy: ServedBy): Promise<ListRow[]> {
+  async #selectLists(queries: Query[]): Promise<ListRow[]> {
     if (queries.length > 1 && this.#supportsMany) {
       const columns = [
         queries.map(({ after }) => `${after ?? int64.min}`),
@@ -312,11 +288,7 @@ export class Records<
         ),
       ];
       try {
-        return await this.#database.read(
-          this.#statements.listMany,
-          columns,
-          servedBy,
-        );
+        return await this.#database.read(this.#statements.listMany, columns);
       } catch (error) {
         if (!isUnsupported(error)) throw error;
         this.#supportsMany = false;
@@ -327,22 +299,17 @@ export class Records<
     for (const { filters, after, limit } of queries) {
       const { list, values } = this.#listOf(filters);
       const parameters = [`${after ?? int64.min}`, limit + 1, ...values];
-      rows.push(
-        ...(await this.#database.read<ListRow>(list, parameters, servedBy)),
-      );
+      rows.push(...(await this.#database.read<ListRow>(list, parameters)));
     }
     return rows;
   }
 
-  async #readRows(
-    ids: Int64[],
-    servedBy: ServedBy,
-  ): Promise<Array<Item | null>> {
+  async #readRows(ids: Int64[]): Promise<Array<Item | null>> {
     const wanted = [...new Set(ids)].map(String);
     const { find, findOne } = this.#statements;
     const rows = await (wanted.length === 1
-      ? this.#database.read<ListRow>(findOne, wanted, servedBy)
-      : this.#database.read<ListRow>(find, [wanted], servedBy));
+      ? this.#database.read<ListRow>(findOne, wanted)
+      : this.#database.read<ListRow>(find, [wanted]));
     const found = new Map(
       rows.map((row) => [row[0], this.#table.decodeRow(row) as Item]),
     );
@@ -350,10 +317,7 @@ export class Records<
   }
 
   /** One or two statements per combination of values. */
-  async #readTotals(
-    queries: unknown[][],
-    servedBy: ServedBy,
-  ): Promise<Total[]> {
+  async #readTotals(queries: unknown[][]): Promise<Total[]> {
     const totals = new Map<string, Total>();
     for (const filters of queries) {
       const key = JSON.stringify(filters);
@@ -362,14 +326,12 @@ export class Records<
       const [[counted] = []] = await this.#database.read<[string]>(
         count,
         values,
-        servedBy,
       );
       let total = { count: Number(counted), isExact: true };
       if (total.count > maxExactTotal) {
         const [[plan = ''] = []] = await this.#database.read<[string]>(
           estimate,
           values,
-          servedBy,
         );
         // Without statistics, the estimate may be lower than what was counted.
         total = {

@@ -15,10 +15,9 @@ const floors = [
   'records',
   'validation',
   'runtime',
-  'call-context',
   'backup',
   'database',
-  'errors',
+  'call errors',
   'config',
 ].map((names) => names.split(' '));
 /** The folders of test/modules are modules, too. */

@@ -1,8 +1,5 @@
-import {
-  Batches,
-  type BatchOptions,
-  type Deadline,
-} from '../../src/database/batches.ts';
+import { Call } from '../../src/call.ts';
+import { Batches, type BatchOptions } from '../../src/database/batches.ts';
 import { describe, expect, test } from '../support/jest.ts';
 
 /** A round trip that ends when the test ends it. */
@@ -12,11 +9,8 @@ interface Trip {
   fail(error: Error): void;
 }
 
-const patient: Deadline = { at: Number.POSITIVE_INFINITY, hasLeft: false };
-const patientFor = (milliseconds: number) => ({
-  at: performance.now() + milliseconds,
-  hasLeft: false,
-});
+const patient = new Call();
+const patientFor = (milliseconds: number) => new Call(milliseconds);
 
 /**
  * Batches whose round trips the test controls. By default no time limit is
@@ -189,14 +183,15 @@ describe('an input has a deadline', () => {
     const { add, inputs, answerFrom } = withTrips({ isWrite: true });
     const first = add(1);
     await departures();
-    const gone = { at: Number.POSITIVE_INFINITY, hasLeft: false };
+    const connection = { destroyed: false };
+    const gone = new Call(Number.POSITIVE_INFINITY, connection);
     const refused = [
       outcomeOf(add(2, gone)),
       outcomeOf(add(3, patientFor(20))),
     ];
     const last = add(4);
     expect(await refused[1]).toEqual(late);
-    gone.hasLeft = true;
+    connection.destroyed = true;
     await answerFrom(0, 2);
     expect(await refused[0]).toEqual(late);
     expect(await Promise.all([first, last])).toEqual(names([1, 4]));

@@ -1,4 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import { send } from '../support/http.ts';
+import { type Series, seriesIn } from '../support/metrics.ts';
+import { freePort } from '../support/process.ts';
 import { hasPostgres, TestPostgres } from '../support/servers/postgres.ts';
 import type { Drill } from './drill.ts';
 import { Load } from './load.ts';
@@ -8,7 +11,6 @@ import {
   type Service,
   startService,
 } from './service.ts';
-import { sharesOf } from './shares.ts';
 import { refused } from './tally.ts';
 import { verify } from './verify.ts';
 
@@ -32,8 +34,19 @@ export const replicas: Drill = {
       DATABASE_READ_URLS: [a.url(database), b.url(database)].join(),
     };
     const services: Service[] = [];
-    for (let node = 0; node < 2; node++)
-      services.push(await startService(resources, env));
+    const operations: string[] = [];
+    for (let node = 0; node < 2; node++) {
+      const port = await freePort();
+      operations.push(`http://127.0.0.1:${port}`);
+      services.push(
+        await startService(resources, { ...env, OPERATIONS_PORT: `${port}` }),
+      );
+    }
+    /** The reads of each server until now. */
+    const readsOf = async (): Promise<Reads> => {
+      const counts = await Promise.all(operations.map(countedAt));
+      return { a: sum(counts, a), b: sum(counts, b), primary: sum(counts) };
+    };
     const load = new Load({
       writers: services,
       readers: services,
@@ -56,32 +69,32 @@ export const replicas: Drill = {
     const faults: string[] = [];
     for (const [name, begin] of phases) {
       await begin();
-      const logged = services.map((service) => service.lines().length);
+      const before = await readsOf();
       await pause((seconds * 1000) / phases.length);
       const mustServe = { balance: [a, b], 'return of b': [b] }[name] ?? [];
-      const sample = () => {
-        const lines = services.flatMap((service, at) =>
-          service.lines().slice(logged[at]),
-        );
-        return sharesOf(nodesOf(lines, [a, b]));
+      const sample = async () => {
+        const now = await readsOf();
+        return Object.entries(now).map(([node, reads]) => ({
+          node,
+          reads: reads - (before[node] ?? 0),
+        }));
       };
-      const serves = (node: string) =>
-        sample().some(([served]) => served === node);
+      let shares = await sample();
+      const isServing = ({ name: node }: TestPostgres) =>
+        shares.some((share) => share.node === node && share.reads > 0);
       // The service avoids a failed node for up to ten seconds. In a short
       // phase the first read may be late.
-      for (
-        let more = 0;
-        more < 100 && !mustServe.every(({ name }) => serves(name));
-        more += 1
-      )
+      for (let more = 0; more < 100 && !mustServe.every(isServing); more += 1) {
         await pause(100);
-      const shares = sample();
+        shares = await sample();
+      }
+      const total = shares.reduce((all, { reads }) => all + reads, 0);
       notes.push(
-        `${name}: ${shares.map(([node, share]) => `${node} ${share}%`).join(' ')}`,
+        `${name}: ${shares.map(({ node, reads }) => `${node} ${Math.round((100 * reads) / total)}%`).join(' ')}`,
       );
-      for (const { name: node } of mustServe) {
-        if (!shares.some(([served]) => served === node))
-          faults.push(`${node} served nothing at: ${name}`);
+      for (const node of mustServe) {
+        if (!isServing(node))
+          faults.push(`${node.name} served nothing at: ${name}`);
       }
     }
     const tally = await load.stop();
@@ -95,14 +108,14 @@ export const replicas: Drill = {
   },
 };
 
-/** The servers that answered reads: the log's `node` is an address. */
-function nodesOf(
-  lines: Array<Record<string, unknown>>,
-  servers: TestPostgres[],
-): string[] {
-  const nameOf = (node: string) =>
-    servers.find(({ port }) => node.endsWith(`:${port}`))?.name ?? node;
-  return lines.flatMap(({ node }) =>
-    node === undefined ? [] : [nameOf(`${node}`)],
-  );
+type Reads = Record<string, number>;
+
+const countedAt = async (origin: string): Promise<Series> =>
+  seriesIn((await send(origin, { path: '/metrics' })).text);
+
+/** Reads of a server; of the primary without one. */
+function sum(counts: Series[], server?: TestPostgres): number {
+  const node = server ? `127.0.0.1:${server.port}` : 'primary';
+  const name = `animal_store_read_node_reads_total{node="${node}"}`;
+  return counts.reduce((all, series) => all + (series.get(name) ?? 0), 0);
 }

@@ -107,7 +107,7 @@ test('a plugin sees the request, each stage, each field and the response, at eve
   }
   expect(last.queryHash).toMatch(/^[0-9a-f]{64}$/);
   expect(last.request.extensions).toBeUndefined();
-  expect(last.contextValue.request.caller).toMatchObject({
+  expect(last.contextValue.call.caller).toMatchObject({
     id: expect.any(Number),
   });
   const path = '/graphql?query={__typename}';

@@ -1,15 +1,19 @@
+import { hash } from 'node:crypto';
 import {
   type Context,
   type Module,
   openModules,
   variablesOf,
 } from '../../src/api/module.ts';
+import { Call } from '../../src/call.ts';
 import { configurationPage } from '../../src/commands/contracts.ts';
 import { loadConfig } from '../../src/config/config.ts';
 import { flag } from '../../src/config/variables.ts';
 import { modules } from '../../src/modules/modules.ts';
+import { PetStatus } from '../../src/modules/pets/pet.schemas.ts';
 import type { PetService } from '../../src/modules/pets/pet.service.ts';
 import { petsModule } from '../../src/modules/pets/pets.module.ts';
+import type { Int64 } from '../../src/validation/int64.ts';
 import { expect, test } from '../support/jest.ts';
 import { storeForAll } from '../support/store.ts';
 
@@ -54,6 +58,25 @@ test('a module has its own variables, and the one service of another module, in 
   expect(open([...modules, shelterModule]).at(-1)?.service).toMatchObject({
     isOpen: true,
   });
+});
+
+test('one call with an idempotency key creates several items, and repeats them', async () => {
+  const pets = open(modules)[0]?.service as PetService;
+  const createTwo = async () => {
+    const call = new Call();
+    call.claim = {
+      keyId: 0,
+      operation: 'createLitter',
+      hash: hash('sha256', 'litter', 'buffer'),
+    };
+    const status = PetStatus.available;
+    const create = (name: string) =>
+      pets.create({ name, categoryId: 1n as Int64, status }, call);
+    return [await create('Rex'), await create('Bella'), call.isReplay];
+  };
+  const first = await createTwo();
+  expect(first).toMatchObject([{ name: 'Rex' }, { name: 'Bella' }, false]);
+  expect(await createTwo()).toEqual([...first.slice(0, 2), true]);
 });
 
 test('docs/configuration.md lists the variables of the modules', () => {

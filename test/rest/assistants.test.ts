@@ -690,14 +690,14 @@ describe('with an identity provider', () => {
 (citusLayout ? describe.skip : describe)('other modules', () => {
   const lines: unknown[] = [];
   const ended: RequestObserver['ended'] = (
-    { id, originalUrl, caller },
+    { id, originalUrl, call },
     { statusCode },
     end,
   ) =>
     lines.push([
       id,
       originalUrl,
-      caller?.id,
+      call.caller?.id,
       statusCode,
       end.isAnswered,
       { api: end.api, id: end.id },

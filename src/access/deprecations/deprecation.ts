@@ -75,7 +75,7 @@ export function deprecationHooks(
       reply.headers(dates).header('link', others ? `${others}, ${link}` : link);
       done();
     },
-    onResponse({ caller }, _reply, done) {
+    onResponse({ call: { caller } }, _reply, done) {
       if (caller) usage.called(caller, operation, removal);
       done();
     },

@@ -5,20 +5,13 @@ import type {
   preValidationHookHandler,
   RouteOptions,
 } from 'fastify';
-import type { IdempotencyClaim } from '../../call-context.ts';
+import type { Claim } from '../../call.ts';
 import { StoreError } from '../../errors.ts';
 import { mayWrite } from '../keys/bearer.ts';
 
 declare module 'fastify' {
-  interface FastifyRequest {
-    /** The claim of the request; undefined without an `Idempotency-Key`. */
-    claim: IdempotencyClaim | undefined;
-  }
   interface FastifyContextConfig {
-    /**
-     * Accepts `Idempotency-Key`; the handler passes `request.claim` to the
-     * service.
-     */
+    /** Accepts `Idempotency-Key`. */
     isIdempotent?: boolean;
   }
 }
@@ -41,21 +34,18 @@ const visible = /^[\x21-\x7e]+$/;
  * @throws StoreError BAD_USER_INPUT
  */
 export function claimOf(
-  { headers, caller, call }: FastifyRequest,
+  { headers, call }: FastifyRequest,
   operation: string,
   path = '',
-): IdempotencyClaim | undefined {
+): Claim | undefined {
   const given = headers[idempotencyKey];
   if (given === undefined) return undefined;
   const key = keyIn(`${given}`);
   return {
-    keyId: caller?.id ?? 0,
+    keyId: call.caller?.id ?? 0,
     operation,
     // A key contains no line feed, so this is unambiguous.
     hash: hash('sha256', path === '' ? key : `${key}\n${path}`, 'buffer'),
-    noteReplay(isReplay) {
-      call.isReplay = isReplay && call.isReplay !== false;
-    },
   };
 }
 
@@ -118,7 +108,7 @@ export function idempotencyHooks({
   const { operationId = url } = (schema ?? {}) as { operationId?: string };
   return {
     preValidation(request, _reply, done) {
-      request.claim = claimOf(request, operationId);
+      request.call.claim = claimOf(request, operationId);
       done();
     },
     onSend({ call }, reply, _payload, done) {

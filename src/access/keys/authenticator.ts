@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import { type CallContext, unboundedCall } from '../../call-context.ts';
+import { Call, type Caller } from '../../call.ts';
 import type { Batches, Database, Statement } from '../../database/database.ts';
 import { StoreError } from '../../errors.ts';
 import type { KeyObserver } from '../../runtime/telemetry/observers.ts';
@@ -14,24 +14,6 @@ import {
   shortestBootstrapKey,
 } from './secret.ts';
 import type { VerifyToken } from './tokens.ts';
-
-/**
- * The caller: a stored key, the configured key (id 0), or a subject of the
- * identity provider, which has a row, too.
- */
-export interface Caller {
-  readonly id: number;
-  readonly name: string;
-  /** undefined for a token without a scope of ours. */
-  readonly scope: KeyScope | undefined;
-  /**
-   * The first characters of the secret that the caller sent; a rotated key has
-   * two secrets. Of a subject, its hash.
-   */
-  readonly hint?: string | undefined;
-  /** Of a subject: the provider's first name of each scope, for a 403. */
-  readonly scopeNames?: Partial<Record<KeyScope, string>>;
-}
 
 export interface AuthenticatorOptions {
   /** The configured secret, which is not stored. */
@@ -134,7 +116,7 @@ export class Authenticator {
   lookUp(
     secret: string,
     address: string,
-    call: CallContext = unboundedCall,
+    call = new Call(),
   ): Caller | null | Promise<Caller | null> {
     const hash = hashSecret(secret);
     const name = hash === this.#bootstrapHash ? `${hash} ${address}` : hash;
@@ -161,7 +143,7 @@ export class Authenticator {
     secret: string,
     hash: string,
     address: string,
-    call: CallContext,
+    call: Call,
   ): Promise<Caller | null> {
     const { failures, onBootstrapUse } = this.options;
     // A user's next token passes, whatever others have sent from the address.
@@ -196,7 +178,7 @@ export class Authenticator {
   async #select(
     secret: string,
     hash: string,
-    call: CallContext,
+    call: Call,
   ): Promise<Caller | null> {
     const subject = await this.#verify(secret, hash);
     if (!subject && !isSecret(secret)) return this.#reject(hash);
@@ -224,7 +206,7 @@ export class Authenticator {
     return caller;
   }
 
-  async #find(hash: string, call: CallContext): Promise<KnownKey | null> {
+  async #find(hash: string, call: Call): Promise<KnownKey | null> {
     const { observer } = this.options;
     const found = await this.#selections.add(hash, call).catch((error) => {
       observer?.lookedUp('failed');
@@ -308,13 +290,9 @@ async function selectKeys(
     }
   };
   const wanted = [...new Set(hashes)];
-  let isReplica = false;
-  const noteServer = (node: string) => {
-    isReplica = node !== 'primary';
-  };
-  learn(await database.read<KeyRow>(selectKeysByHash, [wanted], noteServer));
+  learn(await database.read<KeyRow>(selectKeysByHash, [wanted]));
   const unknown = wanted.filter((hash) => !found.has(hash));
-  if (isReplica && unknown.length > 0)
+  if (database.hasReadNodes && unknown.length > 0)
     learn(await database.rows<KeyRow>(selectKeysByHash, [unknown]));
   return hashes.map((hash) => found.get(hash) ?? null);
 }

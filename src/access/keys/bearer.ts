@@ -1,15 +1,12 @@
 import type { FastifyRequest, RouteOptions } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
+import type { Caller } from '../../call.ts';
 import { StoreError } from '../../errors.ts';
 import type { KeyScope } from './api-key.entity.ts';
-import type { Authenticator, Caller } from './authenticator.ts';
+import type { Authenticator } from './authenticator.ts';
 import { hintOf, isSecret } from './secret.ts';
 
 declare module 'fastify' {
-  interface FastifyRequest {
-    /** The authenticated caller; null only on public routes. */
-    caller: Caller | null;
-  }
   interface FastifyContextConfig {
     /**
      * True for a route that needs no key, or a function that selects such
@@ -36,12 +33,11 @@ export function requireScope(route: RouteOptions): void {
 }
 
 /**
- * Authenticates every request, also for unknown routes: sets `request.caller`,
- * or fails with 401, 403 or 429.
+ * Authenticates every request, also for unknown routes: sets the caller of
+ * its call, or fails with 401, 403 or 429.
  */
 export const bearer = fastifyPlugin<{ keys: Authenticator }>(
   async (app, { keys }) => {
-    app.decorateRequest('caller', null);
     // Callbacks instead of promises, because this runs for every request and
     // most look-ups are cached.
     app.addHook('onRequest', (request, _reply, done) => {
@@ -52,7 +48,7 @@ export const bearer = fastifyPlugin<{ keys: Authenticator }>(
       )
         return done();
       const admit = (caller: Caller | null) => {
-        request.caller = caller;
+        request.call.caller = caller;
         if (!caller) done(unauthenticated(keys, request));
         else if (!hasScope(caller, scope)) done(forbidden(scope, caller));
         else done();

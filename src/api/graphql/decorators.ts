@@ -1,17 +1,15 @@
 import 'reflect-metadata';
-import { GraphQLError, type GraphQLSchema } from 'graphql';
 import {
-  ArgsType,
-  createParameterDecorator,
-  Extensions,
-  Field,
-  Subscription,
-} from 'type-graphql';
+  GraphQLError,
+  type GraphQLResolveInfo,
+  type GraphQLSchema,
+} from 'graphql';
+import { ArgsType, Extensions, Field, Subscription } from 'type-graphql';
 import {
   claimOf,
   notIdempotent,
 } from '../../access/idempotency/idempotency-key.ts';
-import type { IdempotencyClaim } from '../../call-context.ts';
+import type { Claim } from '../../call.ts';
 import { lastEventIdOf } from '../subscriptions/subscriptions.ts';
 import type { GraphQLContext, Operation } from './operation.ts';
 import { ID } from './types.ts';
@@ -19,30 +17,23 @@ import { ID } from './types.ts';
 // Decorators of resolver methods: a mutation accepts an idempotency key, a
 // field is a live list.
 
+/** A mutation that accepts `Idempotency-Key` for its creations. */
+export function Idempotent(): MethodDecorator {
+  return Extensions({ isIdempotent: true });
+}
+
 /**
- * The parameter of a mutation that accepts `Idempotency-Key`: the client's
- * claim for this field, undefined without one. The resolver passes it to the
- * service.
+ * The claim of a root field; undefined without an `Idempotency-Key`. Several
+ * fields of one name have separate claims. A single field has the same claim as
+ * a REST request.
  */
-export function Idempotent(): ParameterDecorator {
-  const inject = createParameterDecorator<GraphQLContext>(
-    ({ context, info: { fieldName, path } }): IdempotencyClaim | undefined => {
-      // Several fields of this name have separate claims. A single field has
-      // the same claim as a REST request.
-      const names = [...(context.operation?.fields.values() ?? [])];
-      const isOneOfSeveral =
-        names.filter((name) => name === fieldName).length > 1;
-      return claimOf(
-        context.request,
-        fieldName,
-        isOneOfSeveral ? `${path.key}` : '',
-      );
-    },
-  );
-  return (prototype, name, index) => {
-    Extensions({ isIdempotent: true })(prototype, name as string);
-    inject(prototype, name as string, index);
-  };
+export function claimOfField(
+  { operation, request }: GraphQLContext,
+  { fieldName, path }: GraphQLResolveInfo,
+): Claim | undefined {
+  const names = [...(operation?.fields.values() ?? [])];
+  const isOneOfSeveral = names.filter((name) => name === fieldName).length > 1;
+  return claimOf(request, fieldName, isOneOfSeveral ? `${path.key}` : '');
 }
 
 /**

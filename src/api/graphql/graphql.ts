@@ -88,7 +88,7 @@ export async function graphQL(
       if (request.method !== 'POST') varyBy(reply, 'Accept');
       // Without a caller, only a browser's navigation gets here; it never
       // reaches Apollo Server.
-      if (!request.caller && page) return sendHtml(reply, page);
+      if (!request.call.caller && page) return sendHtml(reply, page);
       const accepted = acceptedIn(request);
       if (!accepted.mediaType)
         throw new StoreError('NOT_ACCEPTABLE', notAcceptable);
@@ -143,17 +143,18 @@ function sendOutcome(
   if (stream) return sendStream(request, reply, stream);
   if (outcome.errors) call.code ??= `${errors[0]?.extensions?.code}`;
   const mediaType = accepted.mediaType ?? mediaTypes.json;
-  const status = statusOf(outcome, mediaType);
   const canRetry =
     isRetrySafe(outcome) || request.headers[idempotencyKey] !== undefined;
-  // The quota's 429 would cause a retry, and may not be the status of a
-  // response with data. The field's error contains its waiting time.
+  // A 429 would cause a retry, and may not be the status of a response with
+  // data. The field's error contains its waiting time.
   const isPartial = data != null && mediaType === mediaTypes.response;
-  if (request.meter && (!canRetry || isPartial))
-    request.meter.refusal = undefined;
+  const isRefused = errors.some(
+    ({ extensions }) => extensions?.code === 'TOO_MANY_REQUESTS',
+  );
+  const status =
+    isRefused && canRetry && !isPartial ? 429 : statusOf(outcome, mediaType);
   const result = { errors: outcome.errors, data, extensions };
-  if (accepted.prefersEvents && status < 400 && !request.meter?.refusal)
-    return sendFramed(reply, result);
+  if (accepted.prefersEvents && status < 400) return sendFramed(reply, result);
   for (const [name, value] of headers) reply.header(name, value);
   if (call.isReplay) reply.header('idempotent-replayed', 'true');
   const seconds = Math.max(

@@ -19,10 +19,10 @@ import {
 import type { CompiledQuery } from 'graphql-jit';
 import { deprecatedFieldsIn } from '../../access/deprecations/deprecation.ts';
 import type { DeprecationUsage } from '../../access/deprecations/usage.ts';
+import type { Call } from '../../call.ts';
 import type { Config } from '../../config/config.ts';
 import type { OperationObserver } from '../../runtime/telemetry/observers.ts';
 import { mostItems } from '../../validation/page.ts';
-import type { RequestCallContext } from '../http/lifecycle.ts';
 import type { Page } from '../pages/html.ts';
 
 // What the steps of a GraphQL request pass on: its context, its operation and
@@ -51,7 +51,7 @@ export interface GraphQLOptions
 
 /** The context of resolvers. */
 export interface GraphQLContext {
-  readonly call: RequestCallContext;
+  readonly call: Call;
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;
   readonly accepted: Accepted;

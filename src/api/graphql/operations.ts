@@ -20,7 +20,7 @@ import {
   type BeforeExecution,
   documentCache,
 } from './apollo.ts';
-import { assertIdempotent } from './decorators.ts';
+import { assertIdempotent, claimOfField } from './decorators.ts';
 import { formatError, logErrors } from './format-error.ts';
 import {
   type GraphQLContext,
@@ -208,16 +208,16 @@ export class Operations {
     context: GraphQLContext,
   ): Promise<Estimate> {
     const { schema, usage } = this.options;
-    const { request } = context;
+    const { request, call } = context;
     assertMethod(operation, context);
     if (request.headers[idempotencyKey] !== undefined)
       assertIdempotent(schema, operation);
     const estimate = operation.estimate(variables);
-    if (request.meter && (estimate.fixed > 0 || estimate.isNested))
+    if (call.meter && (estimate.fixed > 0 || estimate.isNested))
       await charge(operation, estimate, context);
-    if (request.caller) {
+    if (call.caller) {
       for (const [field, removal] of operation.deprecated)
-        usage.called(request.caller, field, removal);
+        usage.called(call.caller, field, removal);
     }
     context.operation = operation;
     return estimate;
@@ -289,7 +289,7 @@ async function charge(
   context: GraphQLContext,
 ): Promise<void> {
   const { cost, fixed, rootFields, isNested } = estimate;
-  const { meter } = context.request;
+  const { meter } = context.call;
   if (type === 'subscription') return;
   if (fixed > 0) await meter?.take(fixed);
   if (!isNested) return;
@@ -315,13 +315,17 @@ export function guardRoots(schema: GraphQLSchema): void {
       const { resolve = defaultFieldResolver } = field;
       const cost = costOf(field, true, mostItems);
       field.resolve = (root, args, context: GraphQLContext, info) => {
-        const { caller, meter } = context.request;
+        const { call } = context;
+        const { caller, meter } = call;
         if (type === mutations && !hasScope(caller, 'write'))
           return Promise.reject(forbidden('write', caller));
-        if (!meter) return resolve(root, args, context, info);
-        return meter.run(cost({ args, childComplexity: 0 }), async () =>
-          resolve(root, args, context, info),
-        );
+        const run = async () => {
+          // Mutations run one after another.
+          if (type === mutations) call.claim = claimOfField(context, info);
+          return resolve(root, args, context, info);
+        };
+        if (meter) return meter.run(cost({ args, childComplexity: 0 }), run);
+        return type === mutations ? run() : resolve(root, args, context, info);
       };
     }
   }

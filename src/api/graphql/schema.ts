@@ -2,7 +2,7 @@ import { assertCosts } from '@animal-store/graphql-limits/cost';
 import { subgraph } from '@animal-store/graphql-subgraph';
 import type { GraphQLSchema } from 'graphql';
 import { buildSchema, type NonEmptyArray, type PubSub } from 'type-graphql';
-import type { CallContext } from '../../call-context.ts';
+import type { Call } from '../../call.ts';
 import { StoreError } from '../../errors.ts';
 import { type Int64, int64FromText } from '../../validation/int64.ts';
 import { pageLimit } from '../../validation/page.ts';
@@ -49,7 +49,7 @@ function assertDistinctFields(resolvers: Map<unknown, object>): void {
  */
 export type References = Record<
   string,
-  (id: Int64 | undefined, call: CallContext) => Promise<object | null>
+  (id: Int64 | undefined, call: Call) => Promise<object | null>
 >;
 
 function federated(

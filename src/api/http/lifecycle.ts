@@ -1,9 +1,8 @@
-import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
-import type { CallContext, RequestTrace } from '../../call-context.ts';
+import { Call } from '../../call.ts';
 import type {
   RequestEnd,
   RequestObserver,
@@ -15,11 +14,8 @@ import { largeBodyBytes, MemoryBudget } from './overload.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /**
-     * The context that handlers pass to services; the log line and the metrics
-     * are made of it.
-     */
-    call: RequestCallContext;
+    /** What handlers pass to services, and observers log and measure. */
+    call: Call;
   }
   interface FastifyInstance {
     /** Large responses and events that clients have not read yet. */
@@ -31,85 +27,6 @@ declare module 'fastify' {
      * nodes, and requests are still served.
      */
     isDraining: boolean;
-  }
-}
-
-/**
- * The context of a request: its deadline, from its arrival or the last byte of
- * its body, and the values of its log line.
- */
-export class RequestCallContext implements CallContext {
-  readonly #socket: Socket;
-  /** When the request arrived (`performance.now()`). */
-  readonly arrived = performance.now();
-  at: number;
-  /**
-   * Milliseconds until a streamed response began; undefined for an ordinary
-   * response.
-   */
-  streamedAfter: number | undefined;
-  /** Number of items read or written. */
-  items = 0;
-  /** The server that answered the last read; only set with read nodes. */
-  node: string | undefined;
-  /**
-   * How long (ms) its inputs waited for their batches; undefined when it needed
-   * no database.
-   */
-  waited: number | undefined;
-  /** The size of its largest batch. */
-  batch: number | undefined;
-  /**
-   * True when an earlier request created everything; undefined without an
-   * idempotency key.
-   */
-  isReplay: boolean | undefined;
-  /** True for a request that may have written: its response must be sent. */
-  isWrite: boolean;
-  /**
-   * The GraphQL operation: the client's name for it, and the distinct root
-   * fields of a valid document.
-   */
-  operation:
-    | { name: string | undefined; fields: readonly string[] | undefined }
-    | undefined;
-  /** The error code of the response; the first of several. */
-  code: string | undefined;
-  trace: RequestTrace | undefined;
-
-  /** @param timeout in milliseconds */
-  constructor(
-    { socket, method = '' }: IncomingMessage,
-    private readonly timeout: number,
-  ) {
-    this.#socket = socket;
-    this.at = this.arrived + timeout;
-    this.isWrite = !isRead(method);
-  }
-
-  get hasLeft(): boolean {
-    return this.#socket.destroyed;
-  }
-
-  /**
-   * Restarts the deadline when the body has arrived, because the upload has its
-   * own limit.
-   */
-  restart(): void {
-    this.at = performance.now() + this.timeout;
-  }
-
-  batched(waited: number, size: number): void {
-    this.waited = (this.waited ?? 0) + waited;
-    this.batch = Math.max(this.batch ?? 0, size);
-  }
-
-  servedBy(node: string): void {
-    this.node = node;
-  }
-
-  count(items: number): void {
-    this.items += items;
   }
 }
 
@@ -151,7 +68,8 @@ export const lifecycle = fastifyPlugin<{
       const { socket } = request.raw;
       socket.unanswered = (socket.unanswered ?? 0) + 1;
       if (socket.unanswered > maxUnanswered) return cutOff(socket);
-      const call = new RequestCallContext(request.raw, timeout);
+      const call = new Call(timeout, socket);
+      call.isWrite = !isRead(request.method);
       request.call = call;
       socket.latestResponse = reply.raw;
       reply.headers(dataHeaders).header('x-request-id', request.id);

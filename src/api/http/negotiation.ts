@@ -84,7 +84,7 @@ export const caching = fastifyPlugin<{ compression: boolean }>(
       if (!hasOwn)
         reply.header(
           'cache-control',
-          request.caller ? 'private, no-cache' : 'no-cache',
+          request.call.caller ? 'private, no-cache' : 'no-cache',
         );
       // Lower case, as the compression plugin writes it.
       if (compression) varyBy(reply, 'accept-encoding');

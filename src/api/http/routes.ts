@@ -79,7 +79,6 @@ export const routeHooks = fastifyPlugin<RouteHooksOptions>(
       64 * Number(app.initialConfig.bodyLimit),
     );
     parseJsonBodies(app);
-    app.decorateRequest('claim', undefined);
     app.addHook('onRoute', function (route) {
       app.allowedMethods.add(route);
       requireScope(route);

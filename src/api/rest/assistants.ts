@@ -12,8 +12,8 @@ const tools: Omit<OpenApiMcpOptions, 'document' | 'origins'> = {
   // A tool's own request is charged, and needs its scope.
   config: { scope: 'read', isUnmetered: true, validatesItself: true },
   // Every operation that only reads may answer 304.
-  isListed: ({ responses }, { caller }) =>
-    '304' in responses || hasScope(caller, 'write'),
+  isListed: ({ responses }, { call }) =>
+    '304' in responses || hasScope(call.caller, 'write'),
   refuse: (status, message) =>
     status === 403
       ? new StoreError(

@@ -127,7 +127,7 @@ export class Subscriptions {
         'Too many subscriptions are open; try again shortly.',
       );
     const ofKey = [...this.#open.keys()].filter(
-      ({ caller }) => caller?.id === request.caller?.id,
+      ({ call }) => call.caller?.id === request.call.caller?.id,
     );
     if (ofKey.length >= perKey) {
       const message = `This key has ${perKey} subscriptions open here, which is all it may have; close one first.`;
@@ -153,7 +153,8 @@ export class Subscriptions {
     feed: Feed,
     cut: () => void,
   ): AsyncGenerator<Buffer, void> {
-    const { meter, call } = request;
+    const { call } = request;
+    const { meter } = call;
     for (const items of feed.isFlat ? [page] : page.map((item) => [item])) {
       await meter?.take(items.length * feed.units);
       const before = call.items;

@@ -17,7 +17,6 @@ import {
   ListArgs,
   toConnection,
 } from '../../api/graphql/types.ts';
-import type { IdempotencyClaim } from '../../call-context.ts';
 import { int64FromText } from '../../validation/int64.ts';
 import { validator } from '../../validation/validator.ts';
 import {
@@ -94,6 +93,7 @@ export class PetResolver {
     return this.service.find(int64FromText(id), call);
   }
 
+  @Idempotent()
   @Mutation(() => PetType, {
     description:
       'Adds an animal. It is stored durably when it is answered. The header Idempotency-Key makes it safe to send again.',
@@ -102,9 +102,8 @@ export class PetResolver {
     @Arg('input', () => NewPetInput, { description: 'The animal.' })
     input: object,
     @Ctx() { call }: GraphQLContext,
-    @Idempotent() claim: IdempotencyClaim | undefined,
   ): Promise<Pet> {
-    return this.service.create(newPetOf(input), call, claim);
+    return this.service.create(newPetOf(input), call);
   }
 
   @Live(() => PetType, {

@@ -50,9 +50,7 @@ export function petRoutes(app: Routes, pets: PetService): void {
     '/pets',
     { schema: createPet, config: { scope: 'write', isIdempotent: true } },
     async (request, reply) =>
-      reply
-        .code(201)
-        .send(await pets.create(request.body, request.call, request.claim)),
+      reply.code(201).send(await pets.create(request.body, request.call)),
   );
 
   const getPet = {

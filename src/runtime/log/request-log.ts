@@ -59,14 +59,14 @@ export function requestLog(
   return {
     ended(request, reply, { milliseconds, isAnswered, api, id }) {
       if (!log.logger.isLevelEnabled('info')) return;
-      const { method, headers, call, caller } = request;
+      const { method, headers, call } = request;
       const { statusCode: status } = reply;
       const { sample } = log;
       const isSampled =
         sample < 1 && isAnswered && status < 400 && call.code === undefined;
       if (isSampled && Math.random() >= sample) return;
 
-      const { trace, operation, code, waited, batch, node } = call;
+      const { caller, trace, operation, code, waited, batch } = call;
       const address = addressOf(request);
       const userAgent = headers['user-agent'];
       const keyHint = caller
@@ -101,7 +101,6 @@ export function requestLog(
       if (waited !== undefined) line += `,"queueMs":${rounded(waited)}`;
       if (batch !== undefined) line += `,"batch":${batch}`;
       if (call.streamedAfter !== undefined) line += `,"items":${call.items}`;
-      if (node) line += `,"node":${JSON.stringify(node)}`;
       if (bytes !== undefined) line += `,"bytes":${Number(bytes)}`;
       if (method === 'POST' && reply.hasHeader('idempotent-replayed'))
         line += ',"replayed":true';

@@ -97,8 +97,8 @@ function measureOperations(
 
   observers.requests.push({
     ended(request, reply, { milliseconds, isAnswered, api, id }) {
-      const { call, caller } = request;
-      const { code } = call;
+      const { call } = request;
+      const { caller, code } = call;
       const http_route = routeLabel(request);
       const http_request_method = methodLabel(request.method);
       const http_response_status_code = isAnswered ? `${reply.statusCode}` : '';

@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { GraphQLFormattedError } from 'graphql';
+import type { Call } from '../../call.ts';
 import type { Database, DatabaseObserver } from '../../database/database.ts';
 
 /**
@@ -60,7 +61,7 @@ export interface ObservedOperation {
    * for each request with one document.
    */
   fields: ReadonlyMap<string, string>;
-  call: FastifyRequest['call'];
+  call: Call;
 }
 
 export interface KeyObserver {

@@ -36,7 +36,7 @@ import {
   TraceIdRatioBasedSampler,
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
-import type { CallContext, RequestTrace } from '../../call-context.ts';
+import type { CallTrace } from '../../call.ts';
 import { type Config, releasedVersion } from '../../config/config.ts';
 import type { DatabaseObserver } from '../../database/database.ts';
 import type { Log } from '../../database/options.ts';
@@ -244,9 +244,9 @@ function operationSpans(tracer: Tracer, isTrusted: boolean): OperationObserver {
  */
 function databaseSpans(tracer: Tracer): DatabaseObserver {
   return {
-    sent({ collection, operation, size, deadlines }) {
-      const served = new Set<RequestTrace>();
-      for (const { trace: one } of deadlines as readonly CallContext[])
+    sent({ collection, operation, size, calls }) {
+      const served = new Set<CallTrace>();
+      for (const { trace: one } of calls)
         if (one?.request.isRecording()) served.add(one);
       const [first] = served;
       if (!first) return () => undefined;

@@ -13,13 +13,12 @@ import {
   expect,
   test,
 } from '../../support/jest.ts';
+import { type MeasuredServer, startMeasured } from '../../support/metrics.ts';
 import {
   bringsServers,
   cli,
   eventually,
   killAll,
-  type ServerProcess,
-  startServer,
 } from '../../support/process.ts';
 import { connected } from '../../support/query.ts';
 import { rest } from '../../support/rest.ts';
@@ -33,7 +32,7 @@ where('reads go to replicas (where PostgreSQL is installed)', () => {
   let primary: TestPostgres;
   let replica1: TestPostgres;
   let replica2: TestPostgres;
-  let server: ServerProcess;
+  let server: MeasuredServer;
   let database: string;
   let count = 0;
 
@@ -84,7 +83,7 @@ where('reads go to replicas (where PostgreSQL is installed)', () => {
       DATABASE_READ_URLS: urls.join(','),
       READ_MAX_LAG_MS: '60000',
     };
-    server = await startServer({ ...environment(), ...nodes, ...env });
+    server = await startMeasured({ ...environment(), ...nodes, ...env });
   }
   /** Starts the server and waits until each node has answered a read. */
   async function start(
@@ -92,7 +91,7 @@ where('reads go to replicas (where PostgreSQL is installed)', () => {
     env: Record<string, string> = {},
   ): Promise<void> {
     await startWith(nodes.map(urlOf), env);
-    await readUntil(() => nodes.every(hasAnswered));
+    for (const node of nodes) await readUntil(() => hasAnswered(node));
   }
 
   const lines = () => linesOf(server.output.stdout);
@@ -103,8 +102,11 @@ where('reads go to replicas (where PostgreSQL is installed)', () => {
       ({ msg, why = '', node }) =>
         `${msg} ${why}`.includes(text) && isAbout(about, node),
     );
-  const hasAnswered = (by: TestPostgres) =>
-    lines().some(({ status, node }) => status === 200 && isAbout(by, node));
+  const readsOf = async ({ port }: TestPostgres) => {
+    const name = `animal_store_read_node_reads_total{node="127.0.0.1:${port}"}`;
+    return (await server.metrics()).get(name) ?? 0;
+  };
+  const hasAnswered = async (by: TestPostgres) => (await readsOf(by)) > 0;
 
   const create = (name: string) =>
     rest(server, '/v1/pets', { method: 'POST', json: { name, categoryId: 5 } });
@@ -113,7 +115,9 @@ where('reads go to replicas (where PostgreSQL is installed)', () => {
       ({ name }: { name: string }) => name,
     );
 
-  async function readUntil(isTrue: () => boolean): Promise<void> {
+  async function readUntil(
+    isTrue: () => boolean | Promise<boolean>,
+  ): Promise<void> {
     await eventually(async () => {
       expect((await rest(server, '/v1/pets')).status).toBe(200);
       return isTrue();
@@ -134,11 +138,11 @@ where('reads go to replicas (where PostgreSQL is installed)', () => {
       ),
     );
   }
-  const readsFromReplicas = () => {
-    const before = server.output.stdout.length;
-    return readUntil(() =>
-      /"node":"127/.test(server.output.stdout.slice(before)),
-    );
+  const readsFromReplicas = async () => {
+    const reads = async () =>
+      (await readsOf(replica1)) + (await readsOf(replica2));
+    const before = await reads();
+    await readUntil(async () => (await reads()) > before);
   };
   const addElsewhere = () =>
     primary.query(

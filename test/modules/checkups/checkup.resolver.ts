@@ -19,7 +19,6 @@ import {
 import type { GraphQLContext } from '../../../src/api/graphql/operation.ts';
 import { ID, ListArgs } from '../../../src/api/graphql/types.ts';
 import { orNotFound } from '../../../src/api/rest/responses.ts';
-import type { IdempotencyClaim } from '../../../src/call-context.ts';
 import type { Pet } from '../../../src/modules/pets/pet.schemas.ts';
 import type { PetService } from '../../../src/modules/pets/pet.service.ts';
 import { PetType } from '../../../src/modules/pets/pet.types.ts';
@@ -84,13 +83,13 @@ export class CheckupResolver {
     return this.records.find(int64FromText(id), call);
   }
 
+  @Idempotent()
   @Mutation(() => CheckupType, { description: 'Adds a checkup.' })
   async createCheckup(
     @Arg('input', () => NewCheckupInput) input: object,
     @Ctx() { call }: GraphQLContext,
-    @Idempotent() claim: IdempotencyClaim | undefined,
   ): Promise<Checkup> {
-    return this.records.create(newCheckupOf(input), call, claim);
+    return this.records.create(newCheckupOf(input), call);
   }
 
   @Mutation(() => CheckupType, {

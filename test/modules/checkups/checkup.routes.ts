@@ -38,9 +38,7 @@ export function checkupRoutes(app: Routes, checkups: Checkups): void {
     '/checkups',
     { schema: createCheckup, config: { isIdempotent: true } },
     async (request, reply) =>
-      reply
-        .code(201)
-        .send(await checkups.create(request.body, request.call, request.claim)),
+      reply.code(201).send(await checkups.create(request.body, request.call)),
   );
 
   const one = '/checkups/:checkupId(^[^]+$)';

@@ -21,7 +21,6 @@ import {
   ListArgs,
   toConnection,
 } from '../../../src/api/graphql/types.ts';
-import type { IdempotencyClaim } from '../../../src/call-context.ts';
 import { int64FromText } from '../../../src/validation/int64.ts';
 import { validator } from '../../../src/validation/validator.ts';
 import type { LiveToys, Toys } from './toy.entity.ts';
@@ -91,13 +90,13 @@ export class ToyResolver {
     return this.records.find(int64FromText(id), call);
   }
 
+  @Idempotent()
   @Mutation(() => ToyType, { description: 'Adds a toy.' })
   async createToy(
     @Arg('input', () => NewToyInput) input: object,
     @Ctx() { call }: GraphQLContext,
-    @Idempotent() claim: IdempotencyClaim | undefined,
   ): Promise<Toy> {
-    return this.records.create(newToyOf(input), call, claim);
+    return this.records.create(newToyOf(input), call);
   }
 
   @Live(() => ToyType, {

@@ -42,9 +42,7 @@ export function toyRoutes(app: Routes, toys: Toys, live: LiveToys): void {
     '/toys',
     { schema: createToy, config: { isIdempotent: true } },
     async (request, reply) =>
-      reply
-        .code(201)
-        .send(await toys.create(request.body, request.call, request.claim)),
+      reply.code(201).send(await toys.create(request.body, request.call)),
   );
 
   const getToy = {

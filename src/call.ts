@@ -1,0 +1,137 @@
+import { hash } from 'node:crypto';
+import type { Span } from '@opentelemetry/api';
+
+/**
+ * Who calls: a stored key, the configured key (id 0), or a subject of the
+ * identity provider, which has a row, too.
+ */
+export interface Caller {
+  readonly id: number;
+  readonly name: string;
+  /** `write` includes `read`; undefined for a token without a scope of ours. */
+  readonly scope: 'read' | 'write' | undefined;
+  /**
+   * The first characters of the secret that the caller sent; a rotated key has
+   * two secrets. Of a subject, its hash.
+   */
+  readonly hint?: string | undefined;
+  /** Of a subject: the provider's first name of each scope, for a 403. */
+  readonly scopeNames?: Partial<Record<'read' | 'write', string>>;
+}
+
+/** An idempotency key, with which a creation is executed at most once. */
+export interface Claim {
+  /** Id of the client's API key; 0 for the configured key. */
+  readonly keyId: number;
+  /** Operation id, like `createPet`. */
+  readonly operation: string;
+  /** SHA-256 of the idempotency key. */
+  readonly hash: Buffer;
+}
+
+/** Charges the work of a call to the quota of its caller (access/meter.ts). */
+export interface Meter {
+  run<Result>(
+    mayCost: number,
+    operation: () => Promise<Result>,
+  ): Promise<Result>;
+  reserve(mayCost: number): Promise<void>;
+  take(units: number): Promise<void>;
+  /** Returns unused units. @returns headers with what is left */
+  release(): Promise<Record<string, string>>;
+}
+
+/** The spans of a traced request. */
+export interface CallTrace {
+  readonly request: Span;
+  operation?: Span | undefined;
+}
+
+/**
+ * What a call of a service belongs to: its caller, its deadline, its
+ * idempotency key, what it costs, and what its log line says. Without options
+ * it has no deadline, as in commands, tests and polls.
+ */
+export class Call {
+  /** When it began (`performance.now()`). */
+  readonly arrived = performance.now();
+  /** Its deadline (`performance.now()`). */
+  at: number;
+  /** The authenticated caller; null on public routes and in commands. */
+  caller: Caller | null = null;
+  /** undefined without a quota. */
+  meter: Meter | undefined;
+  /** Of its next creation; undefined without an `Idempotency-Key`. */
+  claim: Claim | undefined;
+  /** Number of items read or written. */
+  items = 0;
+  /** Whether it may have written: its response must be sent. */
+  isWrite = false;
+  /**
+   * True when earlier requests created everything; undefined without an
+   * idempotency key.
+   */
+  isReplay: boolean | undefined;
+  /** How long (ms) its inputs waited for their batches, if any. */
+  waited: number | undefined;
+  /** The size of its largest batch. */
+  batch: number | undefined;
+  /** Milliseconds until a streamed response began, if it is streamed. */
+  streamedAfter: number | undefined;
+  /**
+   * The GraphQL operation: the client's name for it, and the distinct root
+   * fields of a valid document.
+   */
+  operation:
+    | { name: string | undefined; fields: readonly string[] | undefined }
+    | undefined;
+  /** The error code of the response; the first of several. */
+  code: string | undefined;
+  trace: CallTrace | undefined;
+
+  /**
+   * @param timeout in milliseconds
+   * @param connection of the client
+   */
+  constructor(
+    private readonly timeout = Number.POSITIVE_INFINITY,
+    private readonly connection?: { readonly destroyed: boolean },
+  ) {
+    this.at = this.arrived + timeout;
+  }
+
+  /** True when the client has disconnected: pending work can be skipped. */
+  get hasLeft(): boolean {
+    return this.connection?.destroyed ?? false;
+  }
+
+  /** Restarts the deadline after an upload, which has its own limit. */
+  restart(): void {
+    this.at = performance.now() + this.timeout;
+  }
+
+  /** @param waited how long (ms) an input waited for its batch */
+  batched(waited: number, size: number): void {
+    this.waited = (this.waited ?? 0) + waited;
+    this.batch = Math.max(this.batch ?? 0, size);
+  }
+
+  count(items: number): void {
+    this.items += items;
+  }
+
+  /** The claim of a creation. Each further creation has a claim of its own. */
+  takeClaim(): Claim | undefined {
+    const { claim } = this;
+    this.claim = claim && {
+      ...claim,
+      hash: hash('sha256', claim.hash, 'buffer'),
+    };
+    return claim;
+  }
+
+  /** @param isReplay whether an earlier request executed a creation */
+  replayed(isReplay: boolean): void {
+    this.isReplay = isReplay && this.isReplay !== false;
+  }
+}
