@@ -27,7 +27,7 @@ import {
   roomForConnections,
 } from './api/http/overload.ts';
 import { routeHooks } from './api/http/routes.ts';
-import { addresses, serverOptions } from './api/http/server.ts';
+import { addresses, proxies, serverOptions } from './api/http/server.ts';
 import { type Module, openModules } from './api/module.ts';
 import { graphiQL, sandboxPage } from './api/pages/explorers.ts';
 import { pages } from './api/pages/pages.ts';
@@ -119,6 +119,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
 
   // Shared by REST and GraphQL, in the order in which a request passes. Fastify
   // checks the declared dependencies.
+  await app.register(proxies, config.http);
   await app.register(lifecycle, { timeout, observers: requestObservers });
   await app.register(connections, {
     max:

@@ -56,7 +56,7 @@ describe('a page is compressed as Accept-Encoding prefers', () => {
     ['*;q=0', 'none'],
     [',,;=;q', 'none'],
     [Array.from({ length: 2000 }, (_, n) => `x${n}`).join(','), 'none'],
-    [`${'x'.repeat(12_000)}, gzip`, 'gzip'],
+    [`${'x'.repeat(12_000)}, gzip`, 'none'],
   ])('%.40s -> %s', async (accepted, coding) => {
     const plain = await fetched(page, {});
     const response = await fetched(

@@ -66,9 +66,9 @@ export function acceptedBy(
   }
   // Clients of multipart accept a single result as JSON, even if `Accept` does
   // not list it.
-  const isMultipart = accept
-    .split(',')
-    .some((type) => multipartSubscription.test(type));
+  // A comma in a quoted string separates nothing.
+  const ranges = accept.match(/(?:"[^"]*"|[^",])+/g) ?? [];
+  const isMultipart = ranges.some((range) => multipartSubscription.test(range));
   if (isMultipart)
     return {
       mediaType: mediaType ?? mediaTypes.json,
@@ -272,7 +272,7 @@ function searchParameters(
   { 'content-type': type }: IncomingHttpHeaders,
   parseJson: ParametersOptions['parseJson'],
 ): Record<string, unknown> {
-  if (type !== undefined && !/^application\/json\s*(?:;|$)/i.test(type)) {
+  if (type && !/^application\/json\s*(?:;|$)/i.test(type)) {
     const message =
       'A GET request must have no Content-Type other than application/json.';
     throw new RequestError('UNSUPPORTED_MEDIA_TYPE', message);

@@ -117,7 +117,7 @@ export async function openApiMcp(
           'The body must be one JSON-RPC 2.0 request or notification; no batch.',
         );
       }
-      const { 'mcp-protocol-version': version = modern } = request.headers;
+      const version = request.headers['mcp-protocol-version'] || modern;
       if (body.id === undefined && versions.includes(`${version}`))
         return reply.code(202).send();
       const { status = 200, ...outcome } = await answer(body, request);
@@ -133,7 +133,7 @@ export async function openApiMcp(
   ): Promise<Outcome> {
     const { method, params = {} } = message;
     const meta = isRecord(params._meta) ? params._meta : {};
-    const { 'mcp-protocol-version': asked = legacy[0] } = request.headers;
+    const asked = request.headers['mcp-protocol-version'] || legacy[0];
     const isModern = meta[versionKey] !== undefined || asked === modern;
     const refusal = isModern ? refusalOf(message, meta, request) : undefined;
     if (refusal) return refusal;

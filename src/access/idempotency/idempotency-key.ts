@@ -21,8 +21,8 @@ export const idempotencyKey = 'idempotency-key';
 /** In characters. */
 export const longestKey = 255;
 
-/** A string of structured fields (RFC 9651, section 3.3.3). */
-const quoted = /^"((?:[ !\x23-\x5b\x5d-\x7e]|\\["\\])*)"$/;
+/** A string of structured fields, whose parameters count for nothing here. */
+const quoted = /^"((?:[ !\x23-\x5b\x5d-\x7e]|\\["\\])*)"(?: *;[ -~]*)?$/;
 const visible = /^[\x21-\x7e]+$/;
 
 /**

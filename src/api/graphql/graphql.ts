@@ -14,11 +14,13 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { idempotencyKey } from '../../access/idempotency/idempotency-key.ts';
 import { StoreError } from '../../errors.ts';
 import { toLoggedFailure } from '../http/failures.ts';
+import { listOf } from '../http/fields.ts';
 import { STATUS_CODES } from '../http/malformed.ts';
 import {
   acceptedTypes,
   acceptOf,
   isRead,
+  prefersHtml,
   varyBy,
 } from '../http/negotiation.ts';
 import { parseJson } from '../http/routes.ts';
@@ -122,17 +124,14 @@ function acceptedIn(request: FastifyRequest) {
 }
 
 /** True for a browser's navigation, which gets the page without a key. */
-function isNavigation({ method, headers }: FastifyRequest): boolean {
-  return (
-    isRead(method) &&
-    !headers.authorization &&
-    /^text\/html\b/.test(headers.accept ?? '')
-  );
+function isNavigation(request: FastifyRequest): boolean {
+  const { method, headers } = request;
+  return isRead(method) && !headers.authorization && prefersHtml(request);
 }
 
 /** True for a WebSocket upgrade, for example graphql-ws. */
 function isWebSocket({ headers }: FastifyRequest): boolean {
-  return headers.upgrade?.toLowerCase() === 'websocket';
+  return listOf(headers.upgrade?.toLowerCase()).includes('websocket');
 }
 
 function sendOutcome(

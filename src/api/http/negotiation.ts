@@ -4,7 +4,9 @@ import zlib, { type InputType } from 'node:zlib';
 import type { FastifyCompressOptions } from '@fastify/compress';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
+import { LRUCache } from 'lru-cache';
 import Negotiator from 'negotiator';
+import { rangesIn } from './fields.ts';
 import { dataHeaders } from './headers.ts';
 
 // In which form a client gets a resource: the media type, the coding, or only
@@ -27,19 +29,18 @@ export function varyBy(reply: FastifyReply, name: string): void {
 }
 
 /**
- * Characters. Parsing thousands of types takes tens of milliseconds, before
- * authentication.
+ * Characters of `Accept` and `Accept-Encoding`. Parsing thousands of types takes
+ * tens of milliseconds, before authentication. A longer header is ignored.
  */
-const longestAccept = 512;
+const longest = 512;
 
 /**
- * The `Accept` of a client. An excessively long one is ignored, so all types
- * are acceptable.
+ * The `Accept` of a client. Without one, all types are acceptable.
  */
 export function acceptOf({
   headers: { accept },
 }: Pick<FastifyRequest, 'headers'>): string | undefined {
-  return accept && accept.length > longestAccept ? undefined : accept;
+  return accept && accept.length > longest ? undefined : accept;
 }
 
 /**
@@ -49,7 +50,8 @@ export function acceptedTypes<Type extends string>(
   request: Pick<FastifyRequest, 'headers'>,
   offered: readonly Type[],
 ): Type[] {
-  return new Negotiator({ headers: { accept: acceptOf(request) } }).mediaTypes([
+  const accept = rangesIn(acceptOf(request));
+  return new Negotiator({ headers: { accept } }).mediaTypes([
     ...offered,
   ]) as Type[];
 }
@@ -75,7 +77,14 @@ export function isRead(method: string): boolean {
 export const caching = fastifyPlugin<{ compression: boolean }>(
   async (app: FastifyInstance, { compression }) => {
     app.decorateReply('contentTag', undefined);
+    const codings = new LRUCache<string, string>({
+      max: 100,
+      memoMethod: codingFor,
+    });
     app.addHook('onSend', (request, reply, payload, done) => {
+      const { headers } = request;
+      const { 'accept-encoding': accepted = '' } = headers;
+      if (compression) headers['accept-encoding'] = codings.memo(accepted);
       const isContent = typeof payload === 'string' || Buffer.isBuffer(payload);
       if (!isContent || !mayKeep(request, reply)) return done(null, payload);
       // Keeps the header of a route that sets its own.
@@ -91,7 +100,7 @@ export const caching = fastifyPlugin<{ compression: boolean }>(
       // The media type is part of the tag, because `/graphql` has two.
       const tag = `"${reply.contentTag ?? tagOf(payload, `${reply.getHeader('content-type')}`)}"`;
       reply.header('etag', `W/${tag}`);
-      const has = request.headers['if-none-match'];
+      const { 'if-none-match': has } = headers;
       // Tags contain no comma or space, so a substring match is a list match.
       const isCurrent =
         has !== undefined && (has.includes(tag) || has.trim() === '*');
@@ -116,6 +125,23 @@ const encodings: FastifyCompressOptions['encodings'] = [
   'gzip',
   'identity',
 ];
+// Of the wildcard, where gzip is not named.
+const gzips = /x-gzip|^((?!.*gzip).*?)\*/i;
+
+/**
+ * The coding of a response (RFC 9110, section 12.5.3). @fastify/compress itself
+ * would use a coding whose weight is 0. All clients know gzip, so it is the
+ * wildcard's.
+ */
+function codingFor(accepted: string): string {
+  if (accepted.length > longest) return 'identity';
+  const codings = accepted.replace(gzips, '$1gzip');
+  const request = { headers: { 'accept-encoding': codings } };
+  const options = { preferred: encodings };
+  // @ts-expect-error The types lack the options.
+  const [best] = new Negotiator(request).encodings(encodings, options);
+  return best ?? 'identity';
+}
 
 /**
  * The `compress` option of routes that always send the same Buffer: it is

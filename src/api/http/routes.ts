@@ -23,6 +23,7 @@ import { requireScope } from '../../access/keys/bearer.ts';
 import { quotaHooks } from '../../access/meter.ts';
 import { StoreError } from '../../errors.ts';
 import type { Validated } from '../../validation/validator.ts';
+import { utf8 } from './fields.ts';
 import { isRead } from './negotiation.ts';
 import { largeBodyBytes, MemoryBudget } from './overload.ts';
 import { origin } from './server.ts';
@@ -183,17 +184,15 @@ export function parseJson(body: Buffer, subject = 'The body is'): unknown {
   }
 }
 
-const foreignCharset = /;\s*charset\s*=(?!\s*"?utf-?8"?\s*(?:;|$))/i;
-
 /** @throws StoreError UNSUPPORTED_MEDIA_TYPE */
 function assertPlainUtf8(headers: IncomingHttpHeaders): void {
-  if (foreignCharset.test(headers['content-type'] ?? '')) {
+  if (!utf8.test(headers['content-type'] ?? '')) {
     throw new StoreError(
       'UNSUPPORTED_MEDIA_TYPE',
       'The body must be UTF-8, the one charset of JSON.',
     );
   }
-  const isCompressed = !/^(?:identity)?$/i.test(
+  const isCompressed = !/^(?:identity\b|[\s,])*$/i.test(
     headers['content-encoding'] ?? '',
   );
   if (

@@ -12,6 +12,7 @@ import type { TObject } from 'typebox';
 import type { Config } from '../../config/config.ts';
 import { StoreError } from '../../errors.ts';
 import { validator } from '../../validation/validator.ts';
+import { addressesIn, listOf } from './fields.ts';
 import { answerMalformed } from './malformed.ts';
 
 declare module 'fastify' {
@@ -201,6 +202,36 @@ export function isHost(text: string): boolean {
     (!/^[\d[]|\.\d/.test(text) || URL.canParse(`http://${text}`))
   );
 }
+
+/**
+ * Reduces what a chain of proxies has written to what its first trusted one
+ * has, which knows the client. Fastify takes the last one's, and the addresses
+ * with their ports.
+ */
+export const proxies = fastifyPlugin<Pick<Config['http'], 'trustProxy'>>(
+  async (app: FastifyInstance, { trustProxy }) => {
+    if (trustProxy === false) return;
+    app.addHook('onRequest', (request, _reply, done) => {
+      const { headers, socket } = request;
+      const addresses = addressesIn(headers['x-forwarded-for']);
+      headers['x-forwarded-for'] = addresses || socket.remoteAddress;
+      const { length } = request.ips ?? [];
+      const hops = typeof trustProxy === 'number' ? trustProxy : length - 1;
+      const written = (name: string) =>
+        listOf(headers[`x-forwarded-${name}`]).slice(-hops);
+      const [host = headers.host ?? ''] = written('host');
+      const [port = ''] = written('port');
+      const isMissing = /^(?!80$|443$)\d+$/.test(port) && !/:\d*$/.test(host);
+      headers['x-forwarded-host'] = isMissing ? `${host}:${port}` : host;
+      [headers['x-forwarded-proto']] = written('proto');
+      // Each has stripped its own.
+      const prefix = written('prefix').join('');
+      headers['x-forwarded-prefix'] = prefix.replace(/\/+(?=\/|$)/g, '');
+      done();
+    });
+  },
+  { name: 'proxies' },
+);
 
 /**
  * The scheme, host and path prefix that the client used, where a proxy may have

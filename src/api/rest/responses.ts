@@ -8,6 +8,7 @@ import type { ListEvent } from '../../records/live-list.ts';
 import { serialiseOnce } from '../../records/shared-items.ts';
 import type { Int64 } from '../../validation/int64.ts';
 import type { Page, Total } from '../../validation/page.ts';
+import { asksForTotal } from '../http/fields.ts';
 import { acceptedTypes, tagOf, varyBy } from '../http/negotiation.ts';
 import { origin } from '../http/server.ts';
 import { lastEventIdOf, sendStream } from '../subscriptions/subscriptions.ts';
@@ -37,7 +38,7 @@ export async function sendPage(
   page: Page<{ id: Int64 }>,
   count?: () => Promise<Total>,
 ): Promise<FastifyReply> {
-  if (count && asksForTotal.test(`${request.headers.prefer ?? ''}`)) {
+  if (count && asksForTotal(request.headers.prefer)) {
     const total = await count();
     // A cache must not give the total to a request that did not ask for it (RFC
     // 7240, section 2).
@@ -64,12 +65,6 @@ export async function sendPage(
   reply.contentTag = page.hasNext ? `${tag}+` : tag;
   return reply.type('application/json; charset=utf-8').send(json);
 }
-
-/**
- * One of several preferences, perhaps quoted or with parameters (RFC 7240,
- * section 2).
- */
-const asksForTotal = /(?:^|,)\s*count\s*=\s*(?:exact|"exact")\s*(?:[,;]|$)/i;
 
 type Serializer = (items: never) => string;
 

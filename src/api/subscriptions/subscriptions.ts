@@ -278,8 +278,10 @@ export function sendStream(
  */
 export function lastEventIdOf({ headers }: FastifyRequest): Int64 | undefined {
   const { 'last-event-id': text } = headers;
+  // An empty one is none.
+  if (!text) return undefined;
   const id = int64FromText(text);
-  if (text === undefined || id !== undefined) return id;
+  if (id !== undefined) return id;
   throw new StoreError(
     'BAD_USER_INPUT',
     `Last-Event-ID must be an integer between ${int64.min} and ${int64.max}.`,

@@ -1,0 +1,47 @@
+// The grammars of request fields (RFC 9110, section 5.6), without backtracking.
+// Access reads credentials and idempotency keys, which are no lists.
+
+// A separator in a quoted string separates nothing. An unclosed string ends
+// with the field.
+const elements = /(?:"(?:\\.|[^"\\])*"?|[^",])+/g;
+
+/** Splits a list (RFC 9110, section 5.6.1). Empty elements are none. */
+export function listOf(field: string | string[] = ''): string[] {
+  const texts = `${field}`.match(elements) ?? [];
+  return texts.map((text) => text.trim()).filter(Boolean);
+}
+
+const count = /^count\s*(?:[=;]|$)/i;
+const exact = /^count\s*=\s*(?:exact|"exact")\s*(?:;|$)/i;
+
+/** The first `count` is the preference, the others are not (RFC 7240). */
+export function asksForTotal(prefer?: string | string[]): boolean {
+  return exact.test(listOf(prefer).find((one) => count.test(one)) ?? '');
+}
+
+/** A `Content-Type` without a charset but UTF-8 outside of quoted strings. */
+export const utf8 =
+  /^(?:"(?:\\.|[^"\\])*(?:"|$)|(?!;\s*charset\s*=(?!\s*(?:(?:utf-?8)?|"(?:utf-?8)?")\s*(?:;|$)))[^"])*$/i;
+
+// All but a readable weight.
+const parameters =
+  /;(?!\s*q="?[\d.]+"?\s*(?:[;,]|$))[^;,"=]*(?:=(?:"(?:\\.|[^"\\])*"?|[^;,"])*)?/gi;
+
+const star = /(?<![^,])\*(?!\/)/g;
+
+/**
+ * An `Accept` without the parameters of its ranges, which may be ignored
+ * (section 12.5.1). undefined for an empty list, which accepts all.
+ */
+export function rangesIn(accept = ''): string | undefined {
+  const ranges = listOf(accept.replace(parameters, '')).join();
+  return ranges.replace(star, '*/*') || undefined;
+}
+
+const withPort = /^"?(?:\[(.+)\]|([\d.]+))(?::\d*)?"?$/;
+
+/** Addresses of `X-Forwarded-For` without ports, brackets and quotes. */
+export function addressesIn(field?: string | string[]): string {
+  const withoutPort = (text: string) => text.replace(withPort, '$1$2');
+  return listOf(field).map(withoutPort).join();
+}
