@@ -5,7 +5,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import type { ClientBase } from 'pg';
+import { isDeepStrictEqual } from 'node:util';
+import type { Client } from 'pg';
 import {
   Database,
   type DatabaseOptions,
@@ -16,17 +17,20 @@ import {
   appliedMigrations,
   assertCurrent,
   assertKnownMigrations,
+  begin,
   type Contents,
   chunkSize,
+  countOf,
   differingColumns,
-  fillAndCompare,
   insertRows,
-  inTransaction,
   lockAndCount,
   metadataOf,
   type OnRows,
   readTable,
+  readTables,
   type StoredTable,
+  setCounter,
+  tableOf,
   tablesOf,
 } from './tables.ts';
 
@@ -53,28 +57,38 @@ interface End {
 /** The first member of a backup. */
 const formatOf = ({ name }: DatabaseOptions) => `${name} backup 1`;
 
+interface BackupOptions {
+  /** Overwrites the file. */
+  force?: boolean;
+  /** Marks the store as moved, after its last row was read. */
+  retire?: boolean;
+  progress: OnRows;
+  signal: AbortSignal;
+}
+
+/** What the next process that opens a retired store is told. */
+const moved =
+  'This store was moved: set DATABASE_URL, or DATA_DIR, to its new place.';
+
 /** @throws Error when the store does not exist; opening it would create one */
-export function assertStoreIn(dataDir: string): void {
+function assertStoreIn(dataDir: string): void {
   if (!existsSync(join(dataDir, 'postgres', 'PG_VERSION')))
     throw new Error(`There is no store in ${dataDir} (DATA_DIR).`);
 }
 
 /**
  * Writes the embedded store to a file, which gets its name when it is complete.
- * Other processes may use it meanwhile.
+ * Other processes may use it meanwhile, unless it is retired.
  *
  * @param file `-` for standard output
- * @throws Error when there is no store
+ * @throws Error when there is no store, or another process has the store open
+ *   that should be retired
  */
 export async function backup(
   file: string,
   options: DatabaseOptions,
   model: Model,
-  {
-    force = false,
-    progress,
-    signal,
-  }: { force?: boolean; progress: OnRows; signal: AbortSignal },
+  { force = false, signal, ...others }: BackupOptions,
 ): Promise<{ bytes: number; tables: Contents[] }> {
   if (file !== '-') {
     assertFree(file, force);
@@ -83,7 +97,7 @@ export async function backup(
       const aborted = once(signal, 'abort').then(() => signal.throwIfAborted());
       const write = (text: string) => handle.appendFile(text);
       const tables = await Promise.race([
-        writeStore(write, options, model, progress),
+        writeStore(write, options, model, others),
         aborted,
       ]);
       return {
@@ -97,7 +111,7 @@ export async function backup(
   const folder = await mkdtemp(join(tmpdir(), 'animal-store-'));
   try {
     const copy = join(folder, 'backup');
-    const result = await backup(copy, options, model, { progress, signal });
+    const result = await backup(copy, options, model, { signal, ...others });
     await pipeline(createReadStream(copy), process.stdout, {
       end: false,
       signal,
@@ -113,7 +127,7 @@ async function writeStore(
   write: (text: string) => Promise<unknown>,
   options: DatabaseOptions,
   model: Model,
-  progress: OnRows,
+  { progress, retire = false }: Pick<BackupOptions, 'progress' | 'retire'>,
 ): Promise<Contents[]> {
   assertStoreIn(options.dataDir);
   const hash = createHash('sha256');
@@ -124,8 +138,15 @@ async function writeStore(
   };
   const tables = tablesOf(model);
   const contents: Contents[] = [];
-  const read = (session: ClientBase) =>
-    inTransaction(session, 'read only', async () => {
+  const evenRetired = { ...options, evenRetired: true };
+  await Database.use(evenRetired, model, async (database) => {
+    const { embedded } = database;
+    if (retire && !embedded?.isOwner)
+      throw new Error(
+        `Another process has the store in ${options.dataDir} open. Stop it, and run this again.`,
+      );
+    await database.withSession(async (session) => {
+      await begin(session, 'read only');
       const migrations = await assertCurrent(session, model, tables);
       await writeLines([
         JSON.stringify({
@@ -136,11 +157,12 @@ async function writeStore(
       ]);
       for (const table of tables)
         contents.push(await readTable(session, table, progress, writeLines));
+      if (!retire) return;
+      embedded?.retire(moved);
+      // Until the store is closed, the transaction excludes other processes.
+      await embedded?.close();
     });
-  await Database.use({ ...options, evenRetired: true }, model, (database) =>
-    database.withSession(read),
-  );
-  // Written last, because the transaction may fail until its end.
+  });
   await writeLines([
     JSON.stringify({
       tables: contents,
@@ -154,13 +176,13 @@ async function writeStore(
 const linesIn = (path: string) => linesOf(createReadStream(path));
 
 /**
- * Restores a backup into a new or empty embedded store: applies the backup's
- * migrations, inserts and compares the rows in one transaction, and applies the
- * later migrations.
+ * Restores a backup into a new or empty store: applies the backup's migrations,
+ * inserts and compares the rows in one transaction, and applies the later
+ * migrations. A repetition finds the same rows, and changes nothing.
  *
  * @returns the tables, and the migrations that were applied after the restore
- * @throws Error when the store is not empty, or the file is incomplete or of a
- *   later release; no row is kept
+ * @throws Error when the store has other rows, or the file is incomplete or of
+ *   a later release; no row is kept
  */
 export async function restore(
   file: string,
@@ -177,11 +199,9 @@ export async function restore(
     earlier(model, head),
     async (database) => {
       await database.migrate();
-      const load = (session: ClientBase) =>
-        inTransaction(session, 'read write', () =>
-          insert(session, file, { head, end }, options.dataDir, progress),
-        );
-      await database.exclusively(() => database.withSession(load));
+      const restoration = { file, head, end, model, options, progress };
+      const work = (session: Client) => load(session, restoration);
+      await database.exclusively(() => database.withSession(work));
     },
   );
   const applied = isCurrent
@@ -204,44 +224,79 @@ function earlier(model: Model, { migrations, tables }: Head): Model {
   };
 }
 
-async function insert(
-  session: ClientBase,
-  file: string,
-  { head, end }: { head: Head; end: End },
-  dataDir: string,
-  progress: OnRows,
+interface Restoration {
+  file: string;
+  head: Head;
+  end: End;
+  model: Model;
+  options: DatabaseOptions;
+  progress: OnRows;
+}
+
+/** Inserts the rows, and compares them with the checksums. */
+async function load(
+  session: Client,
+  { file, head, end, model, options, progress }: Restoration,
 ): Promise<void> {
   const refuse = (why: string) => {
-    throw new Error(
-      `The store in ${dataDir} (DATA_DIR) ${why}. Restore into a new folder: DATA_DIR=...`,
-    );
+    const { host, port, database } = session;
+    const store = options.url
+      ? `${host}:${port}/${database} (DATABASE_URL)`
+      : `${options.dataDir} (DATA_DIR)`;
+    throw new Error(`The store in ${store} ${why}. Restore into a new one.`);
   };
+  await begin(session, 'read write');
+  const { rows } = await session.query('show server_encoding');
+  const encoding = rows[0].server_encoding;
+  if (encoding !== 'UTF8') refuse(`is encoded in ${encoding}, not in UTF8`);
   const applied = await appliedMigrations(session);
   if (applied.length > head.migrations.length)
     refuse('has had more migrations than the backup');
   const { foreign, missing } = await differingColumns(session, head.tables);
-  const different = [...foreign, ...missing].sort().join(', ');
-  if (different)
-    throw changed(file, `its tables and migrations differ in ${different}`);
+  // A PostgreSQL may have tables of others.
+  const ours = new Set(tablesOf(model).map(({ name }) => name));
+  const ownForeign = foreign.filter((column) => ours.has(tableOf(column)));
+  const misfits = [...ownForeign, ...missing].sort().join(', ');
+  if (misfits)
+    throw changed(file, `its tables and migrations differ in ${misfits}`);
   const nonEmpty = await lockAndCount(session, head.tables);
-  if (nonEmpty.length > 0) refuse(`is not empty: ${nonEmpty.join(', ')}`);
-  // The inserted rows are compared with the checksums, because the file may
-  // have changed since `verify`.
-  const lines = linesIn(file);
+  const expected = end.tables.filter(({ rows }) => rows > 0).map(countOf);
+  if (nonEmpty.length === 0)
+    await insert(session, { lines: linesIn(file), head, end, progress });
+  else if (`${nonEmpty}` !== `${expected}`)
+    refuse(`is not empty: ${nonEmpty.join(', ')}`);
+  // The file may have changed since `verify`.
+  const copies = await readTables(session, head.tables, progress);
+  const different = end.tables
+    .filter((contents, at) => !isDeepStrictEqual(contents, copies[at]))
+    .map(({ table }) => table);
+  if (different.length > 0)
+    throw new Error(
+      `These tables differ from the backup: ${different.join(', ')}. Nothing was restored.`,
+    );
+  await session.query('commit');
+}
+
+interface Insertion extends Pick<Restoration, 'head' | 'end' | 'progress'> {
+  /** Those of the file. */
+  lines: AsyncIterator<Buffer | undefined>;
+}
+
+async function insert(
+  session: Client,
+  { lines, head, end, progress }: Insertion,
+): Promise<void> {
   await lines.next();
-  const copy = async (table: StoredTable) => {
-    const contents = end.tables.find(
-      (one) => one.table === table.name,
-    ) as Contents;
-    for (let done = 0; done < contents.rows; progress(table.name, done)) {
+  for (const [at, table] of head.tables.entries()) {
+    const { rows, counter } = end.tables[at] as Contents;
+    for (let done = 0; done < rows; progress(table.name, done)) {
       const some: string[] = [];
-      for (; some.length < chunkSize && done < contents.rows; done += 1)
+      for (; some.length < chunkSize && done < rows; done += 1)
         some.push(`${(await lines.next()).value}`);
       await insertRows(session, table, some);
     }
-    return contents;
-  };
-  await fillAndCompare(session, head.tables, copy, progress);
+    if (counter !== null) await setCounter(session, table, counter);
+  }
 }
 
 /**

@@ -73,29 +73,17 @@ export function tablesOf(model: Model): StoredTable[] {
 }
 
 /**
- * Runs work in one transaction. Its settings make equal values have equal texts
- * on every server, and lift all timeouts. They are `local`, so that a pooler's
- * next client does not get them.
+ * Begins a transaction, which ends with its session. Its settings make equal
+ * values have equal texts on every server, and lift all timeouts. They are
+ * `local`, so that a pooler's next client does not get them.
  */
-export async function inTransaction<T>(
-  session: ClientBase,
-  mode: 'read only' | 'read write',
-  work: () => Promise<T>,
-): Promise<T> {
-  await session.query(`
-    begin isolation level ${mode === 'read only' ? 'repeatable read' : 'read committed'} ${mode};
+export function begin(session: ClientBase, mode: 'read only' | 'read write') {
+  const isolation = mode === 'read only' ? 'repeatable read' : 'read committed';
+  return session.query(`
+    begin isolation level ${isolation} ${mode};
     set local timezone = 'UTC'; set local datestyle = 'ISO, YMD'; set local intervalstyle = 'postgres';
     set local bytea_output = 'hex'; set local extra_float_digits = 1; set local client_encoding = 'UTF8';
     set local standard_conforming_strings = on; ${withoutLimits}`);
-  try {
-    const result = await work();
-    await session.query('commit');
-    return result;
-  } catch (error) {
-    // In a broken session the server has rolled back already.
-    await session.query('rollback').catch(() => undefined);
-    throw error;
-  }
 }
 
 export async function appliedMigrations(
@@ -150,7 +138,7 @@ export async function assertCurrent(
   const names = tables.map(({ name }) => name);
   const { foreign } = await differingColumns(session, tables);
   const described = foreign.map((one) => {
-    const [table = ''] = one.split('.');
+    const table = tableOf(one);
     return names.includes(table) ? `column ${one}` : `table or view ${table}`;
   });
   const { rows } = await session.query<{ object: string }>(routines);
@@ -188,6 +176,9 @@ export async function differingColumns(
     ones.filter((one) => !others.includes(one));
   return { foreign: only(found, known), missing: only(known, found) };
 }
+
+/** @param column of `differingColumns` */
+export const tableOf = (column: string) => column.split('.')[0] ?? '';
 
 /**
  * Number of rows per statement. With names of 1,000 characters they take about
@@ -290,6 +281,9 @@ async function counterOf(
   return rows[0];
 }
 
+export const countOf = ({ table, rows }: Pick<Contents, 'table' | 'rows'>) =>
+  `${table} has ${rows} rows`;
+
 /**
  * Locks tables until the end of the transaction. @returns descriptions of the
  * tables that are not empty
@@ -306,49 +300,21 @@ export async function lockAndCount(
     const { rows } = await session.query<{ count: string }>(
       `select count(*) from ${quoted(name)}`,
     );
-    if (rows[0]?.count !== '0')
-      nonEmpty.push(`${name} has ${rows[0]?.count} rows`);
+    const count = Number(rows[0]?.count);
+    if (count > 0) nonEmpty.push(countOf({ table: name, rows: count }));
   }
   return nonEmpty;
 }
 
-/**
- * Fills empty tables, and compares them with the copied rows.
- *
- * @param copy inserts the rows of a table, and returns its expected contents
- * @throws Error when they differ; the caller must roll back
- */
-export async function fillAndCompare(
+/** Sets the last id that the counter has issued. */
+export async function setCounter(
   session: ClientBase,
-  tables: StoredTable[],
-  copy: (table: StoredTable) => Promise<Contents>,
-  progress: OnRows,
-): Promise<Contents[]> {
-  const source: Contents[] = [];
-  for (const table of tables) {
-    const contents = await copy(table);
-    const { counter } = contents;
-    if (counter !== null)
-      await session.query(`select setval(${sequence}, $3)`, [
-        table.name,
-        table.counted,
-        counter,
-      ]);
-    source.push(contents);
-  }
-  const different = differing(
-    source,
-    await readTables(session, tables, progress),
-  );
-  if (different.length === 0) return source;
-  throw new Error(
-    `These tables differ after the copy: ${different.join(', ')}. Nothing was kept.`,
-  );
-}
-
-export function differing(source: Contents[], copy: Contents[]): string[] {
-  const texts = new Set(copy.map((contents) => JSON.stringify(contents)));
-  return source
-    .filter((contents) => !texts.has(JSON.stringify(contents)))
-    .map(({ table }) => table);
+  { name, counted }: StoredTable,
+  counter: string,
+): Promise<void> {
+  await session.query(`select setval(${sequence}, $3)`, [
+    name,
+    counted,
+    counter,
+  ]);
 }

@@ -25,15 +25,6 @@ export async function configuredStore(env: Record<string, string> = {}) {
   return { config, options, model: modelOf(modules) };
 }
 
-/** @throws Error when DATABASE_URL is set */
-export async function embeddedStore(remedy: string) {
-  const store = await configuredStore();
-  if (!store.options.url) return store;
-  throw new Error(
-    `DATABASE_URL is set, and PostgreSQL has its own tools: ${remedy}`,
-  );
-}
-
 /**
  * Applies pending migrations, even where MIGRATE_ON_START is false. @returns
  * their names

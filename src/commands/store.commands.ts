@@ -12,6 +12,7 @@ import {
 interface Flags {
   json?: boolean;
   force?: boolean;
+  retire?: boolean;
 }
 
 /**
@@ -44,14 +45,17 @@ export function storeCommands(program: Command): void {
     )
     .argument('<file>', '`-` for standard output')
     .option('--force', 'overwrite the file')
+    .option('--retire', 'mark the store as moved; nothing may use it')
     .option(...json)
     .action(async (file: string, flags: Flags) => {
-      const { embeddedStore } = await import('./context.ts');
+      const { configuredStore } = await import('./context.ts');
       const { backup } = await import('../backup/backup.ts');
       const { show: progress } = new Progress(process.stderr);
-      const { options, model } = await embeddedStore(
-        `pg_dump --format=custom --file=${file} "$DATABASE_URL"`,
-      );
+      const { options, model } = await configuredStore();
+      if (options.url)
+        throw new Error(
+          `DATABASE_URL is set, and PostgreSQL has its own tool: pg_dump --format=custom --file=${file} "$DATABASE_URL"`,
+        );
       const signal = interruption();
       const result = await backup(file, options, model, {
         ...flags,
@@ -76,16 +80,16 @@ export function storeCommands(program: Command): void {
 
   program
     .command('restore')
-    .description('read a backup into a new or empty embedded store')
+    .description(
+      'read a backup into a new or empty store, also into the PostgreSQL in DATABASE_URL',
+    )
     .argument('<file>', 'what `backup` has written')
     .option(...json)
     .action(async (file: string, flags: Flags) => {
-      const { embeddedStore } = await import('./context.ts');
+      const { configuredStore } = await import('./context.ts');
       const { restore } = await import('../backup/backup.ts');
       const { show: progress } = new Progress(process.stderr);
-      const { options, model } = await embeddedStore(
-        `pg_restore --dbname="$DATABASE_URL" ${file}`,
-      );
+      const { options, model } = await configuredStore();
       const result = await restore(file, options, model, progress);
       warn(result.tables);
       const migrated =
@@ -97,37 +101,6 @@ export function storeCommands(program: Command): void {
         flags,
         `${rowsOf(result.tables)}\nrestored and compared${migrated}`,
       );
-    });
-
-  program
-    .command('promote')
-    .description(
-      'make the embedded store a PostgreSQL: copy everything there, compare, and retire the store',
-    )
-    .argument(
-      '<url>',
-      'postgres://...; the password may be in PGPASSWORD or ~/.pgpass instead',
-    )
-    .option(...json)
-    .action(async (url: string, flags: Flags) => {
-      const { configuredStore } = await import('./context.ts');
-      const { promote } = await import('../backup/promote.ts');
-      const { show: progress } = new Progress(process.stderr);
-      const others = { DATABASE_DIRECT_URL: '', DATABASE_READ_URLS: '' };
-      const source = await configuredStore({ ...others, DATABASE_URL: '' });
-      const target = await configuredStore({ ...others, DATABASE_URL: url });
-      const result = await promote(
-        source.options,
-        { ...target.options, url },
-        source.model,
-        progress,
-      );
-      warn(result.tables);
-      const done = result.wasThere
-        ? 'was copied before and is the same'
-        : 'is the same';
-      const text = `${rowsOf(result.tables)}\n${result.target} ${done}; start the service with DATABASE_URL now`;
-      show(result, flags, text);
     });
 }
 

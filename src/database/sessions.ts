@@ -25,13 +25,11 @@ import type { DatabaseOptions } from './options.ts';
 export async function openEmbedded(
   options: DatabaseOptions,
 ): Promise<EmbeddedPostgres> {
-  const { dataDir, prepared, onLost, evenRetired, exclusive, maxSilence, log } =
-    options;
+  const { dataDir, prepared, onLost, evenRetired, maxSilence, log } = options;
   const store = await openEmbeddedPostgres(dataDir, {
     prepared,
     onLost,
     evenRetired,
-    exclusive,
     maxSilence,
   });
   log?.info(

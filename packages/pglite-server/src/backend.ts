@@ -107,7 +107,7 @@ export class SharedBackend {
         : undefined;
     // A stopped process, or an idle psql. Closing the connection rolls the
     // transaction back.
-    if (this.#holder && this.maxSilence !== Number.POSITIVE_INFINITY)
+    if (this.#holder)
       this.#silence = setTimeout(
         () => connection.socket.destroy(),
         this.maxSilence,

@@ -6,13 +6,8 @@ export interface EmbeddedOptions {
   /** Also opens a retired store. */
   evenRetired?: boolean;
   /**
-   * Excludes other processes, by listening on a socket that they do not look
-   * for.
-   */
-  exclusive?: boolean;
-  /**
    * How long (ms) a connection may be silent in a transaction; 30 seconds when
-   * absent. Without limit when exclusive.
+   * absent.
    */
   maxSilence?: number;
 }

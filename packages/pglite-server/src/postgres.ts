@@ -19,9 +19,8 @@ export type { EmbeddedOptions } from './options.ts';
 /** An open embedded PostgreSQL. */
 export type EmbeddedPostgres = Awaited<ReturnType<typeof openEmbeddedPostgres>>;
 
-// Other processes connect to the first one.
-const ports = { shared: 5432, exclusive: 5433 };
-const socketName = (port: number) => `.s.PGSQL.${port}`;
+const port = 5432;
+const socketName = `.s.PGSQL.${port}`;
 // sockaddr_un.sun_path holds 108 bytes, including its terminator.
 const longestSocketPath = 107;
 
@@ -29,8 +28,7 @@ const longestSocketPath = 107;
  * Opens the store in `dataDir`, or connects to the process that owns it and
  * takes over when that process ends.
  *
- * @throws Error with a readable message when the folder cannot be used, or is
- *   in use and should be exclusive.
+ * @throws Error with a readable message when the folder cannot be used.
  */
 export async function openEmbeddedPostgres(
   dataDir: string,
@@ -40,12 +38,11 @@ export async function openEmbeddedPostgres(
   const folder = usableFolder(dataDir);
   if (!others.evenRetired) assertNotRetired(folder);
   const host = socketFolder(folder);
-  const port = others.exclusive ? ports.exclusive : ports.shared;
   const worker = new Worker(new URL('./postgres.worker.js', import.meta.url), {
     workerData: {
       ...others,
       dataDir: folder,
-      socketPath: join(host, socketName(port)),
+      socketPath: join(host, socketName),
     } satisfies WorkerData,
     stdout: true,
   });
@@ -70,12 +67,6 @@ export async function openEmbeddedPostgres(
       { cause: error },
     );
   });
-  if (others.exclusive && !isOwner) {
-    await close();
-    throw new Error(
-      `Another process has the store in ${folder} open. Stop it, and run this again.`,
-    );
-  }
   worker.on('error', (error) =>
     onLost?.(new Error(reasonOf(error, folder), { cause: error })),
   );
@@ -137,10 +128,7 @@ function usableFolder(dataDir: string): string {
  * @throws Error when other users have access to that folder
  */
 function socketFolder(folder: string): string {
-  if (
-    Buffer.byteLength(join(folder, socketName(ports.shared))) <=
-    longestSocketPath
-  )
+  if (Buffer.byteLength(join(folder, socketName)) <= longestSocketPath)
     return folder;
   const name = createHash('sha256').update(folder).digest('hex').slice(0, 24);
   const short = join(tmpdir(), `pglite-server-${name}`);

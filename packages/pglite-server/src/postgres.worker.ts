@@ -13,7 +13,7 @@ import type { Role, WorkerData } from './options.ts';
  * process with the lock opens the files; the others connect to its socket, and
  * one of them takes over when it ends.
  */
-const { dataDir, socketPath, prepared, evenRetired, exclusive, maxSilence } =
+const { dataDir, socketPath, prepared, evenRetired, maxSilence } =
   workerData as WorkerData;
 const port = parentPort as NonNullable<typeof parentPort>;
 
@@ -24,38 +24,30 @@ port.once('message', async () => {
 });
 
 const release = await ownership();
-if (release) {
-  // The previous owner may have retired it while this process waited.
-  if (!evenRetired) assertNotRetired(dataDir);
-  // Only the owner needs the engine.
-  const [{ openEngine }, { SharedBackend }] = await Promise.all([
-    import('./engine.ts'),
-    import('./backend.ts'),
-  ]);
-  const postgres = await openEngine(join(dataDir, 'postgres'), prepared);
-  rmSync(socketPath, { force: true });
-  const backend = new SharedBackend(
-    postgres,
-    exclusive ? Number.POSITIVE_INFINITY : maxSilence,
-  );
-  await backend.listen(socketPath);
-  chmodSync(socketPath, 0o600);
-  stop = async () => {
-    backend.close();
-    await postgres.close();
-    release();
-  };
-}
-port.postMessage((release ? 'owner' : 'standby') satisfies Role);
+// The previous owner may have retired it while this process waited.
+if (!evenRetired) assertNotRetired(dataDir);
+// Only the owner needs the engine.
+const [{ openEngine }, { SharedBackend }] = await Promise.all([
+  import('./engine.ts'),
+  import('./backend.ts'),
+]);
+const postgres = await openEngine(join(dataDir, 'postgres'), prepared);
+rmSync(socketPath, { force: true });
+const backend = new SharedBackend(postgres, maxSilence);
+await backend.listen(socketPath);
+chmodSync(socketPath, 0o600);
+stop = async () => {
+  backend.close();
+  await postgres.close();
+  release();
+};
+port.postMessage('owner' satisfies Role);
 
-/**
- * Waits for the lock; an owner listens on the socket until it ends. @returns
- * undefined when it should be exclusive
- */
-async function ownership(): Promise<Release | undefined> {
+/** Waits for the lock; an owner listens on the socket until it ends. */
+async function ownership(): Promise<Release> {
   for (;;) {
     const held = lockFile(join(dataDir, 'lock'));
-    if (held || exclusive) return held;
+    if (held) return held;
     const owner = connect(socketPath, () =>
       port.postMessage('standby' satisfies Role),
     ).resume();

@@ -1,10 +1,9 @@
 import { once } from 'node:events';
-import { mkdtempDisposableSync, readdirSync } from 'node:fs';
+import { mkdtempDisposableSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { setTimeout as sleep } from 'node:timers/promises';
 import {
   type EmbeddedPostgres,
   openEmbeddedPostgres,
@@ -313,52 +312,18 @@ describe('COPY FROM STDIN', () => {
   });
 });
 
-describe('a store that is opened exclusively', () => {
-  test('is not closed when it falls silent, admits no other process, and is then opened by the waiting one', async () => {
-    using place = newFolder();
-    const { path: folder } = place;
-    const own = await openEmbeddedPostgres(folder, {
-      exclusive: true,
-      maxSilence: 50,
-    });
-    const session = await sessionWith(own);
-    await session.query(
-      'create table pet (id int); begin; insert into pet values (1)',
-    );
-    await expect(sessionWith({ host: folder })).rejects.toThrow(/ENOENT/);
-    const next = openEmbeddedPostgres(folder);
-    expect(await Promise.race([next, sleep(500, 'waits')])).toBe('waits');
-    await session.query('commit');
-    await session.end();
-    await own.close();
-    const later = await sessionWith(await next);
-    expect((await later.query('select id from pet')).rows).toEqual([{ id: 1 }]);
-    await later.end();
-    await (await next).close();
-  });
-
-  test('is refused while another process has it open; a retired store is refused to the next process', async () => {
-    using place = newFolder();
-    const { path: folder } = place;
-    const other = await openEmbeddedPostgres(folder);
-    await expect(
-      openEmbeddedPostgres(folder, { exclusive: true }),
-    ).rejects.toThrow(
-      `Another process has the store in ${folder} open. Stop it, and run this again.`,
-    );
-    await other.close();
-    const own = await openEmbeddedPostgres(folder, { exclusive: true });
-    const retired = `It is elsewhere. To use this store again nevertheless, remove ${folder}/retired.`;
-    const waiting = openEmbeddedPostgres(folder);
-    // It may be refused before the owner is closed.
-    const refused = expect(waiting).rejects.toThrow(
-      `The embedded store could not be opened: ${retired}`,
-    );
-    await sleep(100);
-    own.retire('It is elsewhere.');
-    await own.close();
-    await refused;
-    await expect(openEmbeddedPostgres(folder)).rejects.toThrow(retired);
-    expect(readdirSync(folder)).not.toContain('.s.PGSQL.5432');
-  });
+test('a retired store is refused to the process that waits for it, and to the next one', async () => {
+  using place = newFolder();
+  const { path: folder } = place;
+  const own = await openEmbeddedPostgres(folder);
+  const { promise: lost, resolve: onLost } = Promise.withResolvers<Error>();
+  const waiting = await openEmbeddedPostgres(folder, { onLost });
+  own.retire('It is elsewhere.');
+  await own.close();
+  const retired = `It is elsewhere. To use this store again nevertheless, remove ${folder}/retired.`;
+  expect((await lost).message).toBe(retired);
+  await waiting.close();
+  await expect(openEmbeddedPostgres(folder)).rejects.toThrow(retired);
+  const opened = await openEmbeddedPostgres(folder, { evenRetired: true });
+  await opened.close();
 });

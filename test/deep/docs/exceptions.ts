@@ -134,7 +134,7 @@ export const exceptions: Array<
   ],
   [
     'docs/move.md',
-    'needs a PostgreSQL; test/deep/operations/promote.test.ts does it',
+    'needs a PostgreSQL; test/deep/operations/move.test.ts does it',
     'createdb store ',
   ],
   [
