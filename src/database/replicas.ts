@@ -302,15 +302,20 @@ export class Replicas {
   #cover(end: Position, writes: number, isNeeded: boolean): void {
     const least = this.#leastPosition;
     // The primary's address may now lead to another server.
-    if (end.isReplica || end.timeline < (least?.timeline ?? 0)) {
+    const isFormerPrimary =
+      end.isReplica || end.timeline < (least?.timeline ?? 0);
+    if (isFormerPrimary) {
       this.primary.discardSessions();
       return;
     }
-    if (least?.system !== end.system || least.timeline !== end.timeline)
-      this.#leastPosition = end;
-    // Not unless needed: no replica may have reached it yet.
+    const isSameServer =
+      least?.system === end.system && least.timeline === end.timeline;
+    if (!isSameServer) this.#leastPosition = end;
+    // A position that no client needs would only exclude replicas that have not
+    // reached it yet.
     else if (isNeeded || !this.#isComplete) this.#raiseLeastPosition(end.bytes);
-    this.#isComplete ||= writes === this.#writes;
+    const hasWrittenMeanwhile = writes !== this.#writes;
+    if (!hasWrittenMeanwhile) this.#isComplete = true;
   }
 
   #open(url: string): ReadNode {

@@ -187,20 +187,18 @@ export class Table {
    * @throws Error naming the indexes that the entity lacks
    */
   combinationsOf(columns: readonly Column[]): Column[][] {
-    const add = (sets: string[][], { member }: Column) => [
-      ...sets,
-      ...sets.map((set) => [...set, member]),
-    ];
     const missing: string[] = [];
-    const combinations = columns.reduce(add, [[]]).map((set) => {
+    const count = 2 ** columns.length;
+    const combinations = Array.from({ length: count }, (_, bits) => {
+      const members = columns
+        .filter((_, at) => bits & (1 << at))
+        .map(({ member }) => member);
       // The list of all rows uses the primary key.
-      const index =
-        set.length === 0
-          ? []
-          : this.#indexes.find((index) => isKeyOf(index, set));
-      if (!index) missing.push(`['${set.join("', '")}', 'id']`);
+      if (members.length === 0) return [];
+      const index = this.#indexes.find((index) => isKeyOf(index, members));
+      if (!index) missing.push(`['${members.join("', '")}', 'id']`);
       return (index ?? [])
-        .slice(0, set.length)
+        .slice(0, members.length)
         .map((member) => this.column(member));
     });
     if (missing.length === 0) return combinations;

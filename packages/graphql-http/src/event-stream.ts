@@ -99,29 +99,40 @@ export class EventStream<Batch = unknown> {
   }
 
   async *#frames(): AsyncGenerator<string | Buffer, void> {
-    const { format, start, batches, write, explain } = this.#source;
-    const response = this.#response;
-    let next: Promise<IteratorResult<Batch, void>> | undefined;
+    const { format, start, explain } = this.#source;
     try {
       yield format.begin(start);
-      while (!response.destroyed) {
-        if (this.#failure !== undefined) throw this.#failure;
-        // Prevents the response from ending as if it were complete.
-        if (this.#isCut)
-          await new Promise((closed) => response.once('close', closed));
-        next ??= batches.next();
-        const arrived = await Promise.race([next, this.#woken()]);
-        if (arrived?.done) return yield format.complete;
-        if (arrived) {
-          next = undefined;
-          for await (const frames of write(arrived.value)) {
-            if (this.#isCut) break;
-            yield this.#sent(frames);
-          }
-        } else if (this.#isSilent) yield this.#sent(format.heartbeat);
-      }
+      yield* this.#results();
     } catch (error) {
       yield format.fail(explain(error)) + format.complete;
+    }
+  }
+
+  async *#results(): AsyncGenerator<string | Buffer, void> {
+    const { format, batches } = this.#source;
+    const response = this.#response;
+    let next: Promise<IteratorResult<Batch, void>> | undefined;
+    while (!response.destroyed) {
+      if (this.#failure !== undefined) throw this.#failure;
+      // Prevents the response from ending as if it were complete.
+      if (this.#isCut)
+        await new Promise((closed) => response.once('close', closed));
+      next ??= batches.next();
+      const arrived = await Promise.race([next, this.#woken()]);
+      if (!arrived) {
+        if (this.#isSilent) yield this.#sent(format.heartbeat);
+        continue;
+      }
+      if (arrived.done) return yield format.complete;
+      next = undefined;
+      yield* this.#framesOf(arrived.value);
+    }
+  }
+
+  async *#framesOf(batch: Batch): AsyncGenerator<string | Buffer, void> {
+    for await (const frames of this.#source.write(batch)) {
+      if (this.#isCut) return;
+      yield this.#sent(frames);
     }
   }
 
