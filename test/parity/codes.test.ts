@@ -40,7 +40,7 @@ const documentedFieldError: unknown = JSON.parse(
 const documentedErrors: ReadonlyMap<string, unknown> = new Map(
   chapters.map((chapter) => {
     const [, code = ''] =
-      /^(\w+)\n\n\*\*Means\.\*\* .+\n\n\*\*Do\.\*\* ./s.exec(chapter) ?? [];
+      /^(\w+)\n\n\*\*\d{3}\.\*\* .+\n```\n\n\w/s.exec(chapter) ?? [];
     return [code, JSON.parse(example.exec(chapter)?.[1] ?? 'null')];
   }),
 );
