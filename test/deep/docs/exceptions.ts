@@ -78,7 +78,7 @@ export const exceptions: Array<
     'import { toysModule }',
   ],
   [
-    'docs/clients.md',
+    'clients/typescript/README.md',
     'needs @tanstack/react-query; test/deep/clients/typescript.test.ts tests the client',
     'import { useInfiniteQuery, useQueryClient }',
   ],
@@ -118,11 +118,6 @@ export const exceptions: Array<
     'docs/frontends.md',
     'needs a provider; test/deep/browser/react-login.test.ts does it with examples/react',
     'VITE_ISSUER=',
-  ],
-  [
-    'docs/live.md',
-    'needs @apollo/client; test/deep/clients/live.test.ts follows and continues in the same way',
-    'import { ApolloClient, gql, HttpLink, InMemoryCache }',
   ],
   [
     'docs/logs.md',
