@@ -104,9 +104,9 @@ async function build(bundles) {
   if (!compiled) return failed('the sources do not compile');
   removeOrphans();
   const steps = [
-    join(dist, 'src/process/prepare.js'),
+    join(root, 'tools/guide.mjs'),
     ...(bundles ? [join(root, 'tools/bundle.js')] : []),
-  ];
+  ].filter(existsSync);
   if (!(await Promise.all(steps.map((step) => run(step)))).every(Boolean))
     return failed('the build has failed');
   writeFileSync(stamp, '');

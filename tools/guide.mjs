@@ -1,5 +1,5 @@
 // Renders the guides (README.md and its neighbours, `docs/`) for `/guide`, as
-// HTML in dist/guide. The build imports this file. It is not part of the
+// HTML in dist/guide. The build runs this file. It is not part of the
 // service: only the build needs the Markdown parser.
 import {
   cpSync,

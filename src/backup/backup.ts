@@ -193,17 +193,12 @@ export async function restore(
   const { head, end } = await verify(file, options);
   assertKnownMigrations(head.migrations, model, file);
   const isCurrent = head.migrations.length === model.migrations.length;
-  const prepared = isCurrent ? options.prepared : undefined;
-  await Database.use(
-    { ...options, prepared },
-    earlier(model, head),
-    async (database) => {
-      await database.migrate();
-      const restoration = { file, head, end, model, options, progress };
-      const work = (session: Client) => load(session, restoration);
-      await database.exclusively(() => database.withSession(work));
-    },
-  );
+  await Database.use(options, earlier(model, head), async (database) => {
+    await database.migrate();
+    const restoration = { file, head, end, model, options, progress };
+    const work = (session: Client) => load(session, restoration);
+    await database.exclusively(() => database.withSession(work));
+  });
   const applied = isCurrent
     ? []
     : await Database.use(options, model, (database) => database.migrate());

@@ -7,20 +7,16 @@ import {
   type DatabaseOptions,
   type Model,
 } from '../database/database.ts';
-import { preparedStore } from '../process/prepared-store.ts';
 import { notMigrated } from '../process/start-failure.ts';
 
-/**
- * The configured store, with the tables of all modules. @param env overrides
- * variables
- */
-export async function configuredStore(env: Record<string, string> = {}) {
+/** The configured store, with the tables of all modules. */
+export async function configuredStore() {
   const [{ modelOf }, { modules }, { variablesOf }] = await Promise.all([
     import('../modules/mikro-orm.config.ts'),
     import('../modules/modules.ts'),
     import('../api/module.ts'),
   ]);
-  const config = loadConfig({ ...process.env, ...env }, variablesOf(modules));
+  const config = loadConfig(process.env, variablesOf(modules));
   const options = optionsOf(config);
   return { config, options, model: modelOf(modules) };
 }
@@ -31,11 +27,7 @@ export async function configuredStore(env: Record<string, string> = {}) {
  */
 export async function applyMigrations(): Promise<string[]> {
   const { options, model } = await configuredStore();
-  // The result lists what was applied, so this does not copy the prepared
-  // store, which has every migration.
-  return Database.use({ ...options, prepared: undefined }, model, (database) =>
-    database.migrate(),
-  );
+  return Database.use(options, model, (database) => database.migrate());
 }
 
 /**
@@ -46,10 +38,9 @@ export async function withDatabase<T>(
   work: (database: Database, config: Config) => Promise<T>,
 ): Promise<T> {
   const { config, options, model } = await configuredStore();
-  const prepared = config.migrateOnStart ? options.prepared : undefined;
   // A command waits while a table is locked for minutes.
   return Database.use(
-    { ...options, prepared, statementTimeout: 600_000 },
+    { ...options, statementTimeout: 600_000 },
     model,
     async (database) => {
       if (config.migrateOnStart) await database.migrate();
@@ -92,7 +83,6 @@ function optionsOf({ database }: Config): DatabaseOptions {
     ...database,
     log: warnings,
     readUrls: undefined,
-    prepared: preparedStore(database),
   };
 }
 

@@ -25,9 +25,8 @@ import type { DatabaseOptions } from './options.ts';
 export async function openEmbedded(
   options: DatabaseOptions,
 ): Promise<EmbeddedPostgres> {
-  const { dataDir, prepared, onLost, evenRetired, maxSilence, log } = options;
+  const { dataDir, onLost, evenRetired, maxSilence, log } = options;
   const store = await openEmbeddedPostgres(dataDir, {
-    prepared,
     onLost,
     evenRetired,
     maxSilence,

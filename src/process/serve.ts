@@ -23,7 +23,6 @@ import {
   type TelemetryOptions,
 } from '../runtime/telemetry/telemetry.ts';
 import { openOperationsPort } from './operations-port.ts';
-import { preparedStore } from './prepared-store.ts';
 import { logStarted } from './welcome.ts';
 
 /**
@@ -244,15 +243,11 @@ async function openDatabase(
   { config, log: { logger: log }, worker, onLost }: ProcessOptions,
   overrides: Partial<DatabaseOptions>,
 ): Promise<Database> {
-  const prepared = config.migrateOnStart
-    ? preparedStore(config.database)
-    : undefined;
   const onAdvice = (statements: string[]) =>
     log.warn({ statements }, settingsDropped);
   const options = {
     ...config.database,
     log,
-    prepared,
     onLost,
     onAdvice: worker ? undefined : onAdvice,
     ...overrides,

@@ -4,7 +4,6 @@ import {
   type EmbeddedPostgres,
   openEmbeddedPostgres,
 } from '@animal-store/pglite-server';
-import { preparedStore } from '../../src/process/prepared-store.ts';
 import { citusLayout, createOnCluster } from './citus.ts';
 import { newFolder } from './folder.ts';
 import { query } from './query.ts';
@@ -82,10 +81,7 @@ async function keep(): Promise<Kept> {
   const lost = (error: Error) => {
     throw error;
   };
-  const store = await openEmbeddedPostgres(folder, {
-    onLost: lost,
-    prepared: preparedStore(),
-  });
+  const store = await openEmbeddedPostgres(folder, { onLost: lost });
   store.closeAtEnd();
   return { folder, store };
 }

@@ -7,7 +7,6 @@ import { type Config, loadConfig } from '../../src/config/config.ts';
 import { Database } from '../../src/database/database.ts';
 import { modelOf } from '../../src/modules/mikro-orm.config.ts';
 import { modules } from '../../src/modules/modules.ts';
-import { preparedStore } from '../../src/process/prepared-store.ts';
 import type { Observers } from '../../src/runtime/telemetry/observers.ts';
 import { citusLayout } from './citus.ts';
 import { Contract } from './contract.ts';
@@ -94,9 +93,8 @@ async function start(
   opened.push(test.drop);
   const config = configOf({ ...test.env, ...env }, all);
   const model = modelOf(all);
-  const prepared = preparedStore(config.database);
   const database = await Database.open(
-    { ...config.database, prepared, observers: observers?.databases ?? [] },
+    { ...config.database, observers: observers?.databases ?? [] },
     model,
   );
   opened.push(() => database.close());

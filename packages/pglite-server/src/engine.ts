@@ -1,6 +1,5 @@
 import {
   chmodSync,
-  cpSync,
   existsSync,
   mkdirSync,
   readdirSync,
@@ -12,7 +11,6 @@ import { join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { PGlite } from '@electric-sql/pglite';
 import { dataDir as emptyFolder } from '@electric-sql/pglite-prepopulatedfs';
-import { setModes } from './prepared-folder.ts';
 
 /**
  * The major version of PostgreSQL in PGlite, and of the data that it can open.
@@ -20,19 +18,13 @@ import { setModes } from './prepared-folder.ts';
 export const engineVersion = '18';
 
 /**
- * Opens PGlite on a folder, and makes the folder private. A new folder is a
- * copy of the prepared one, if any; otherwise it is unpacked. PGlite's `initdb`
- * takes 1.2 GB of memory and three seconds, unpacking a third of both, copying
- * 0.2 seconds.
+ * Opens PGlite on a folder, and makes the folder private. A new folder is
+ * unpacked: PGlite's `initdb` would take three times the memory and time.
  *
- * @param prepared the folder of a closed engine; see `prepared-folder.ts`
  * @throws Error with a readable message when the folder holds something else,
  *   or data of another version.
  */
-export async function openEngine(
-  folder: string,
-  prepared?: string,
-): Promise<PGlite> {
+export async function openEngine(folder: string): Promise<PGlite> {
   // V8's optimising compiler takes 600 MB for one function of the engine
   // (apparently PostgreSQL's interpreter of expressions), without a measurable
   // gain. Its baseline compiler is enough.
@@ -52,21 +44,10 @@ export async function openEngine(
     );
   }
   writeFileSync(marker, '');
-  const engine = await createIn(folder, prepared);
+  const loadDataDir = await emptyFolder();
+  const engine = await PGlite.create(folder, { loadDataDir });
   rmSync(marker);
   return engine;
-}
-
-async function createIn(
-  folder: string,
-  prepared: string | undefined,
-): Promise<PGlite> {
-  if (!prepared)
-    return PGlite.create(folder, { loadDataDir: await emptyFolder() });
-  cpSync(prepared, folder, { recursive: true });
-  // Makes the copy writable, because the build may be read-only.
-  setModes(folder, { folders: 0o700, files: 0o600 });
-  return PGlite.create(folder);
 }
 
 async function openExisting(folder: string, version: string): Promise<PGlite> {

@@ -1,8 +1,6 @@
 export interface EmbeddedOptions {
   /** Called when the store's thread dies. The store is unusable afterwards. */
   onLost?: ((error: Error) => void) | undefined;
-  /** The folder to copy for a new store; see `prepared-folder.ts`. */
-  prepared?: string | undefined;
   /** Also opens a retired store. */
   evenRetired?: boolean;
   /**

@@ -13,7 +13,7 @@ import type { Role, WorkerData } from './options.ts';
  * process with the lock opens the files; the others connect to its socket, and
  * one of them takes over when it ends.
  */
-const { dataDir, socketPath, prepared, evenRetired, maxSilence } =
+const { dataDir, socketPath, evenRetired, maxSilence } =
   workerData as WorkerData;
 const port = parentPort as NonNullable<typeof parentPort>;
 
@@ -31,7 +31,7 @@ const [{ openEngine }, { SharedBackend }] = await Promise.all([
   import('./engine.ts'),
   import('./backend.ts'),
 ]);
-const postgres = await openEngine(join(dataDir, 'postgres'), prepared);
+const postgres = await openEngine(join(dataDir, 'postgres'));
 rmSync(socketPath, { force: true });
 const backend = new SharedBackend(postgres, maxSilence);
 await backend.listen(socketPath);

@@ -37,9 +37,9 @@ beforeAll(async () => {
   ]) {
     cpSync(path, join(folder, path), { recursive: true });
   }
-  for (const path of ['src/process', 'migrations'])
-    mkdirSync(join(folder, path), { recursive: true });
-  write('src/process/prepare.ts', 'console.error("prepared");\n');
+  for (const path of ['src', 'migrations', 'tools'])
+    mkdirSync(join(folder, path));
+  write('tools/guide.mjs', 'console.error("rendered");\n');
   write('src/word.ts', 'export const word: string = "one";\n');
   write(
     'src/cli.ts',
@@ -75,7 +75,7 @@ const withoutMessages = (stdout: string) => ({
   stderr: '',
 });
 const compiled = expect.stringMatching(
-  /^animal-store: compiling\nprepared\nanimal-store: compiled in [\d.]+ s\n$/,
+  /^animal-store: compiling\nrendered\nanimal-store: compiled in [\d.]+ s\n$/,
 );
 
 test('of two launchers on a fresh clone one compiles, and both run; a later one does not compile', async () => {
