@@ -173,7 +173,7 @@ describe('with a database', () => {
       sql(open, 'select count(*) from mikro_orm_migrations');
     await sql(
       open,
-      "delete from mikro_orm_migrations where name like '%create_key_event'",
+      "delete from mikro_orm_migrations where name like '%create_idempotency_key'",
     );
     const before = await applied();
     const listed = { code: 0, stdout: expect.stringContaining('shop') };
