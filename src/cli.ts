@@ -8,6 +8,7 @@ import { keyCommands } from './commands/keys.commands.ts';
 import { runProgram, withExamples } from './commands/program.ts';
 import { storeCommands } from './commands/store.commands.ts';
 import { assertNode, releasedVersion, variables } from './config/config.ts';
+import { readEnvFile } from './config/env-file.ts';
 import type { Variable } from './config/variables.ts';
 
 /**
@@ -103,7 +104,8 @@ function prepare(): void {
   // Empty disables `.env`, so that tests do not read a developer's.
   if (named === '' || (named === undefined && !existsSync('.env'))) return;
   const file = resolve(named ?? '.env');
-  process.loadEnvFile(file);
+  for (const [name, value] of Object.entries(readEnvFile(file)))
+    process.env[name] ??= value;
   process.env.ANIMAL_STORE_ENV_FILE = file;
 }
 

@@ -74,6 +74,8 @@ async function main(): Promise<void> {
   );
   const log = new Log(config.log, output, worker?.number);
   logger = log.logger;
+  // Once, by the parent.
+  for (const message of worker ? [] : config.misspelt) log.logger.warn(message);
   worker?.onState(({ shared }) => {
     log.settings = shared;
   });

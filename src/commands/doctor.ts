@@ -85,6 +85,10 @@ async function examine(): Promise<Finding[]> {
   });
   if (!configured) return findings;
   const { config, model, ...store } = configured;
+  for (const found of config.misspelt) {
+    const remedy = 'correct the name, or remove the variable';
+    findings.push({ check: 'variables', state: 'warning', found, remedy });
+  }
   // The findings replace the log.
   const options = { ...store.options, log: undefined };
   const { url, dataDir, readUrls = [], readMaxLag } = config.database;

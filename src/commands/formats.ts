@@ -129,7 +129,7 @@ const csv: Format = {
       ({ isText, isNullable }) => isText && isNullable,
     );
     const parser = parse({
-      record_delimiter: [crlf, '\n'],
+      record_delimiter: [crlf, '\n', '\r'],
       // A record with too few or too many fields is rejected alone.
       relax_column_count: true,
       max_record_size: maxLength,

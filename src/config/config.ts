@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { findPackageJSON } from 'node:module';
 import { dirname, join } from 'node:path';
+import { misspelt } from './env-file.ts';
 import {
   flag,
   flagOrAuto,
@@ -261,6 +262,7 @@ export function loadConfig(
   const values = readVariables(all, env, needs);
   return {
     shown: withoutSecrets(all, values),
+    misspelt: misspelt(Object.keys(env), Object.keys(all)),
     /** All values by name, for modules. */
     values,
     port: values.PORT,

@@ -16,6 +16,7 @@ export function startFailure(error: unknown): string {
     return `Port ${port} on ${address} may not be opened by this user (${variables}PORT, ${variables}HOST).`;
   if (code === 'EADDRNOTAVAIL')
     return `${address} is no address of this machine (${variables}HOST).`;
+  if (code === 'EISDIR') return 'The file is a folder.';
   if (isUnmigrated(error)) return notMigrated;
   if (
     error instanceof StoreError &&

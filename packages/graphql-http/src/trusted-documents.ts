@@ -1,5 +1,4 @@
 import { hash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 
 /** The documents that may run, by hash. */
 export type TrustedDocuments = ReadonlyMap<unknown, string>;
@@ -12,21 +11,22 @@ const prefix = 'sha256:';
 
 /**
  * Reads a manifest: a JSON object of hash -> document, as the client preset of
- * GraphQL Code Generator writes it, or of `sha256:` and hash. Every document is
- * registered by its name in the manifest and by its SHA-256, with and without
- * the prefix.
+ * GraphQL Code Generator and Relay's compiler write it, or of `sha256:` and
+ * hash; or that of `@apollo/generate-persisted-query-manifest`. Every document
+ * is registered by its name in the manifest and by its SHA-256, with and
+ * without the prefix.
  *
- * @param setting names the file, for messages
- * @throws Error when the file cannot be read or is not a manifest
+ * @param file names the manifest, for messages
+ * @throws Error when the text is not a manifest
  */
-export function readTrustedDocuments(
-  path: string,
-  setting: string,
+export function trustedDocumentsIn(
+  text: string,
+  file: string,
 ): TrustedDocuments {
-  const file = `${path} (${setting})`;
   const trusted = new Map<string, string>();
-  for (const [key, document] of Object.entries(manifestIn(path, file))) {
-    if (typeof document !== 'string') throw noManifest(file);
+  for (const [key, document] of entriesIn(text, file)) {
+    if (typeof key !== 'string' || typeof document !== 'string')
+      throw noManifest(file);
     const digest = hash('sha256', document);
     if (key.startsWith(prefix) && key !== `${prefix}${digest}`) {
       throw new Error(
@@ -41,23 +41,20 @@ export function readTrustedDocuments(
   return trusted;
 }
 
-function manifestIn(path: string, file: string): object {
+function entriesIn(text: string, file: string): Array<[unknown, unknown]> {
+  let manifest: unknown;
   try {
-    const manifest: unknown = JSON.parse(readFileSync(path, 'utf8'));
-    if (
-      typeof manifest === 'object' &&
-      manifest !== null &&
-      !Array.isArray(manifest)
-    )
-      return manifest;
+    manifest = JSON.parse(text);
   } catch (cause) {
-    if (!(cause instanceof SyntaxError)) {
-      throw new Error(`${file} cannot be read: ${(cause as Error).message}`, {
-        cause,
-      });
-    }
+    const { message } = cause as Error;
+    throw new Error(`${file} is not JSON: ${message}`, { cause });
   }
-  throw noManifest(file);
+  if (typeof manifest !== 'object' || !manifest || Array.isArray(manifest))
+    throw noManifest(file);
+  const { operations } = manifest as { operations?: unknown };
+  return Array.isArray(operations)
+    ? operations.map((one) => [one?.id, one?.body])
+    : Object.entries(manifest);
 }
 
 function noManifest(file: string): Error {

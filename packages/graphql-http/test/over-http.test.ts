@@ -1,14 +1,11 @@
 import { hash } from 'node:crypto';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import {
   acceptedBy,
   mediaTypes,
   parametersOf,
   statusOf,
 } from '@animal-store/graphql-http/over-http';
-import { readTrustedDocuments } from '@animal-store/graphql-http/trusted-documents';
+import { trustedDocumentsIn } from '@animal-store/graphql-http/trusted-documents';
 import { expect, test } from '@jest/globals';
 
 const { json, response } = mediaTypes;
@@ -125,20 +122,16 @@ test('a GET has no body of another type', () => {
 });
 
 test('trusted documents are found by hash, prefixed hash and text; all others are refused', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'documents-'));
-  const file = join(folder, 'documents.json');
   const digest = hash('sha256', '{ a }');
-  writeFileSync(file, JSON.stringify({ [digest]: '{ a }' }));
-  const trusted = readTrustedDocuments(file, 'DOCUMENTS');
-  writeFileSync(file, JSON.stringify({ 'sha256:0': '{ a }' }));
-  expect(() => readTrustedDocuments(file, 'DOCUMENTS')).toThrow(
-    `${file} (DOCUMENTS) has a document under sha256:0 whose SHA-256 is ${digest}.`,
+  const read = (manifest: unknown) =>
+    trustedDocumentsIn(JSON.stringify(manifest), 'the file');
+  const trusted = read({ [digest]: '{ a }' });
+  expect(() => read({ 'sha256:0': '{ a }' })).toThrow(
+    `the file has a document under sha256:0 whose SHA-256 is ${digest}.`,
   );
-  writeFileSync(file, '[]');
-  expect(() => readTrustedDocuments(file, 'DOCUMENTS')).toThrow(
-    `${file} (DOCUMENTS) is not a manifest: a JSON object of hash -> document.`,
+  expect(() => read([])).toThrow(
+    `the file is not a manifest: a JSON object of hash -> document.`,
   );
-  rmSync(folder, { recursive: true });
   for (const named of [
     { documentId: digest },
     { documentId: `sha256:${digest}` },

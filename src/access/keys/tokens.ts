@@ -2,6 +2,7 @@ import { hash } from 'node:crypto';
 import type { JWK, JWTVerifyResult } from 'jose';
 import { LRUCache } from 'lru-cache';
 import type { Config } from '../../config/config.ts';
+import { textIn } from '../../config/text-file.ts';
 import { StoreError } from '../../errors.ts';
 import type { KeyScope } from './api-key.entity.ts';
 import { subjectPrefix } from './secret.ts';
@@ -218,11 +219,9 @@ export async function providerKeys({
   const signal = AbortSignal.timeout(patience);
   const url = jwksUrl ?? (await discover(issuer, signal));
   const { keys } = (await readJson(url, signal)) ?? {};
-  if (
-    Array.isArray(keys) &&
-    keys.every((key) => key && typeof key === 'object')
-  )
-    return keys;
+  // RFC 7517, section 5: what is not understood is ignored.
+  if (Array.isArray(keys))
+    return keys.filter((key) => key && typeof key === 'object');
   throw new Error(`${url} has no set of keys`);
 }
 
@@ -267,7 +266,7 @@ async function readJson(
       chunks.push(chunk);
     }
     return response.status === 200
-      ? JSON.parse(Buffer.concat(chunks).toString())
+      ? JSON.parse(textIn(Buffer.concat(chunks)))
       : undefined;
   } catch (error) {
     const { message, cause = { message } } = error as Error & { cause?: Error };

@@ -9,9 +9,10 @@ import {
   RequestError,
   statusOf,
 } from '@animal-store/graphql-http/over-http';
-import { readTrustedDocuments } from '@animal-store/graphql-http/trusted-documents';
+import { trustedDocumentsIn } from '@animal-store/graphql-http/trusted-documents';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { idempotencyKey } from '../../access/idempotency/idempotency-key.ts';
+import { readText } from '../../config/text-file.ts';
 import { StoreError } from '../../errors.ts';
 import { toLoggedFailure } from '../http/failures.ts';
 import { listOf } from '../http/fields.ts';
@@ -59,8 +60,9 @@ export async function graphQL(
   app.addHook('onClose', () => apollo.stop());
   const operations = new Operations(apollo, options);
   const setting = 'TRUSTED_DOCUMENTS';
+  const file = `${trustedDocuments} (${setting})`;
   const trusted = trustedDocuments
-    ? readTrustedDocuments(trustedDocuments, setting)
+    ? trustedDocumentsIn(readText(trustedDocuments, file), file)
     : undefined;
   const parse = (text: string, name: string) =>
     parseJson(Buffer.from(text), `The ${name} are`);

@@ -217,16 +217,42 @@ test('a trusted mutation is refused by GET, and a trusted document without a key
   ).toBe(401);
 });
 
+const apollo = JSON.stringify({
+  format: 'apollo-persisted-query-manifest',
+  version: 1,
+  operations: [{ id: 'the-list', name: 'List', type: 'query', body: list }],
+});
+const marked = Buffer.from(`\ufeff${apollo}`, 'utf16le');
+
+test.each<[string, string | Buffer, string]>([
+  ["Apollo's", apollo, 'the-list'],
+  ["Apollo's with a mark", `\ufeff${apollo}`, 'the-list'],
+  ["Apollo's in UTF-16", marked, sha256(list)],
+  ["Relay's", JSON.stringify({ [hash('md5', list)]: list }), hash('md5', list)],
+])('%s manifest is read', async (what, manifest, documentId) => {
+  const path = join(folder, `${what}.json`);
+  writeFileSync(path, manifest);
+  const other = await startNode(store, { TRUSTED_DOCUMENTS: path });
+  const bodies = [
+    { documentId },
+    { extensions: persisted(documentId) },
+    { query: list },
+  ];
+  for (const body of bodies)
+    expect((await graphqlText(other, body)).errors).toBeUndefined();
+  const refused = await graphqlText(other, { query: find });
+  expect(refused.errors?.[0]?.extensions.code).toBe('OPERATION_NOT_TRUSTED');
+  await other.close();
+});
+
 /**
  * `test/deep/operations/start-failure.test.ts` tests the output of the process.
  */
 test.each<[string, string | undefined, RegExp]>([
   ['missing', undefined, /cannot be read: ENOENT/],
-  [
-    'no JSON',
-    'query { pets { id } }',
-    /is not a manifest: a JSON object of hash -> document/,
-  ],
+  ['no JSON', 'query { pets { id } }', /is not JSON: Unexpected token/],
+  ['cut', '{\n"a": "{ b }",\n', /is not JSON: .* \(line 3 column 1\)/],
+  ['a list of operations without ids', '{"operations":[{}]}', /is not a manif/],
   ['null', 'null', /is not a manifest/],
   ['an array', '["{ pets { id } }"]', /is not a manifest/],
   [
@@ -236,8 +262,8 @@ test.each<[string, string | undefined, RegExp]>([
   ],
   [
     'of another kind',
-    '{"format":"apollo-persisted-query-manifest","operations":[]}',
-    /is not a manifest/,
+    '{"format":"another","version":1}',
+    /is not a manifest: a JSON object of hash -> document/,
   ],
 ])(
   'a manifest that is %s stops the start with one readable line',

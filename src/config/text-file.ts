@@ -1,0 +1,35 @@
+import { readFileSync } from 'node:fs';
+
+/** By its mark: some editors on Windows write UTF-16. */
+const encodings: Record<string, string> = {
+  fffe: 'utf-16le',
+  feff: 'utf-16be',
+};
+
+/**
+ * Decodes a text as editors write it. Its lines are separated by `\n`.
+ *
+ * @throws Error that names the line with a byte of another encoding
+ */
+export function textIn(bytes: Buffer): string {
+  const encoding = encodings[bytes.toString('hex', 0, 2)];
+  const text = new TextDecoder(encoding).decode(bytes);
+  const lines = text.split(/\r\n?|\n/);
+  const wrong = lines.findIndex((line) => line.search(foreign) >= 0) + 1;
+  if (wrong === 0) return lines.join('\n');
+  throw new Error(`line ${wrong} is not UTF-8: save the file as UTF-8`);
+}
+
+/** What the decoder writes for a wrong byte, and what UTF-16 has. */
+const foreign = /[\0\ufffd]/;
+
+/** @param name of the file in messages @throws Error */
+export function readText(path: string, name = path): string {
+  try {
+    return textIn(readFileSync(path));
+  } catch (cause) {
+    const { code, message } = cause as NodeJS.ErrnoException;
+    const reason = code === 'EISDIR' ? 'it is a folder' : message;
+    throw new Error(`${name} cannot be read: ${reason}`, { cause });
+  }
+}
