@@ -124,6 +124,8 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   await app.register(connections, {
     max:
       config.http.maxConnections || roomForConnections(config.database.poolMax),
+    // What has arrived by then is answered within the drain.
+    lastUpload: config.drainTimeout - timeout - 1000,
   });
   await app.register(cors, { origins: config.http.corsOrigins });
   await app.register(acceptance);

@@ -2,7 +2,6 @@ import cluster from 'node:cluster';
 import { availableParallelism } from 'node:os';
 import { ClusterWorker } from '@animal-store/cluster/worker';
 import { LogOutput } from '@animal-store/log/log-output';
-import closeWithGrace from 'close-with-grace';
 import type { Logger } from 'pino';
 import { assertNode, loadConfig } from './config/config.ts';
 import { startFailure } from './process/start-failure.ts';
@@ -14,16 +13,6 @@ const stopSignals = [
   'SIGHUP',
   'SIGQUIT',
   'SIGUSR2',
-] as const;
-// close-with-grace must not handle these. V8 turns the SIGSEGV of a WebAssembly
-// trap into an exception, and a real crash must stay a crash.
-const faults = [
-  'SIGILL',
-  'SIGTRAP',
-  'SIGABRT',
-  'SIGBUS',
-  'SIGFPE',
-  'SIGSEGV',
 ] as const;
 /** Time limit (ms) for the last log lines. */
 const lastLines = 1000;
@@ -37,17 +26,17 @@ async function main(): Promise<void> {
   assertNode();
   let logger: Logger | undefined;
   /** Undefined before the service runs. */
-  let close: (() => unknown) | undefined;
-  let reason: string | undefined;
-  const stop = (why: string) => {
+  let close: ((reason: string) => Promise<never>) | undefined;
+  let isStopping = false;
+  const stop = (reason: string) => {
     if (!close) {
       // At once, even during a migration.
-      logger?.info({ reason: why }, 'stopped before the start was complete');
+      logger?.info({ reason }, 'stopped before the start was complete');
       process.exit(0);
     }
-    if (reason) return;
-    reason = why;
-    close();
+    if (isStopping) return;
+    isStopping = true;
+    void close(reason);
   };
   // Under `npm start`, Ctrl-C arrives twice, from the terminal and from npm.
   // The second must not interrupt the drain.
@@ -91,37 +80,28 @@ async function main(): Promise<void> {
     ? supervise(options, { program, count, onGiveUp })
     : serve(options));
 
-  ({ close } = closeWithGrace(
-    {
-      delay: config.drainDelay + config.drainTimeout + service.extraTime,
-      logger: log.logger,
-      skip: [...stopSignals, ...faults],
-      onTimeout: (ms: number) =>
-        log.logger.error(
-          { ms, ...service.left() },
-          'closed before all was finished',
-        ),
-    },
-    async ({ err }) => {
-      const began = performance.now();
-      if (err) log.logger.fatal({ err }, 'unexpected failure');
-      else log.logger.info({ reason }, 'draining');
-      const isClean = await service.close(err ? 0 : config.drainDelay);
-      log.logger.info(
-        {
-          ms: Math.round(performance.now() - began),
-          isClean,
-          ...service.left(),
-        },
-        'closed',
-      );
-      await output.flush(lastLines);
-      if (!isClean) process.exit(1);
-    },
-  ));
+  close = async (reason) => {
+    const began = performance.now();
+    const hasFailed = reason === unexpected;
+    logger.info({ reason }, 'draining');
+    const isClean = await service.close(hasFailed ? 0 : config.drainDelay);
+    const ms = Math.round(performance.now() - began);
+    const end = { ms, isClean, ...service.left() };
+    if (isClean) logger.info(end, 'closed');
+    else logger.error(end, 'closed before all was finished');
+    await output.flush(lastLines);
+    process.exit(isClean && !hasFailed ? 0 : 1);
+  };
+  // Also an unhandled rejection, which Node makes an exception.
+  process.on('uncaughtException', (err) => {
+    logger.fatal({ err }, unexpected);
+    if (isStopping) process.exit(1);
+    stop(unexpected);
+  });
   await service.logStarted?.();
 }
 
+const unexpected = 'unexpected failure';
 const nestedCluster =
   'WORKERS is more than 1 in a process that is a cluster worker itself (PM2 in cluster mode): set WORKERS=1, or start one process (PM2 in fork mode).';
 

@@ -127,8 +127,8 @@ export const variables = {
     'Delay of a busy event loop at which requests get 503; 0: no limit (operate.md).',
   ),
   DRAIN_TIMEOUT_MS: milliseconds(
-    10_000,
-    'Longest time of the requests in flight at shutdown (operate.md).',
+    undefined,
+    'Longest time of the requests in flight at shutdown; without it, DATABASE_STATEMENT_TIMEOUT_MS and 5 s (operate.md).',
   ),
   DRAIN_DELAY_MS: whole(0, 600_000)(
     0,
@@ -277,7 +277,8 @@ export function loadConfig(
     migrateOnStart: values.MIGRATE_ON_START,
     idempotencyHours: values.IDEMPOTENCY_TTL_HOURS,
     drainDelay: values.DRAIN_DELAY_MS,
-    drainTimeout: values.DRAIN_TIMEOUT_MS,
+    drainTimeout:
+      values.DRAIN_TIMEOUT_MS ?? values.DATABASE_STATEMENT_TIMEOUT_MS + 5000,
     database: {
       // The `application_name` of sessions, and the name of the migration lock:
       // the same in all releases.

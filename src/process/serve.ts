@@ -33,8 +33,6 @@ export interface Service {
    * Logs that the service listens; undefined in a worker, whose parent logs it.
    */
   logStarted: (() => Promise<void>) | undefined;
-  /** How long (ms) `close` may take beyond the configured times. */
-  extraTime: number;
   /**
    * @param delay how long (ms) new requests are still served @returns whether
    *   all requests were finished
@@ -98,22 +96,44 @@ export async function serve(options: ProcessOptions): Promise<Service> {
     logStarted: worker
       ? undefined
       : () => logStarted(options, database, address),
-    extraTime: telemetry.closing,
     async close(delay) {
       served.isDraining = true;
       if (delay > 0) await sleep(delay);
-      await served.close();
-      await telemetry.close();
-      await operations?.close();
-      await database.close();
-      return true;
+      const longest = config.drainTimeout + lastStep;
+      const isClean = await close(log, { requests: served }, longest);
+      await close(log, { telemetry, operations, database });
+      return isClean;
     },
     left: () => ({ requests: served.activeRequests.count }),
   };
 }
 
-/** How long (ms) the parent waits beyond the workers' own time limit. */
-const grace = 3000;
+/** How long (ms) a step of the shutdown may take after the last request. */
+const lastStep = 3000;
+/** How long (ms) a worker may take after its drain: two steps, and the log. */
+const afterDrain = 2 * lastStep + 2000;
+
+/**
+ * Closes parts of the process. One that fails or hangs does not block others.
+ *
+ * @returns whether all are closed
+ */
+async function close(
+  { logger }: Log,
+  parts: Record<string, { close(): PromiseLike<unknown> } | undefined>,
+  timeout = lastStep,
+): Promise<boolean> {
+  const late = () => new Error(`It is still open after ${timeout} ms.`);
+  const ends = Object.entries(parts).map(async ([part, opened]) => {
+    const end = Promise.resolve(opened?.close());
+    return withTimeout(timeout, end, late).then(
+      () => true,
+      (err) => logger.warn({ part, err }, 'a part is not closed'),
+    );
+  });
+  return (await Promise.all(ends)).every(Boolean);
+}
+
 /**
  * Timeout (ms) of a worker's readiness. A worker answers within two seconds.
  */
@@ -146,7 +166,7 @@ export async function supervise(
   const operations = await openOperationsPort(config, log, telemetry, () =>
     checkWorkers(workers, telemetry),
   );
-  const drainTime = config.drainDelay + config.drainTimeout + grace;
+  const drainTime = config.drainDelay + config.drainTimeout + afterDrain;
   // Serves the limiters of all workers: invalid keys, and quotas without Redis.
   new RateLimiterClusterMaster();
   const { settings: shared, logger } = log;
@@ -163,12 +183,10 @@ export async function supervise(
   return {
     logStarted: async () =>
       logStarted(options, database, await workers.listening),
-    extraTime: 2 * grace,
     async close() {
       const isClean = await workers.drain();
-      await telemetry.close();
-      await operations?.close();
-      if (database.embedded) await database.close();
+      const own = database.embedded ? database : undefined;
+      await close(log, { telemetry, operations, database: own });
       return isClean;
     },
     left: () => ({ workers: workers.up }),

@@ -100,3 +100,14 @@ test('WORKERS is an integer from 1 to 256, or auto', () => {
   for (const bad of ['0', '257', '1.5', 'all'])
     expect(() => loadConfig({ WORKERS: bad })).toThrow('WORKERS');
 });
+
+test('a drain takes longer than a request, unless it is configured', () => {
+  const drainOf = (env: Record<string, string>) => loadConfig(env).drainTimeout;
+  expect(drainOf({})).toBe(15_000);
+  const DATABASE_STATEMENT_TIMEOUT_MS = '30000';
+  expect(drainOf({ DATABASE_STATEMENT_TIMEOUT_MS })).toBe(35_000);
+  const DRAIN_TIMEOUT_MS = '500';
+  expect(drainOf({ DATABASE_STATEMENT_TIMEOUT_MS, DRAIN_TIMEOUT_MS })).toBe(
+    500,
+  );
+});

@@ -94,7 +94,6 @@ export function runFile(
     EVENT_LOOP_MAX_DELAY_MS: '0',
     DATABASE_CONNECT_TIMEOUT_MS: '60000',
     DATABASE_STATEMENT_TIMEOUT_MS: '60000',
-    DRAIN_TIMEOUT_MS: '60000',
     PATH: process.env.PATH ?? '',
     NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? '',
   };

@@ -16,18 +16,22 @@ declare module 'fastify' {
   }
 }
 
-/** How often (ms) a closing server closes connections without a request. */
+/** How often (ms) a closing server looks at its connections. */
 const interval = 500;
+const uploadTimeout = Object.assign(new Error('The body is late.'), {
+  code: 'ERR_HTTP_REQUEST_TIMEOUT',
+});
 
 /**
  * Limits client connections to `max`, so that file descriptors remain for the
  * database; it closes further connections immediately. When the server closes,
  * it also closes connections without a request in progress: Node would wait for
  * connections that never sent a request (browsers and undici open them in
- * advance) or never complete one.
+ * advance) or never complete one. Bodies that have not arrived after
+ * `lastUpload` ms get 408; Node has stopped checking them.
  */
-export const connections = fastifyPlugin<{ max: number }>(
-  async (app: FastifyInstance, { max }) => {
+export const connections = fastifyPlugin<{ max: number; lastUpload: number }>(
+  async (app: FastifyInstance, { max, lastUpload }) => {
     const { server, log } = app;
     server.maxConnections = max;
     // Otherwise a worker would pass the connection to the next worker, which
@@ -49,12 +53,17 @@ export const connections = fastifyPlugin<{ max: number }>(
       open.add(socket);
       socket.once('close', () => open.delete(socket));
     });
-    const closeUnused = () => {
-      for (const socket of open)
-        if (socket.latestResponse?.closed ?? true) socket.destroy();
-    };
     app.addHook('preClose', async () => {
-      const timer = setInterval(closeUnused, interval);
+      const began = performance.now();
+      const timer = setInterval(() => {
+        const isLate = performance.now() - began > lastUpload;
+        for (const socket of open) {
+          const { latestResponse } = socket;
+          if (!latestResponse || latestResponse.closed) socket.destroy();
+          else if (isLate && !latestResponse.req.complete)
+            server.emit('clientError', uploadTimeout, socket);
+        }
+      }, interval);
       server.once('close', () => clearInterval(timer));
     });
   },

@@ -1,6 +1,5 @@
 import type { FastifyPluginAsync } from 'fastify';
 import { releasedVersion } from '../../config/config.ts';
-import { withTimeout } from '../../database/with-timeout.ts';
 import type { ClusterMetrics, Metrics, Reading } from './metrics.ts';
 import type { Observers } from './observers.ts';
 import type { TraceOptions } from './traces.ts';
@@ -10,9 +9,6 @@ export interface TelemetryOptions extends TraceOptions {
   role: 'alone' | 'worker' | 'parent';
   output: { readonly dropped: number };
 }
-
-/** How long (ms) sending the last spans may take. */
-const lastSpans = 1500;
 
 /**
  * Metrics and traces of this process. Both are off by default, and then their
@@ -99,18 +95,9 @@ export class Telemetry {
     });
   }
 
-  /** How long (ms) `close` may take. */
-  get closing(): number {
-    return this.#sendLastSpans ? lastSpans : 0;
-  }
-
   async close(): Promise<void> {
     this.#endMeasurements();
-    if (!this.#sendLastSpans) return;
-    const late = () => new Error('The collector does not answer.');
-    await withTimeout(lastSpans, this.#sendLastSpans(), late).catch(
-      () => undefined,
-    );
+    await this.#sendLastSpans?.();
   }
 }
 

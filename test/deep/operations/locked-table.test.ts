@@ -1,5 +1,6 @@
 // runs: embedded, postgres, pgbouncer
 
+import { once } from 'node:events';
 import { type ClientRequest, request } from 'node:http';
 import { hostname } from 'node:os';
 import type pg from 'pg';
@@ -47,6 +48,10 @@ function begin(
 
 const mutation =
   'mutation { createPet(input: { name: "ghost", categoryId: 5 }) { id } }';
+
+/** Statements that wait for a lock. */
+const notGranted = `select 1 from pg_locks join pg_database on pg_database.oid = database
+      where datname = current_database() and not granted`;
 
 (onPostgres ? describe : describe.skip)(
   'while another session holds the table (PostgreSQL only: the embedded store has one session at a time)',
@@ -152,6 +157,39 @@ const mutation =
       expect(await ended).toMatchObject({ code: 0, signal: null, stderr: '' });
     });
 
+    test('requests that outlive the drain are counted in the last line', async () => {
+      const server = await startServer({ ...env(), DRAIN_TIMEOUT_MS: '300' });
+      await session.query(lock);
+      const outgoing = begin(server, '/v1/pets', {
+        name: 'Rex',
+        categoryId: 5,
+      });
+      await once(outgoing, 'finish');
+      const { code, stdout } = await server.stop();
+      expect([code, linesOf(stdout).at(-1)]).toMatchObject([
+        1,
+        { level: 50, requests: 1, msg: 'closed before all was finished' },
+      ]);
+    });
+
+    test('with all defaults a drain answers the requests in flight', async () => {
+      const server = await startServer({
+        ...env(),
+        DATABASE_STATEMENT_TIMEOUT_MS: '1000',
+      });
+      await session.query(lock);
+      const creations = creators.map(({ create }) =>
+        create(server, { name: 'Rex', categoryId: 5 }),
+      );
+      await eventually(
+        async () => (await session.query(notGranted)).rows.length > 0,
+      );
+      const ended = server.stop();
+      const answers = await Promise.all(creations);
+      expect(answers.map(({ outcome }) => outcome.status)).toEqual([503, 503]);
+      expect(await ended).toMatchObject({ code: 0, signal: null, stderr: '' });
+    });
+
     test('queued creations whose clients disconnect are not written, and each has its line in the log', async () => {
       // No statement times out.
       const server = await startMeasured({
@@ -167,10 +205,8 @@ const mutation =
         (await server.metrics()).get('http_server_active_requests');
       await session.query(lock);
       const first = create('Rex');
-      const waiting = `select 1 from pg_locks join pg_database on pg_database.oid = database
-      where datname = current_database() and not granted`;
       await eventually(
-        async () => (await session.query(waiting)).rows.length > 0,
+        async () => (await session.query(notGranted)).rows.length > 0,
       );
       const gone = Array.from({ length: 10 }, () => [
         begin(server, '/v1/pets', { name: 'ghost', categoryId: 5 }),

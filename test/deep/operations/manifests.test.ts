@@ -5,7 +5,7 @@ import * as networking from 'kubernetes-models/networking.k8s.io/v1';
 import * as policy from 'kubernetes-models/policy/v1';
 import * as core from 'kubernetes-models/v1';
 import { parseAllDocuments } from 'yaml';
-import { variables } from '../../../src/config/config.ts';
+import { loadConfig, variables } from '../../../src/config/config.ts';
 import { expect, test } from '../../support/jest.ts';
 import { mistyped } from '../support/typed.ts';
 
@@ -27,6 +27,8 @@ const named = (kind: string) => manifests.find((one) => one.kind === kind);
 const deployment = named('Deployment').spec.template;
 const [service] = deployment.spec.containers;
 const [migration] = named('Job').spec.template.spec.containers;
+/** In ms, with `WORKERS`: docs/operate.md. */
+const lastSteps = 15_000;
 const variable = (name: string) =>
   service.env.find((one: any) => one.name === name)?.value;
 
@@ -88,10 +90,10 @@ test.each([
 );
 
 test('Kubernetes waits longer than the service takes to drain', () => {
-  const drain =
-    Number(variable('DRAIN_DELAY_MS')) + Number(variable('DRAIN_TIMEOUT_MS'));
+  const values = service.env.map(({ name, value }: any) => [name, value]);
+  const { drainDelay, drainTimeout } = loadConfig(Object.fromEntries(values));
   expect(deployment.spec.terminationGracePeriodSeconds * 1000).toBeGreaterThan(
-    drain,
+    drainDelay + drainTimeout + lastSteps,
   );
   // A terminating pod must be removed from every list of endpoints before it
   // stops listening.
