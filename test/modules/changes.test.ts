@@ -16,6 +16,8 @@ import {
 } from '../../src/validation/schemas.ts';
 import { expect, test } from '../support/jest.ts';
 import { migrationOf } from '../support/migrations.ts';
+import { eventually, onPostgres } from '../support/process.ts';
+import { openSession } from '../support/session.ts';
 import { storeForAll } from '../support/store.ts';
 
 /**
@@ -132,3 +134,28 @@ test('of changes that read the same version one wins', async () => {
   );
   expect(await offers.find(id)).toMatchObject({ version: 2 });
 });
+
+(onPostgres ? test : test.skip)(
+  'of changes in different statements, which wait for the same row, one wins (PostgreSQL only: the embedded store has one backend)',
+  async () => {
+    const { id } = await open().create({ title: 'Bed', price: null });
+    const { url = '' } = (store.database as any).options;
+    const holder = await openSession({ env: { DATABASE_URL: url } });
+    await holder.query('begin');
+    await holder.query(`select from found where id = ${id} for update`);
+    const results = Promise.allSettled(
+      ['one', 'other'].map((title) =>
+        change(open(), id, { version: 1, title }),
+      ),
+    );
+    const waiting = `select count(*) from pg_stat_activity
+      where datname = current_database() and wait_event_type = 'Lock'`;
+    await eventually(
+      async () => Number((await holder.query(waiting)).rows[0].count) === 2,
+    );
+    await holder.query('commit');
+    await holder.end();
+    const statuses = (await results).map(({ status }) => status).sort();
+    expect(statuses).toEqual(['fulfilled', 'rejected']);
+  },
+);

@@ -2,6 +2,7 @@
 
 import type pg from 'pg';
 import { databaseForEach } from '../../support/each.ts';
+import { openStream } from '../../support/events.ts';
 import { send } from '../../support/http.ts';
 import {
   afterEach,
@@ -11,7 +12,7 @@ import {
   test,
 } from '../../support/jest.ts';
 import { type MeasuredServer, startMeasured } from '../../support/metrics.ts';
-import { eventually, ownsSessions } from '../../support/process.ts';
+import { cli, eventually, ownsSessions } from '../../support/process.ts';
 import { operations } from '../../support/refusal.ts';
 import { rest } from '../../support/rest.ts';
 import { Road } from '../../support/road.ts';
@@ -103,6 +104,30 @@ const newPet = { method: 'POST', json: { name: 'Rex', categoryId: 1 } };
         { config },
       ]);
       expect(server.output.stdout).not.toMatch(/stack|hunter2|swordfish/);
+    });
+
+    test('a live list of an issued key goes on after the outage, in which its key cannot be looked up', async () => {
+      const env = { DATABASE_URL: urlOf(database) };
+      const issued = await cli(['keys', 'issue', '--name', 'shop'], env);
+      const key = /ask_\w+/.exec(issued.stdout)?.[0] ?? '';
+      const stream = await openStream(server, {
+        method: 'GET',
+        path: '/v1/pets',
+        key,
+      });
+      const failed = 'animal_store_key_lookups_total{result="failed"}';
+      road.cut();
+      await eventually(async () => {
+        const series = await server.metrics();
+        return (series.get(failed) ?? 0) > 0;
+      });
+      await road.open();
+      await eventually(
+        async () => (await rest(server, '/v1/pets', newPet)).status === 201,
+      );
+      await stream.until(1);
+      expect(stream.events).toMatchObject([{ data: { name: 'Rex' } }]);
+      stream.close();
     });
 
     test('a creation with an unknown outcome has its own line with the id of its request', async () => {
