@@ -64,6 +64,23 @@ test.each<FormatName>(['csv', 'ndjson'])(
   },
 );
 
+test.each(['\r', '\n', '\r\n'])('lines of CSV may end in %j', async (end) => {
+  const text = ['id,name,note', '1,Rex,', '2,"a\rb\nc",x', ''].join(end);
+  expect(await read('csv', text)).toMatchObject([
+    { line: 2, input: { name: 'Rex' } },
+    { input: { name: 'a\rb\nc', note: 'x' } },
+  ]);
+});
+
+test('UTF-16 and NUL are refused, with the line', async () => {
+  const utf16 = Buffer.from('\ufeffid,name,note\n', 'utf16le');
+  await expect(read('csv', utf16)).rejects.toThrow('it is not UTF-8');
+  for (const bytes of [utf16, Buffer.from('{"id":\0}\n')]) {
+    const fault = expect.stringMatching(/^The line is not acceptable JSON: /);
+    expect((await read('ndjson', bytes))[0]).toEqual({ line: 1, fault });
+  }
+});
+
 test('a line that is no JSON object, or is too long, is a fault of that line', async () => {
   const lines = await read(
     'ndjson',

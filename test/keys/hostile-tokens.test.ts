@@ -167,6 +167,7 @@ const unauthorized: Record<string, () => string | Promise<string>> = {
     provider.token({ aud: { 0: 'https://animals.example' } }),
   'no subject': () => provider.token({ sub: undefined }),
   'a subject that is a number': () => provider.token({ sub: 7 }),
+  'a subject that is empty': () => provider.token({ sub: '' }),
   'a subject that is null': () => provider.token({ sub: null }),
   'no expiry': () => provider.token({ exp: undefined }),
   expired: () => provider.token({ exp: Math.floor(Date.now() / 1000) - 31 }),
@@ -193,6 +194,8 @@ const unauthorized: Record<string, () => string | Promise<string>> = {
   'dots alone': () => '..',
   'empty claims': () => signed(header(), ''),
   'JSON in the place of base64': () => 'a.b.c',
+  'more than 8,192 characters': () =>
+    provider.token({ more: 'x'.repeat(5900) }),
   '12,000 characters': () =>
     signed(header(), provider.json({ aud: 'x', more: 'x'.repeat(8500) })),
 };

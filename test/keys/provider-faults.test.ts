@@ -115,6 +115,29 @@ test.each(Object.entries(faults))(
     ),
 );
 
+const keySets: Record<string, (keys: string) => string | Buffer> = {
+  'null among its keys': (keys) => `{"keys":[null,7,"x",[],${keys}]}`,
+  'keys that nobody knows': (keys) =>
+    `{"keys":[{"kty":"new"},{},{"kty":"EC","crv":"P-999"},${keys}]}`,
+  'a mark': (keys) => `\ufeff{"keys":[${keys}]}`,
+  'a mark in UTF-16': (keys) =>
+    Buffer.from(`\ufeff{"keys":[${keys}]}`, 'utf16le'),
+};
+
+test.each(Object.entries(keySets))(
+  'a provider with %s in its answer is understood',
+  async (_what, answer) => {
+    const keys = provider.keys.map(({ jwk }) => JSON.stringify(jwk)).join();
+    provider.instead = (response, path) =>
+      path === '/jwks' ? response.end(answer(keys)) : undefined;
+    await onTokens(async (node) =>
+      expect(await statusOf(node, fresh())).toBe(200),
+    ).finally(() => {
+      provider.instead = undefined;
+    });
+  },
+);
+
 test('a provider that was never reached is 503, through each API, and the service starts without it', () =>
   onTokens(
     async (node) => {

@@ -4,6 +4,7 @@ import { LRUCache } from 'lru-cache';
 import type { Config } from '../../config/config.ts';
 import { textIn } from '../../config/text-file.ts';
 import { StoreError } from '../../errors.ts';
+import { isRecord } from '../../validation/validator.ts';
 import type { KeyScope } from './api-key.entity.ts';
 import { subjectPrefix } from './secret.ts';
 
@@ -149,8 +150,8 @@ function subjectOf(
   const { typ = 'JWT' } = protectedHeader;
   if (typeof typ !== 'string' || !types.test(typ))
     throw unacceptable('unexpected "typ" JWT header value');
-  if (typeof sub !== 'string' || !Number.isFinite(exp))
-    throw unacceptable('"sub" or "exp" claim has another type');
+  if (typeof sub !== 'string' || sub === '' || !Number.isFinite(exp))
+    throw unacceptable('"sub" or "exp" claim is empty or has another type');
   // An ID token is for its client, and one that is bound to a sender (RFC 9449,
   // RFC 8705) needs the sender's proof.
   const foreign = ['at_hash', 'c_hash', 'cnf'].find(
@@ -219,9 +220,11 @@ export async function providerKeys({
   const signal = AbortSignal.timeout(patience);
   const url = jwksUrl ?? (await discover(issuer, signal));
   const { keys } = (await readJson(url, signal)) ?? {};
-  // RFC 7517, section 5: what is not understood is ignored.
-  if (Array.isArray(keys))
-    return keys.filter((key) => key && typeof key === 'object');
+  if (Array.isArray(keys)) {
+    // RFC 7517, section 5: what is not understood is ignored.
+    const usable = keys.filter(isRecord) as JWK[];
+    if (usable.length > 0 || keys.length === 0) return usable;
+  }
   throw new Error(`${url} has no set of keys`);
 }
 
@@ -243,7 +246,7 @@ async function discover(issuer: string, signal: AbortSignal): Promise<string> {
     ));
   if (metadata?.issuer !== issuer)
     throw new Error(
-      `${issuer} calls itself ${JSON.stringify(metadata?.issuer)}`,
+      `${issuer} calls itself ${JSON.stringify(metadata?.issuer)?.slice(0, 200)}`,
     );
   const keys = new URL(`${metadata.jwks_uri}`);
   if (keys.protocol !== 'https:' && keys.protocol !== protocol)
