@@ -39,8 +39,7 @@ const documentedFieldError: unknown = JSON.parse(
 /** docs/errors.md: the example of each code, in its order. */
 const documentedErrors: ReadonlyMap<string, unknown> = new Map(
   chapters.map((chapter) => {
-    const [, code = ''] =
-      /^(\w+)\n\n\*\*\d{3}\.\*\* .+\n```\n\n\w/s.exec(chapter) ?? [];
+    const [, code = ''] = /^(\w+)\n\n\*\*\d{3}\.\*\* \w/.exec(chapter) ?? [];
     return [code, JSON.parse(example.exec(chapter)?.[1] ?? 'null')];
   }),
 );

@@ -68,7 +68,7 @@ export const exceptions: Array<
     'export const CheckupEntity = defineEntity({',
     'export const checkupChangeSchema',
     'const check = async',
-    'open({ database, serviceOf }) {',
+    'const pets = serviceOf(petsModule);',
     'const variables = {',
   ],
   [
