@@ -37,6 +37,7 @@ import { info, openApi, section } from './api/rest/openapi.ts';
 import { subscriptions } from './api/subscriptions/subscriptions.ts';
 import type { Config } from './config/config.ts';
 import type { Database } from './database/database.ts';
+import { namingAllFaults } from './errors.ts';
 import { type CheckReadiness, health, readiness } from './runtime/health.ts';
 import { Log, type LogSettings } from './runtime/log/log.ts';
 import { loggingOptions, requestLog } from './runtime/log/request-log.ts';
@@ -68,7 +69,7 @@ const none: Observers = { requests: [], operations: [], databases: [] };
  * Assembles the service. Read from top to bottom, it lists everything the
  * service consists of.
  */
-export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
+const build = async (options: AppOptions): Promise<FastifyInstance> => {
   const {
     config,
     database,
@@ -207,4 +208,8 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   await app.register(pages, { info, schema, explorer, introspection });
   observers.onBuilt?.(app, database);
   return app;
-}
+};
+
+/** @throws Error that names every fault of the modules */
+export const buildApp = (options: AppOptions) =>
+  namingAllFaults(() => build(options));

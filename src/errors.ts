@@ -1,3 +1,5 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+
 /** Error codes of both REST and GraphQL, with their HTTP status. */
 const common = {
   BAD_USER_INPUT: 400,
@@ -115,4 +117,33 @@ export function serviceUnavailable(
     cause,
     headers: { 'retry-after': '1' },
   });
+}
+
+const faultsOfBuild = new AsyncLocalStorage<string[]>();
+
+/**
+ * Reports a fault in the code of a module: `namingAllFaults` collects it.
+ *
+ * @throws Error outside of `namingAllFaults`
+ */
+export function reportFault(message: string): void {
+  const faults = faultsOfBuild.getStore();
+  if (!faults) throw new Error(message);
+  faults.push(message);
+}
+
+/**
+ * Builds something of modules.
+ *
+ * @throws Error with a line for every fault
+ */
+export async function namingAllFaults<T>(build: () => Promise<T>): Promise<T> {
+  const faults: string[] = [];
+  const built = await faultsOfBuild.run(faults, build).catch((error) => {
+    faults.push(error.message);
+  });
+  // A later report throws.
+  Object.freeze(faults);
+  if (faults.length > 0) throw new Error([...new Set(faults)].join('\n'));
+  return built as T;
 }

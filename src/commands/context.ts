@@ -27,7 +27,8 @@ export async function configuredStore() {
  */
 export async function applyMigrations(): Promise<string[]> {
   const { options, model } = await configuredStore();
-  return Database.use(options, model, (database) => database.migrate());
+  const { migrate } = await import('../process/migrate.ts');
+  return Database.use(options, model, migrate);
 }
 
 /**
@@ -38,12 +39,13 @@ export async function withDatabase<T>(
   work: (database: Database, config: Config) => Promise<T>,
 ): Promise<T> {
   const { config, options, model } = await configuredStore();
+  const { migrate } = await import('../process/migrate.ts');
   // A command waits while a table is locked for minutes.
   return Database.use(
     { ...options, statementTimeout: 600_000 },
     model,
     async (database) => {
-      if (config.migrateOnStart) await database.migrate();
+      if (config.migrateOnStart) await migrate(database);
       return work(database, config);
     },
   );

@@ -1,37 +1,10 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { printSchema } from 'graphql';
 import { type Module, variablesOf } from '../api/module.ts';
-import { anyServer } from '../api/rest/openapi.ts';
-import { buildApp } from '../app.ts';
-import { loadConfig, variables } from '../config/config.ts';
+import { variables } from '../config/config.ts';
 import type { Variables } from '../config/variables.ts';
-import { Database } from '../database/database.ts';
-import { modelOf } from '../modules/mikro-orm.config.ts';
 import { modules } from '../modules/modules.ts';
-
-/** The served contracts, by file name. Connects to no database. */
-export async function contracts(
-  modules: Module[],
-): Promise<Record<string, string>> {
-  const env = {
-    DATABASE_URL: 'postgres://nobody@127.0.0.1/none',
-    LOG_LEVEL: 'silent',
-  };
-  const config = loadConfig(env, variablesOf(modules));
-  const database = await Database.open(config.database, modelOf(modules));
-  const app = await buildApp({ config, database, modules });
-  try {
-    await app.ready();
-    return {
-      'openapi.json': `${JSON.stringify({ ...app.swagger(), servers: [anyServer] }, null, 2)}\n`,
-      'schema.graphql': `${printSchema(app.graphqlSchema)}\n`,
-    };
-  } finally {
-    await app.close();
-    await database.close();
-  }
-}
+import { contracts } from '../process/contracts.ts';
 
 /**
  * Writes the contracts to a folder, and `docs/configuration.md`; with `check`,

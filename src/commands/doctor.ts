@@ -2,6 +2,7 @@ import { existsSync, statfsSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import type { Command } from 'commander';
 import type { Database } from '../database/database.ts';
+
 import { startFailure } from '../process/start-failure.ts';
 import { exitCodes, json, show } from './program.ts';
 
@@ -92,6 +93,11 @@ async function examine(): Promise<Finding[]> {
   // The findings replace the log.
   const options = { ...store.options, log: undefined };
   const { url, dataDir, readUrls = [], readMaxLag } = config.database;
+  await check('modules', 'see docs/add-a-module.md', async () => {
+    const { contracts } = await import('../process/contracts.ts');
+    const { modules } = await import('../modules/modules.ts');
+    await contracts(modules);
+  });
   const { tokens } = config;
   const correct =
     'start the provider, or correct JWT_ISSUER and JWT_JWKS_URL; until then its tokens get 503';
@@ -133,6 +139,7 @@ async function examine(): Promise<Finding[]> {
     const remedy =
       'animal-store migrate; DATABASE_URL must lead to the primary, with a role that may write';
     await check('tables', remedy, async () => {
+      await database.assertColumns();
       await database.assertReady();
       isFine('tables', 'readable and writable, ids beyond all rows');
     });

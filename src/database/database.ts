@@ -7,11 +7,11 @@ import {
   type QueueState,
   type Run,
 } from './batches.ts';
+import { assertColumns } from './columns.ts';
 import {
   type AssertHeld,
   applyMigrations,
   exclusivelyIn,
-  lacksMigration,
   migrationRetries,
 } from './migrations.ts';
 import { type DatabaseOptions, type Model, ormOptions } from './options.ts';
@@ -260,13 +260,8 @@ export class Database {
           'DATABASE_DIRECT_URL has been migrated, but DATABASE_URL names another database.',
         );
       }
-      await advanceCounters(
-        this.primary.rows,
-        this.orm,
-        this.options.log,
-      ).catch((error) => {
-        throw isUnmigrated(error) ? lacksMigration(error) : error;
-      });
+      await this.assertColumns();
+      await advanceCounters(this.primary.rows, this.orm, this.options.log);
       return applied;
     });
   }
@@ -277,6 +272,14 @@ export class Database {
    */
   pending(): Promise<string[]> {
     return pendingMigrations(this.primary, this.model);
+  }
+
+  /**
+   * Compares a migrated database with the entities. @throws Error that lists
+   * all differences
+   */
+  assertColumns(): Promise<void> {
+    return assertColumns(this.primary.rows, this.orm);
   }
 
   /**

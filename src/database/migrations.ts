@@ -146,18 +146,6 @@ function withLockRetries<T>(
   });
 }
 
-/**
- * The error when a table or column is missing although every listed migration
- * is applied.
- */
-export function lacksMigration(error: Error): Error {
-  const { message } = (error.cause ?? error) as Error;
-  return new Error(
-    `A table or column of an entity has no migration (${message}). Write one ` +
-      '(`npm run migration:create -- --name=create_...`), and list it in the `migrations` of its module.',
-  );
-}
-
 /** Throws when the exclusive lock has been lost. */
 export type AssertHeld = () => Promise<void>;
 

@@ -22,6 +22,7 @@ import {
   Telemetry,
   type TelemetryOptions,
 } from '../runtime/telemetry/telemetry.ts';
+import { migrate } from './migrate.ts';
 import { openOperationsPort } from './operations-port.ts';
 import { logStarted } from './welcome.ts';
 
@@ -274,12 +275,12 @@ async function openDatabase(
   if (worker) return database;
   await database.assertReachable();
   if (config.migrateOnStart) {
-    await database.migrate();
+    await migrate(database);
     return database;
   }
   // `/readyz` answers 503 until they are applied.
   const migrations = await database.pending();
-  if (migrations.length > 0)
-    log.warn({ migrations }, 'migrations are waiting to be applied');
+  if (migrations.length === 0) await database.assertColumns();
+  else log.warn({ migrations }, 'migrations are waiting to be applied');
   return database;
 }

@@ -1,7 +1,7 @@
 import type { EntityMetadata, EntityProperty } from '@mikro-orm/core';
 import { escapeIdentifier as quoted } from 'pg';
 import { sqlState } from '../database/postgres-errors.ts';
-import { type ErrorCode, StoreError } from '../errors.ts';
+import { type ErrorCode, reportFault, StoreError } from '../errors.ts';
 import { int64FromDigits } from '../validation/int64.ts';
 
 /**
@@ -124,25 +124,19 @@ export class Table {
         : undefined,
     );
     if (this.generated[0]?.member !== 'id')
-      throw new Error(
-        `The first member of ${tableName} must be its generated id.`,
-      );
+      reportFault(`The first member of ${tableName} must be its generated id.`);
     // PostgreSQL reads this table for each row that leaves the other one.
-    const bare = props.find(
-      ({ kind, name }) =>
-        kind === 'm:1' && !this.#indexes.some(([first]) => first === name),
-    );
-    if (bare)
-      throw new Error(
-        `${tableName}.${bare.name} needs an index that begins with it: ['${bare.name}', 'id'].`,
-      );
-    const cleared = props.find(
-      ({ deleteRule, nullable }) => deleteRule === 'set null' && !nullable,
-    );
-    if (cleared)
-      throw new Error(
-        `${tableName}.${cleared.name} must be nullable for its deleteRule 'set null'.`,
-      );
+    for (const { kind, name, deleteRule, nullable } of props) {
+      const hasIndex = this.#indexes.some(([first]) => first === name);
+      if (kind === 'm:1' && !hasIndex)
+        reportFault(
+          `${tableName}.${name} needs an index that begins with it: ['${name}', 'id'].`,
+        );
+      if (deleteRule === 'set null' && !nullable)
+        reportFault(
+          `${tableName}.${name} must be nullable for its deleteRule 'set null'.`,
+        );
+    }
   }
 
   /**
@@ -197,13 +191,13 @@ export class Table {
       if (members.length === 0) return [];
       const index = this.#indexes.find((index) => isKeyOf(index, members));
       if (!index) missing.push(`['${members.join("', '")}', 'id']`);
-      return (index ?? [])
+      return (index ?? members)
         .slice(0, members.length)
         .map((member) => this.column(member));
     });
-    if (missing.length === 0) return combinations;
     const message = `Each combination of the filters of ${this.name} needs an index; the entity lacks`;
-    throw new Error(`${message} ${missing.join(', ')}.`);
+    if (missing.length > 0) reportFault(`${message} ${missing.join(', ')}.`);
+    return combinations;
   }
 
   column(member: string): Column {

@@ -1,7 +1,7 @@
 import { InexactNumber } from '@animal-store/exact-json';
 import type { Static, TObject, TSchema } from 'typebox';
 import Format from 'typebox/format';
-import { StoreError } from '../errors.ts';
+import { reportFault, StoreError } from '../errors.ts';
 import { int64, int64From, int64FromText } from './int64.ts';
 
 // A TypeBox schema describes each input once: OpenAPI shows it, `validator`
@@ -198,9 +198,10 @@ function ruleOf(schema: TSchema, isLenient: boolean): Rule {
   );
   if (rule && unchecked.length === 0) return { type: member.type, ...rule };
   const what = rule ? `${unchecked.join(' and ')} of ` : '';
-  throw new Error(
+  reportFault(
     `No rule checks ${what}${JSON.stringify(schema)}: bound it, or give it a rule in validation/validator.ts.`,
   );
+  return { read: () => undefined, describe: () => '', ...rule };
 }
 
 /** The rule for a member, and the keywords that it checks. */

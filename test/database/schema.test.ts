@@ -21,6 +21,55 @@ test('every migration in the folder is listed by its name', () => {
   );
 });
 
+/** What is altered in the tables, and how the difference is named. */
+const alterations: Array<[string, string?]> = [
+  [
+    'rename category_id to categoryid',
+    'pet.category_id does not exist|pet.categoryid must be set, and no entity has it',
+  ],
+  ['rename to animal', 'pet does not exist'],
+  ['alter id type int', 'pet.id is integer, not bigint'],
+  ['alter category_id type text', 'pet.category_id is text, not bigint'],
+  [
+    'alter name type varchar(999)',
+    'pet.name is character varying(999), not text',
+  ],
+  ['alter name type varchar(1000)'],
+  ['alter name type varchar'],
+  ['alter name drop not null', 'pet.name may be null, but not in the entity'],
+  ['add note text'],
+  [`add note text not null default ''`],
+  ['add note text not null', 'pet.note must be set, and no entity has it'],
+  ['alter category_id type numeric', 'pet.category_id is numeric, not bigint'],
+  [
+    'drop name, alter status drop not null',
+    'pet.name does not exist|pet.status may be null, but not in the entity',
+  ],
+];
+test.each(alterations)(
+  'after `alter table pet %s` the start names: %s',
+  async (alteration, differences) => {
+    const { database } = store;
+    await database.assertColumns();
+    await whileAltered(`alter table pet ${alteration}`, async () => {
+      const failure = await database.assertColumns().catch((error) => error);
+      const found = /\n {2}(.*)\n/s.exec(failure?.message)?.[1];
+      expect(found?.replaceAll('\n  ', '|')).toBe(differences);
+    });
+  },
+);
+
+async function whileAltered(alteration: string, work: () => Promise<void>) {
+  await sql(store.database, 'alter table pet rename to pet_put_aside');
+  const copy = 'create table pet (like pet_put_aside including all)';
+  await sql(store.database, copy);
+  await sql(store.database, alteration);
+  await work().finally(async () => {
+    await sql(store.database, 'drop table if exists pet, animal');
+    await sql(store.database, 'alter table pet_put_aside rename to pet');
+  });
+}
+
 test('a list by status is served by an index', async () => {
   const indexes = await sql(
     store.database,

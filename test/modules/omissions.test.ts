@@ -14,11 +14,11 @@ import { ID } from '../../src/api/graphql/types.ts';
 import type { Routes } from '../../src/api/http/routes.ts';
 import type { Module } from '../../src/api/module.ts';
 import { pageOf, success } from '../../src/api/rest/documented-responses.ts';
-import { contracts } from '../../src/commands/contracts.ts';
 import { modules } from '../../src/modules/modules.ts';
 import type { NewPet, Pet } from '../../src/modules/pets/pet.schemas.ts';
 import type { PetService } from '../../src/modules/pets/pet.service.ts';
-import type { Records } from '../../src/records/records.ts';
+import { contracts } from '../../src/process/contracts.ts';
+import { Records } from '../../src/records/records.ts';
 import type { Int64 } from '../../src/validation/int64.ts';
 import {
   decimalSchema,
@@ -160,6 +160,57 @@ describe('the service does not start', () => {
     await expect(open({ routes })).rejects.toThrow(message);
   });
 
+  test('with several faults, each of which is named', async () => {
+    const tables = ['bone', 'ball'].map((tableName) =>
+      defineEntity({
+        name: `Odd ${tableName}`,
+        tableName,
+        properties: {
+          id: p.bigint('bigint').primary().autoincrement(),
+          size: p.integer(),
+        },
+      }),
+    );
+    const endless = Type.Array(Type.Integer());
+    const module: Module = {
+      tag,
+      entities: tables,
+      open: ({ database }) => ({
+        resolvers: tables.map((entity) => {
+          new Records<any, any>(database, entity, { filters: ['size'] });
+          return new List();
+        }),
+        routes(app) {
+          post({})(app);
+          get('listPets', 'Pet')(app);
+          const members = { tags: endless, name: Type.String() };
+          const $id = 'Bad';
+          app.put(
+            '/bad',
+            {
+              schema: { body: Type.Object(members, { $id }), response: thing },
+            },
+            async () => ({ id: 1 }),
+          );
+        },
+      }),
+    };
+    const failure = await contracts([...modules, module]).catch(
+      (error) => error,
+    );
+    const lines = failure.message.split('\n');
+    expect(lines.sort()).toEqual([
+      "Each combination of the filters of ball needs an index; the entity lacks ['size', 'id'].",
+      "Each combination of the filters of bone needs an index; the entity lacks ['size', 'id'].",
+      'GET /v1/pets and GET /v1/things have the same operationId listPets.',
+      expect.stringMatching(/^No rule checks {"type":"array"/),
+      expect.stringMatching(/^No rule checks {"type":"string"}/),
+      'POST /v1/things needs a schema for its body.',
+      'Query.things must say what it costs (complexity).',
+      'Two different schemas have the $id Pet.',
+    ]);
+  });
+
   @Resolver()
   class SameField {
     @Query(() => ToyType, { nullable: true })
@@ -244,7 +295,7 @@ describe('the service does not start', () => {
         { more: [{ tag, entities: [forgotten], open: () => ({}) }] },
       ),
     ).rejects.toThrow(
-      /^A table or column of an entity has no migration \(.*"forgotten" does not exist.*\)\. (?:Write one|No module lists)/,
+      /^The tables are not those of the entities:\n {2}forgotten does not exist\nWrite a migration/,
     );
   });
 

@@ -97,6 +97,7 @@ function countsItems(field: Field): boolean {
  *   which would have no limit
  */
 export function assertCosts(schema: GraphQLSchema): void {
+  const faults: string[] = [];
   for (const owner of Object.values(schema.getTypeMap())) {
     if (!isObjectType(owner) || owner.name.startsWith('__')) continue;
     for (const field of Object.values(owner.getFields())) {
@@ -107,12 +108,13 @@ export function assertCosts(schema: GraphQLSchema): void {
         !isPaged(field) &&
         field.extensions.complexity === undefined
       ) {
-        throw new Error(
+        faults.push(
           `${owner.name}.${field.name} must say what it costs (complexity).`,
         );
       }
     }
   }
+  if (faults.length > 0) throw new Error(faults.join('\n'));
 }
 
 /** The cost estimate of an operation. */

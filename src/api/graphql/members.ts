@@ -11,6 +11,7 @@ import {
   ObjectType,
 } from 'type-graphql';
 import type { Static, TObject, TSchema } from 'typebox';
+import { reportFault } from '../../errors.ts';
 import { memberOf } from '../../validation/schemas.ts';
 import { declared } from './decorators.ts';
 import { Decimal, ID } from './types.ts';
@@ -112,7 +113,7 @@ export function assertSameMembers(
       const [rest, graphQL] = [expected, inGraphQL].map(
         (type) => type ?? 'absent',
       );
-      throw new Error(
+      reportFault(
         `${column} is ${rest} in the REST schema ${className}, and ${graphQL} in the GraphQL type.`,
       );
     }
@@ -120,7 +121,7 @@ export function assertSameMembers(
       member?.kind === 'decimal' &&
       `${member.digits}` !== `${[precision, scale]}`
     )
-      throw new Error(
+      reportFault(
         `${column} has other digits in the REST schema than in the table.`,
       );
   }

@@ -3,7 +3,7 @@ import { subgraph } from '@animal-store/graphql-subgraph';
 import type { GraphQLSchema } from 'graphql';
 import { buildSchema, type NonEmptyArray, type PubSub } from 'type-graphql';
 import type { Call } from '../../call.ts';
-import { StoreError } from '../../errors.ts';
+import { reportFault, StoreError } from '../../errors.ts';
 import { type Int64, int64FromText } from '../../validation/int64.ts';
 import { pageLimit } from '../../validation/page.ts';
 import { declared, makeLive } from './decorators.ts';
@@ -40,7 +40,7 @@ function assertDistinctFields(resolvers: Map<unknown, object>): void {
   });
   const repeated = fields.find((name, at) => fields.indexOf(name) < at);
   if (repeated)
-    throw new Error(`Two resolvers define the GraphQL field ${repeated}.`);
+    reportFault(`Two resolvers define the GraphQL field ${repeated}.`);
 }
 
 /**

@@ -21,7 +21,7 @@ import type { DeprecationUsage } from '../../access/deprecations/usage.ts';
 import { idempotencyHooks } from '../../access/idempotency/idempotency-key.ts';
 import { requireScope } from '../../access/keys/bearer.ts';
 import { quotaHooks } from '../../access/meter.ts';
-import { StoreError } from '../../errors.ts';
+import { reportFault, StoreError } from '../../errors.ts';
 import type { Validated } from '../../validation/validator.ts';
 import { utf8 } from './fields.ts';
 import { isRead } from './negotiation.ts';
@@ -226,7 +226,7 @@ function dropUnvalidatedInput({
     .flat()
     .some((one) => !['GET', 'HEAD', 'OPTIONS', 'DELETE'].includes(one));
   if (takesBody && !schema?.body)
-    throw new Error(`${method} ${url} needs a schema for its body.`);
+    reportFault(`${method} ${url} needs a schema for its body.`);
   // Fastify parses no body of a GET or HEAD.
   if (schema?.querystring && (schema.body || [method].flat().every(isRead)))
     return {};

@@ -1,6 +1,7 @@
 import swagger from '@fastify/swagger';
 import type { FastifyInstance, FastifyRequest, FastifySchema } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
+import { reportFault } from '../../errors.ts';
 import type { Routes } from '../http/routes.ts';
 import { origin } from '../http/server.ts';
 import { publicRoute } from '../pages/html.ts';
@@ -82,7 +83,7 @@ export const openApi = fastifyPlugin<{
       if (operationId && method !== 'HEAD') {
         const other = operations.get(operationId);
         if (other)
-          throw new Error(
+          reportFault(
             `${other} and ${method} ${url} have the same operationId ${operationId}.`,
           );
         operations.set(operationId, `${method} ${url}`);
@@ -92,7 +93,7 @@ export const openApi = fastifyPlugin<{
           const other = app.getSchema(named.$id);
           if (!other) app.addSchema(named);
           else if (JSON.stringify(other) !== JSON.stringify(named)) {
-            throw new Error(`Two different schemas have the $id ${named.$id}.`);
+            reportFault(`Two different schemas have the $id ${named.$id}.`);
           }
         });
       }
