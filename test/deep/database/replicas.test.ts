@@ -3,6 +3,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
+import type { DatabaseObserver } from '../../../src/database/database.ts';
 import { sql } from '../../support/database-access.ts';
 import {
   afterAll,
@@ -234,9 +235,19 @@ where('reads go to replicas (where PostgreSQL is installed)', () => {
       DATABASE_READ_URLS: urlOf(replica1),
       DATABASE_POOL_MAX: '2',
     };
+    let server = '';
+    const observer: DatabaseObserver = {
+      sent: () => () => undefined,
+      readOn: (name) => {
+        server = name;
+      },
+    };
     const store = await startStore(
       { ...env, READ_MAX_LAG_MS: '60000' },
-      { database: { env, drop: async () => {} } },
+      {
+        database: { env, drop: async () => {} },
+        observers: { requests: [], operations: [], databases: [observer] },
+      },
     );
     const add = (name: string) =>
       rest(store, '/v1/pets', {
@@ -249,14 +260,7 @@ where('reads go to replicas (where PostgreSQL is installed)', () => {
     ]);
     // The replica has the first pet, and serves reads.
     await eventually(async () => {
-      let server = '';
-      await store.database.read(
-        { name: 'one', text: 'select 1' },
-        [],
-        (name) => {
-          server = name;
-        },
-      );
+      await store.database.read({ name: 'one', text: 'select 1' }, []);
       return server !== 'primary';
     });
     await whileBehind([replica1], async () => {
