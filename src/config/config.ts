@@ -186,14 +186,6 @@ export const variables = {
     50,
     'Most aliases of an operation (graphql.md).',
   ),
-  GRAPHQL_MAX_ROOT_FIELDS: whole(1, 10_000)(
-    50,
-    'Most root fields of an operation (graphql.md).',
-  ),
-  GRAPHQL_MAX_DIRECTIVES: whole(0, 10_000)(
-    50,
-    'Most directives of an operation (graphql.md).',
-  ),
   GRAPHQL_MAX_COST: whole(1, 1_000_000)(
     6000,
     'Highest cost: one per root field and possible item (graphql.md).',
@@ -337,8 +329,6 @@ export function loadConfig(
         maxTokens: values.GRAPHQL_MAX_TOKENS,
         maxDepth: values.GRAPHQL_MAX_DEPTH,
         maxAliases: values.GRAPHQL_MAX_ALIASES,
-        maxRootFields: values.GRAPHQL_MAX_ROOT_FIELDS,
-        maxDirectives: values.GRAPHQL_MAX_DIRECTIVES,
         maxCost: values.GRAPHQL_MAX_COST,
       },
     },

@@ -172,10 +172,6 @@ const ofGraphQL: Record<string, () => Promise<unknown>> = {
     }),
   TOO_MANY_ALIASES: () =>
     execute({ query: `{ pets { ${times(51, 'a: id')} } }` }),
-  TOO_MANY_ROOT_FIELDS: () =>
-    execute({ query: `{ ${times(51, '__typename')} }` }),
-  TOO_MANY_DIRECTIVES: () =>
-    execute({ query: `{ pets { ${times(51, 'id @include(if: true)')} } }` }),
   QUERY_TOO_COSTLY: () =>
     executeOn(
       { GRAPHQL_MAX_COST: '100' },

@@ -19,9 +19,8 @@ export interface OperationLimits {
    */
   maxFields: number;
   maxDepth: number;
+  /** It bounds the root fields, too: two without aliases are one. */
   maxAliases: number;
-  maxRootFields: number;
-  maxDirectives: number;
 }
 
 /**
@@ -32,8 +31,6 @@ export function operationLimits({
   maxFields,
   maxDepth,
   maxAliases,
-  maxRootFields,
-  maxDirectives,
 }: OperationLimits) {
   return (context: ValidationContext): ASTVisitor => ({
     OperationDefinition(node) {
@@ -64,19 +61,6 @@ export function operationLimits({
         ' has too many aliases',
         size.aliases,
         maxAliases,
-      );
-      refuse(
-        'TOO_MANY_ROOT_FIELDS',
-        ' has too many root fields',
-        size.rootFields,
-        maxRootFields,
-      );
-      const directives = size.directives + (node.directives?.length ?? 0);
-      refuse(
-        'TOO_MANY_DIRECTIVES',
-        ' has too many directives',
-        directives,
-        maxDirectives,
       );
     },
   });
@@ -169,13 +153,7 @@ export function fieldsIn(
  */
 const aliasLength = 64;
 
-const nothing = {
-  depth: 0,
-  aliases: 0,
-  fields: 0,
-  rootFields: 0,
-  directives: 0,
-};
+const nothing = { depth: 0, aliases: 0, fields: 0 };
 
 /**
  * Measures a selection with its fragments expanded, also in an invalid
@@ -207,8 +185,6 @@ function sizeOf(
       inner.aliases +
       (isField ? Math.ceil((node.alias?.value.length ?? 0) / aliasLength) : 0);
     total.fields += inner.fields + (isField ? 1 : 0);
-    total.rootFields += isField ? 1 : inner.rootFields;
-    total.directives += inner.directives + (node.directives?.length ?? 0);
   }
   measured.set(selectionSet, total);
   return total;

@@ -47,8 +47,6 @@ const limits = {
   maxFields: 20,
   maxDepth: 4,
   maxAliases: 2,
-  maxRootFields: 3,
-  maxDirectives: 2,
 };
 const codes = (text: string) => {
   const rules = [
@@ -71,14 +69,6 @@ test.each([
   [
     `{ pets { ...A } pet { ...A } } fragment A on Pet { ${'a'.repeat(65)}: id }`,
     ['TOO_MANY_ALIASES'],
-  ],
-  [
-    '{ pet { id } pet { id } pet { id } ...More } fragment More on Query { pet { id } }',
-    ['TOO_MANY_ROOT_FIELDS'],
-  ],
-  [
-    '{ pet @skip(if: true) { id @skip(if: true) ... @skip(if: true) { id } } }',
-    ['TOO_MANY_DIRECTIVES'],
   ],
   [
     `{ pet { ...A ...A } } fragment A on Pet { ...B ...B } fragment B on Pet { ...C ...C } fragment C on Pet { id id id }`,
