@@ -3,7 +3,7 @@ import { readText } from './text-file.ts';
 
 /** Lines that set a variable, say nothing or are comments. */
 const settings =
-  /^(?:[ \t]*(?:(?:export[ \t]+)?[\w.-]+[ \t]*=[ \t]*(?:(["'`])[^]*?\1[^\n]*|[^"'`\n][^\n]*)?|#[^\n]*)?(?:\n|$))*/;
+  /^(?:[ \t]*(?:(?:export[ \t]+)?[\w.-]+[ \t]*=[ \t]*(?:(["'`])[\s\S]*?\1[^\n]*|[^"'`\n][^\n]*)?|#[^\n]*)?(?:\n|$))*/;
 
 /**
  * Reads the variables of a file.

@@ -83,7 +83,7 @@ describe('.env', () => {
     'A="x" # comment',
     'A.b-c=1',
     'A=a"b',
-    'A=${B}',
+    `A=$${'{B}'}`,
     'A="a=b"\n\nB=c=d',
   ])('%j is understood', (text) => {
     expect(readEnvFile(write(text))).toBeDefined();
