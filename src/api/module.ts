@@ -42,7 +42,7 @@ export interface Module<Service = unknown, Own extends Variables = Variables> {
   open(context: Context<Own>): Apis<Service>;
 }
 
-export interface Apis<Service = unknown> {
+interface Apis<Service = unknown> {
   /** What other modules get by `serviceOf`. */
   service?: Service;
   /** Its REST routes, under `/v1`. */

@@ -29,7 +29,7 @@ interface QueueName {
   readonly operation: string;
 }
 
-export interface SentBatch extends QueueName {
+interface SentBatch extends QueueName {
   readonly size: number;
   readonly calls: readonly Call[];
 }

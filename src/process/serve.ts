@@ -44,7 +44,7 @@ export interface Service {
 }
 
 /** The parts that a process creates before it serves or starts workers. */
-export interface ProcessOptions {
+interface ProcessOptions {
   config: Config;
   log: Log;
   output: LogOutput;

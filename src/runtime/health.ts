@@ -8,7 +8,7 @@ import { StoreError, serviceUnavailable } from '../errors.ts';
  */
 export type CheckReadiness = () => Promise<object>;
 
-export interface ReadinessOptions {
+interface ReadinessOptions {
   app: { readonly isDraining: boolean };
   database: { assertReady(): Promise<void> };
   quota: { readonly isShared: boolean | undefined } | undefined;

@@ -30,7 +30,7 @@ export function textSchema(options: TextOptions) {
 }
 
 /** Decimals of a column `numeric(precision, scale)`. */
-export function decimalPattern(precision: number, scale: number): string {
+function decimalPattern(precision: number, scale: number): string {
   const most = precision - scale - 1;
   return `^-?(0${most < 0 ? '' : `|[1-9]\\d{0,${most}}`})${scale > 0 ? `(\\.\\d{1,${scale}})?` : ''}$`;
 }

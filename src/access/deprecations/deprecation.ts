@@ -24,7 +24,7 @@ export interface Deprecation {
 }
 
 /** A deprecated route: its operationId, and the path of its replacement. */
-export type DeprecatedRoute = Deprecation & {
+type DeprecatedRoute = Deprecation & {
   operation: string;
   successor: string;
 };

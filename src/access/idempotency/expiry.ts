@@ -73,7 +73,7 @@ export async function removeExpiredKeys(
   return keys.length === maxRows;
 }
 
-export interface ExpiryOptions {
+interface ExpiryOptions {
   database: Pick<Database, 'rows'>;
   /** Minimum retention of a key. */
   hours: number;

@@ -15,7 +15,7 @@ import {
 } from './secret.ts';
 import type { VerifyToken } from './tokens.ts';
 
-export interface AuthenticatorOptions {
+interface AuthenticatorOptions {
   /** The configured secret, which is not stored. */
   bootstrapKey?: string | undefined;
   /**

@@ -15,7 +15,7 @@ export type TokenOptions = NonNullable<Config['tokens']>;
  * A person or a program that the identity provider knows, according to a
  * verified token.
  */
-export type Subject = ReturnType<typeof subjectOf>;
+type Subject = ReturnType<typeof subjectOf>;
 
 /**
  * Verifies a token. The result is cached, also a rejection.

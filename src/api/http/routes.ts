@@ -54,7 +54,7 @@ export type Routes = FastifyInstance<
   InputTypes
 >;
 
-export interface RouteHooksOptions {
+interface RouteHooksOptions {
   usage: DeprecationUsage;
   /** Whether there is a quota. */
   isMetered: boolean;

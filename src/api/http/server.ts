@@ -108,7 +108,7 @@ function buildValidator() {
 }
 
 /** The methods of each path, which Fastify's router cannot list. */
-export class AllowedMethods {
+class AllowedMethods {
   readonly #router = createRouter();
   /** The methods of all paths. */
   readonly all = new Set<string>(['OPTIONS']);

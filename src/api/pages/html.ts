@@ -19,7 +19,7 @@ export interface Page {
  * Headers of a page. It may load what its policy allows, and must not be
  * framed.
  */
-export const pageHeaders = (policy: string) => ({
+const pageHeaders = (policy: string) => ({
   ...securityHeaders,
   'content-security-policy': `${policy};frame-ancestors 'none'`,
   'origin-agent-cluster': '?1',

@@ -19,7 +19,7 @@ import {
   styleOf,
 } from './html.ts';
 
-export interface PagesOptions
+interface PagesOptions
   extends Pick<Config['graphql'], 'introspection' | 'explorer'> {
   /** The name of the service, and a sentence about it. */
   info: { title: string; description: string };

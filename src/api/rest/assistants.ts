@@ -25,7 +25,7 @@ const tools: Omit<OpenApiMcpOptions, 'document' | 'origins'> = {
   stringify: (value) => JSON.stringify(value, exact),
 };
 
-export interface AssistantsOptions
+interface AssistantsOptions
   extends Pick<OpenApiMcpOptions, 'document' | 'origins'> {
   /** The identity provider, if any, at which assistants may log in. */
   tokens: TokenOptions | undefined;

@@ -34,7 +34,7 @@ declare module 'fastify' {
 type SubscriptionsOptions = Config['subscriptions'] & { keys: Authenticator };
 
 /** A live list in the words of one of the APIs. */
-export interface Feed {
+interface Feed {
   format: StreamFormat;
   batches: AsyncGenerator<ListEvent, void>;
   /** The cost of an item, without what its frames read. */
@@ -58,7 +58,7 @@ export interface Feed {
 const interval = 50;
 
 /** The open subscriptions of this process. */
-export class Subscriptions {
+class Subscriptions {
   /** Number of items sent so far. */
   delivered = 0;
   /** The subscriptions; `stream` is undefined while one is being opened. */

@@ -53,7 +53,7 @@ export interface OperationObserver {
 }
 
 /** An operation of a valid document. */
-export interface ObservedOperation {
+interface ObservedOperation {
   type: 'query' | 'mutation' | 'subscription';
   name: string | undefined;
   /**
