@@ -85,7 +85,7 @@ async function* blocksOf(
 ): AsyncGenerator<string, void> {
   let rest = '';
   for await (const piece of text) {
-    const blocks = (rest + piece).split('\n\n');
+    const blocks = (rest + piece).split(/(?:\r\n|\n|\r(?!\n)){2}/);
     rest = blocks.pop() ?? '';
     yield* blocks;
   }
@@ -97,7 +97,7 @@ async function* blocksOf(
  */
 function fieldsOf(block: string): { id?: string; data?: string } {
   return Object.fromEntries(
-    block.split('\n').map((line) => line.split(/: (.*)/s, 2)),
+    block.split(/\r\n|\n|\r/).map((line) => line.split(/: ?(.*)/s, 2)),
   );
 }
 

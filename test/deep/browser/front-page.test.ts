@@ -1,7 +1,10 @@
-import type { Page } from 'playwright-core';
-import { beforeEach, expect, test } from '../../support/jest.ts';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Page, Route } from 'playwright-core';
+import { newFolder } from '../../support/folder.ts';
+import { beforeAll, beforeEach, expect, test } from '../../support/jest.ts';
 import { rest } from '../../support/rest.ts';
-import { storeForAll } from '../../support/store.ts';
+import { nodeForAll, storeForAll } from '../../support/store.ts';
 import { browserForAll, eachDisplay, inBrowser } from '../support/browser.ts';
 
 /**
@@ -9,10 +12,18 @@ import { browserForAll, eachDisplay, inBrowser } from '../support/browser.ts';
  */
 
 const greatest = '9223372036854775807';
+const failed503 =
+  'Failed to load resource: the server responded with a status of 503 (Service Unavailable)';
 
 inBrowser(() => {
   const store = storeForAll();
   const visit = browserForAll(store);
+  const trusting: Record<string, string> = {};
+  beforeAll(async () => {
+    trusting.TRUSTED_DOCUMENTS = join(await newFolder(), 'manifest.json');
+    writeFileSync(trusting.TRUSTED_DOCUMENTS, '{}');
+  });
+  const visitTrusting = browserForAll(nodeForAll(store, trusting));
   beforeEach(() => store.empty());
 
   async function create(
@@ -33,6 +44,8 @@ inBrowser(() => {
   const live = (page: Page) =>
     page.getByText('Live: new animals appear at the top.').waitFor();
   const names = (page: Page) => page.locator('tbody .name').allTextContents();
+  const isOfLive = (route: Route) =>
+    route.request().headers().accept === 'text/event-stream';
 
   test('a wrong key is not kept: it stays in its field, which is marked, and the page says how to get one', () =>
     visit(
@@ -146,9 +159,8 @@ inBrowser(() => {
 
   test('no animal is missing that is added before the live list begins, or beyond a page of new ones', () =>
     visit(async (page) => {
-      await page.route('**/graphql', async (route) => {
-        const isLive = route.request().postData()?.includes('petAdded');
-        if (isLive) await create('Between');
+      await page.route('**/v1/pets?*', async (route) => {
+        if (isOfLive(route)) await create('Between');
         await route.continue();
       });
       await enterKey(page);
@@ -163,31 +175,62 @@ inBrowser(() => {
       await page.getByText('21 to 31', { exact: true }).waitFor();
     }));
 
-  test('a passing failure of the database does not end the live list', () =>
+  test('names of any characters neither end the live list nor leave connections open', () =>
     visit(async (page) => {
-      let reads = 0;
-      await page.route('**/graphql', async (route) => {
-        reads += Number(route.request().postData()?.includes('petsConnection'));
-        const extensions = { code: 'SERVICE_UNAVAILABLE', status: 503 };
-        // The second one is that of the beginning live list.
-        if (reads !== 2) return route.continue();
-        reads += 1;
-        return route.fulfill({
-          json: {
-            errors: [
-              { message: 'The database cannot be reached.', extensions },
-            ],
-          },
-        });
+      let open = 0;
+      page.on('request', (request) => {
+        open += Number(request.headers().accept === 'text/event-stream');
       });
       await enterKey(page);
-      await page
-        .getByText('The live list is interrupted, and will be continued.')
-        .waitFor();
-      await create('Later');
       await live(page);
-      await page.getByRole('cell', { name: 'Later', exact: true }).waitFor();
+      const odd = [
+        'a\u2028b',
+        'c\u2029d',
+        'e\u0085f',
+        'g\rh\ni',
+        '"id":7',
+        ': ',
+      ];
+      for (const name of odd) await create(name);
+      await page.locator('#total', { hasText: /^6$/ }).waitFor();
+      expect(await names(page)).toEqual(odd.toReversed());
+      await live(page);
+      expect(open).toBe(1);
     }));
+
+  test('all of it works where only registered GraphQL documents run', () =>
+    visitTrusting(async (page) => {
+      await enterKey(page);
+      await live(page);
+      await page.getByLabel('Name', { exact: true }).fill('Rex');
+      await page.getByLabel('Category id').fill('5');
+      await page.getByRole('button', { name: 'Create', exact: true }).click();
+      await page.locator('#added', { hasText: 'Rex' }).waitFor();
+    }));
+
+  test('a passing failure of the database does not end the live list', () =>
+    visit(
+      async (page) => {
+        let reads = 0;
+        await page.route('**/v1/pets?*', async (route) => {
+          reads += Number(!isOfLive(route));
+          // The second one is that of the beginning live list.
+          if (reads !== 2) return route.continue();
+          reads += 1;
+          const message = 'The database cannot be reached.';
+          const json = { code: 'SERVICE_UNAVAILABLE', message, status: 503 };
+          return route.fulfill({ status: 503, json });
+        });
+        await enterKey(page);
+        await page
+          .getByText('The live list is interrupted, and will be continued.')
+          .waitFor();
+        await create('Later');
+        await live(page);
+        await page.getByRole('cell', { name: 'Later', exact: true }).waitFor();
+      },
+      { errors: [failed503] },
+    ));
 
   test('a key that is revoked while the page is open is not kept', () =>
     visit(

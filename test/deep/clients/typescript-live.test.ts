@@ -238,6 +238,26 @@ test.each<[string, Array<() => Response>, unknown[], string[]]>([
     ['8'],
     ['a', 'b'],
   ],
+  ...['\r\n', '\r'].map(
+    (end): [string, Array<() => Response>, string[], string[]] => [
+      `lines that end in ${JSON.stringify(end)}, byte by byte`,
+      [
+        events(
+          ...`id: 6\n\n:\n\n${petEvent(7, 'a')}${petEvent(8, 'b')}`
+            .replaceAll('\n', end)
+            .split(/(?:)/),
+        ),
+      ],
+      ['8'],
+      ['a', 'b'],
+    ],
+  ),
+  [
+    'names with what else ends lines',
+    [events(petEvent(7, 'a\u2028b'), petEvent(8, 'c\u2029d\u0085e'))],
+    ['8'],
+    ['a\u2028b', 'c\u2029d\u0085e'],
+  ],
   ['heartbeats', [events('id: 6\n\n:\n\n', ':\n\n')], ['6'], []],
   [
     'a position before the last animal',

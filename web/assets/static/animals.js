@@ -1,11 +1,9 @@
-// The table of animals on the front page. It asks GraphQL, whose ids are text:
-// no digit of an int64 is lost.
+// The table of animals on the front page. It asks REST, which answers also where
+// only registered GraphQL documents run.
 import { call } from './key.js';
 
 const at = (id) => document.getElementById(id);
 const size = 20;
-const fields = 'id name categoryId status';
-const headers = { 'content-type': 'application/json' };
 
 /** The id after which each page begins, up to the shown one. */
 let starts = [null];
@@ -49,47 +47,61 @@ const status = () => at('filter').value || null;
 async function read(pages, show = showPage) {
   const isAgain = pages === starts;
   const turn = isAgain ? asked : ++asked;
-  const query = `query ($status: PetStatus, $first: Int, $after: String) {
-    petsConnection(status: $status, first: $first, after: $after) {
-      nodes { ${fields} } pageInfo { hasNextPage endCursor } totalCount isTotalCountExact
-    }
-  }`;
-  const variables = { status: status(), first: size, after: pages.at(-1) };
-  const response = await call('graphql', {
-    method: 'POST',
-    headers,
-    body: JSON.stringify({ query, variables }),
-  });
-  const { data, errors, message } = await response.json();
-  if (!data)
-    throw Object.assign(new Error(errors?.[0].message ?? message), {
-      status: errors?.[0].extensions?.status ?? response.status,
-    });
+  const after = pages.at(-1);
+  const response = await list(
+    { limit: size, ...(after && { after }) },
+    { headers: { prefer: 'count=exact' } },
+  );
+  const { headers } = response;
+  const found = {
+    pets: petsIn(await response.text()),
+    hasNext: headers.has('link'),
+    count: Number(headers.get('x-total-count')),
+    isExact: headers.get('preference-applied') === 'count=exact',
+  };
   // An answer that another question has overtaken is not shown.
-  if (turn === asked && isAgain === (pages === starts))
-    show(pages, data.petsConnection);
-  return response.headers;
+  if (turn === asked && isAgain === (pages === starts)) show(pages, found);
+  return headers;
 }
 
-function showPage(pages, connection) {
-  const { nodes } = connection;
+/** @returns the response @throws Error with its `status` */
+async function list(parameters, options) {
+  const search = new URLSearchParams(parameters);
+  if (status()) search.set('status', status());
+  const response = await call(`v1/pets?${search}`, {
+    ...options,
+    cache: 'no-store',
+  });
+  if (!response.ok) throw failureOf(await response.json());
+  return response;
+}
+
+const failureOf = ({ message, status }) =>
+  Object.assign(new Error(message), { status });
+
+/** Ids as text, so that no digit is lost. Quotes in a name are escaped. */
+const petsIn = (json) =>
+  JSON.parse(json.replace(/"(id|categoryId)":(-?\d+)/g, '"$1":"$2"'));
+
+function showPage(pages, found) {
+  const { pets } = found;
   starts = pages;
-  at('pets').replaceChildren(...nodes.map(rowOf));
-  for (const { id } of nodes)
+  at('pets').replaceChildren(...pets.map(rowOf));
+  for (const { id } of pets)
     at('added').querySelector(`[data-id="${id}"]`)?.remove();
   const first = (starts.length - 1) * size;
   at('range').textContent =
-    nodes.length > 0 ? `${first + 1} to ${first + nodes.length}` : 'No animals';
+    pets.length > 0 ? `${first + 1} to ${first + pets.length}` : 'No animals';
   allow('first', starts.length > 1);
   allow('previous', starts.length > 1);
-  showCounts(pages, connection);
+  end = pets.at(-1)?.id;
+  showCounts(pages, found);
 }
 
-function showCounts(_pages, { pageInfo, totalCount, isTotalCountExact }) {
-  end = pageInfo.hasNextPage ? pageInfo.endCursor : null;
-  total = totalCount;
-  allow('next', end !== null);
-  showTotal(isTotalCountExact);
+function showCounts(_pages, { hasNext, count, isExact }) {
+  total = count;
+  allow('next', hasNext);
+  showTotal(isExact);
 }
 
 function showTotal(isExact = !at('total').textContent.startsWith('about')) {
@@ -181,43 +193,42 @@ function say(state, text) {
   at('live').textContent = text;
 }
 
-/**
- * Yields animals as they are added, and nothing for a heartbeat: server-sent
- * events, one line for each field.
- */
+/** Yields animals as they are added, and nothing for a heartbeat. */
 async function* added(signal) {
-  const query = `subscription ($status: PetStatus, $after: ID) { petAdded(status: $status, after: $after) { ${fields} } }`;
-  const body = JSON.stringify({
-    query,
-    variables: { status: status(), after: last },
-  });
-  const response = await call('graphql', {
-    method: 'POST',
-    headers: { ...headers, accept: 'text/event-stream' },
-    body,
-    signal,
-  });
-  if (!response.ok)
-    throw Object.assign(new Error((await response.json()).message), {
-      status: response.status,
-    });
+  const response = await list(
+    { ...(last && { after: last }) },
+    { headers: { accept: 'text/event-stream' }, signal },
+  );
+  for await (const { event, id, data } of eventsOf(response)) {
+    if (event === 'error') throw failureOf(JSON.parse(data));
+    // The first one says where the list begins.
+    last ??= id;
+    yield data && petsIn(data);
+  }
+}
+
+/**
+ * Yields server-sent events by their fields. Lines end as WHATWG HTML, section
+ * 9.2.6, says; `$` and `.` of an expression would end them at U+2028, too.
+ */
+async function* eventsOf(response) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-  for (let rest = ''; ; ) {
-    const { value, done } = await reader.read();
-    if (done) return;
-    const blocks = (rest + value).split('\n\n');
-    rest = blocks.pop();
-    for (const block of blocks) {
-      const [, text] = /^data: (.+)$/m.exec(block) ?? [];
-      // The first one says where the list begins.
-      last ??= /^id: (.+)$/m.exec(block)?.[1];
-      const { data, errors } = text ? JSON.parse(text) : {};
-      if (errors)
-        throw Object.assign(new Error(errors[0].message), {
-          status: errors[0].extensions.status,
-        });
-      yield data?.petAdded;
+  try {
+    for (let rest = ''; ; ) {
+      const { value, done } = await reader.read();
+      if (done) return;
+      const blocks = (rest + value).split(/(?:\r\n|\n|\r(?!\n)){2}/);
+      rest = blocks.pop();
+      for (const block of blocks) {
+        const lines = block.split(/\r\n|\n|\r/);
+        yield Object.fromEntries(
+          lines.map((line) => line.split(/: ?(.*)/s, 2)),
+        );
+      }
     }
+  } finally {
+    // A browser has few connections for a host.
+    await reader.cancel();
   }
 }
 
