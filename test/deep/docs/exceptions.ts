@@ -65,7 +65,6 @@ export const exceptions: Array<
     'export const ToyEntity = defineEntity({',
     'registerEnumType(ToyKind',
     'open({ database }) {',
-    'export const CheckupEntity = defineEntity({',
     'export const checkupChangeSchema',
     'const check = async',
     'const pets = serviceOf(petsModule);',
@@ -118,11 +117,6 @@ export const exceptions: Array<
     'docs/frontends.md',
     'needs a provider; test/deep/browser/react-login.test.ts does it with examples/react',
     'VITE_ISSUER=',
-  ],
-  [
-    'docs/logs.md',
-    'users and hosts of an example; test/deep/keys/commands.test.ts checks the columns',
-    'id  at ',
   ],
   [
     'docs/move.md',
