@@ -55,7 +55,7 @@ export const variables = {
   ),
   DATABASE_CONNECT_TIMEOUT_MS: milliseconds(
     5000,
-    'Longest time to open a connection to PostgreSQL.',
+    'Longest wait for a connection to PostgreSQL (operate.md).',
   ),
   DATABASE_STATEMENT_TIMEOUT_MS: milliseconds(
     10_000,
@@ -116,7 +116,7 @@ export const variables = {
   ),
   KEEP_ALIVE_TIMEOUT_MS: milliseconds(
     72_000,
-    'Longest time that an idle connection stays open.',
+    'Longest time that an idle connection stays open; longer than that of a proxy.',
   ),
   MAX_CONNECTIONS: whole(0, 1_000_000)(
     0,
@@ -172,7 +172,7 @@ export const variables = {
   ),
   GRAPHQL_JIT: flag(
     true,
-    'Compiles operations at their second use; `false` interprets them with the same results.',
+    'Compiles operations at their second use; `false` rules out a fault of the compiler.',
   ),
   GRAPHQL_MAX_TOKENS: whole(10, 100_000)(
     1000,
@@ -217,7 +217,7 @@ export const variables = {
   ),
   SUBSCRIPTION_LIFE_MS: milliseconds(
     3_600_000,
-    'Longest subscription; then its client resumes it (live.md).',
+    'Longest subscription, within the limit of a proxy; then its client resumes it (live.md).',
   ),
   MCP: flag(false, 'Serves assistants at `/mcp` (assistants.md).'),
   TRUSTED_DOCUMENTS: text(
