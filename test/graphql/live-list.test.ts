@@ -99,3 +99,62 @@ describe('without a poll', () => {
     expect(await followed(list)).toEqual([1, 2]);
   });
 });
+
+describe('the polls', () => {
+  const { setTimeout: started } = globalThis;
+  let delays: number[] = [];
+  let polls: Array<() => void> = [];
+  beforeEach(() => {
+    [delays, polls] = [[], []];
+    globalThis.setTimeout = ((poll: () => void, milliseconds: number) => {
+      // Jest's own timeout.
+      if (milliseconds > 60_000) return started(poll, milliseconds);
+      delays.push(milliseconds);
+      polls.push(poll);
+      return { unref: () => undefined };
+    }) as never;
+  });
+  afterEach(() => {
+    globalThis.setTimeout = started;
+  });
+
+  const turns = async () => {
+    for (let turn = 0; turn < 20; turn += 1) await new Promise(setImmediate);
+  };
+  /** An empty list with two followers. @returns what tells of an insertion */
+  async function twoFollowers() {
+    let insert = (): void => undefined;
+    const list = new LiveList<{ id: Int64 }>({
+      list: async () => ({ items: [], hasNext: false }),
+      lastId: async () => 0,
+      onInserted(listener) {
+        insert = listener;
+      },
+    });
+    for (const _ of [1, 2]) {
+      void (async () => {
+        for await (const _ of list.subscribe({ after: 0 } as never));
+      })();
+    }
+    await turns();
+    return () => insert();
+  }
+
+  test('of a list that stays quiet are half a second apart at most', async () => {
+    await twoFollowers();
+    for (let time = 0; time < 30; time += 1) {
+      polls.at(-1)?.();
+      await turns();
+    }
+    expect(delays.length).toBeGreaterThan(30);
+    expect(Math.max(...delays)).toBeLessThanOrEqual(500);
+  });
+
+  test('an insertion wakes each of several followers soon', async () => {
+    const insert = await twoFollowers();
+    const before = delays.length;
+    insert();
+    expect(delays.slice(before)).toHaveLength(1);
+    expect(delays.at(-1)).toBeLessThan(50);
+  });
+});

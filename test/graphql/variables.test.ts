@@ -255,3 +255,10 @@ test.each([
     expect((await rest(store, '/v1/pets')).json).toHaveLength(1);
   },
 );
+
+test('a message about a long value has at most 1,000 characters', async () => {
+  const status = JSON.stringify('x'.repeat(2000));
+  const query = 'query ($status: PetStatus) { pets(status: $status) { id } }';
+  for (const response of await asVariable(query, 'status', status))
+    expect(refusalIn(response)).toHaveLength(1000);
+});

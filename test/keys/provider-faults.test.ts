@@ -45,6 +45,14 @@ const faults: Record<
   'answers nothing': (response) => response.end(),
   'leads elsewhere': (response) =>
     response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end(),
+  'leads to keys elsewhere': (response, path) => {
+    const keys = provider.keys.map(({ jwk }) => jwk);
+    if (path === '/moved') return response.end(JSON.stringify({ keys }));
+    const location = `${provider.issuer}/moved`;
+    return path === '/jwks'
+      ? response.writeHead(302, { location }).end()
+      : undefined;
+  },
   'closes the connection': (response) => response.destroy(),
   'breaks off': (response) => {
     response.writeHead(200, { 'content-length': '1000' }).write('{');

@@ -1,7 +1,10 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { EventStream } from '@animal-store/graphql-http/event-stream';
+import {
+  EventStream,
+  heartbeatInterval,
+} from '@animal-store/graphql-http/event-stream';
 import {
   multipart,
   type StreamFormat,
@@ -96,4 +99,8 @@ test('a stream whose results end is complete', async () => {
 
 test('a stream that is cut has no end', async () => {
   expect(await serve(serverSentEvents, (stream) => stream.cut())).toBe('cut');
+});
+
+test('a heartbeat is due before a proxy closes a connection that is idle for 15 s', () => {
+  expect(heartbeatInterval).toBeLessThan(15_000);
 });
