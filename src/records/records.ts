@@ -1,4 +1,5 @@
 import type { EntityName } from '@mikro-orm/core';
+import type { EntityManager } from '@mikro-orm/postgresql';
 import { Call } from '../call.ts';
 import type { Run } from '../database/batches.ts';
 import type { Batches, Database } from '../database/database.ts';
@@ -214,6 +215,18 @@ export class Records<
     call?: Call,
   ): Promise<true | null> {
     return this.#changes.remove(id, version, call);
+  }
+
+  /**
+   * Makes rows that a transaction inserts without `create` visible in the order
+   * of their ids, without which walks and live lists miss some. Call it before
+   * the first insert.
+   *
+   * @param em of the transaction
+   */
+  async lockIds(em: EntityManager): Promise<void> {
+    const text = 'select pg_advisory_xact_lock(hashtext(?))::text';
+    await em.execute(text, [this.#table.name]);
   }
 
   /**

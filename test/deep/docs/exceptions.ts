@@ -69,6 +69,7 @@ export const exceptions: Array<
     'const check = async',
     'const pets = serviceOf(petsModule);',
     'const variables = {',
+    'const insertToy =',
   ],
   [
     'docs/add-a-module.md',
