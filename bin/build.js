@@ -48,6 +48,8 @@ const inputs = [
   'CHANGELOG.md',
   'web/assets/guide.html',
   'tools/guide.mjs',
+  'tools/guide-code.mjs',
+  'tools/guide-index.mjs',
   'tools/bundle.js',
 ];
 

@@ -13,6 +13,8 @@ import {
 import { dirname, join, normalize, relative } from 'node:path';
 import { Marked } from 'marked';
 import { gfmHeadingId } from 'marked-gfm-heading-id';
+import { coloured, escaped, onLines } from './guide-code.mjs';
+import { chaptersIn, textOf } from './guide-index.mjs';
 
 const root = join(import.meta.dirname, '..');
 const home = 'README.md';
@@ -44,35 +46,53 @@ const documents = new Map([
   ['schema/openapi.json', 'v1/openapi.json'],
   ['schema/schema.graphql', 'schema.graphql'],
 ]);
+/** How code of some languages is laid out. */
+const layouts = { json: onLines, mermaid: arrows };
 const groups = groupsOf(readFileSync(join(root, home), 'utf8'));
+
+const guides = [...pages].map(([path, name]) => guideOf(path, name));
+const index = guides.map(({ path, name, title, content }) => ({
+  address: address(name),
+  title,
+  weight: groups.at(-1).items.includes(path) ? 0.7 : 1,
+  chapters: chaptersIn(content),
+}));
 
 const served = join(root, 'dist/guide');
 const staging = join(root, 'dist/.guide');
 rmSync(staging, { recursive: true, force: true });
 mkdirSync(staging, { recursive: true });
-for (const [path, name] of pages)
-  writeFileSync(join(staging, `${name || 'index'}.html`), render(path, name));
+for (const guide of guides)
+  writeFileSync(join(staging, `${guide.name || 'index'}.html`), pageOf(guide));
+writeFileSync(
+  join(staging, 'search-index.js'),
+  `export const guides = ${JSON.stringify(index)};\n`,
+);
 cpSync(join(root, 'docs/images'), join(staging, 'images'), { recursive: true });
 rmSync(served, { recursive: true, force: true });
 renameSync(staging, served);
+
+function guideOf(path, name) {
+  const text = readFileSync(join(root, path), 'utf8');
+  const html = markdown().parse(name ? text : guidesFirst(text));
+  return {
+    path,
+    name,
+    title: titleOf(path),
+    content: linked(html, path, name),
+  };
+}
 
 /**
  * @returns {string} the page, with relative addresses, because a proxy may
  *   serve it below a prefix
  */
-function render(path, name) {
-  const text = readFileSync(join(root, path), 'utf8');
-  const title = titleOf(path);
-  const content = linked(
-    markdown().parse(name ? text : guidesFirst(text)),
-    path,
-    name,
-  );
+function pageOf({ name, title, content }) {
   const values = {
     title: name ? `${title} · Animal Store` : title,
     home: name ? '../' : './',
     top: name ? '../' : '',
-    chapters: chaptersOf(content),
+    chapters: listOfChapters(content),
     navigation: groups.map((group) => navigation(group, name)).join('\n'),
     content,
   };
@@ -91,7 +111,7 @@ function titleOf(path) {
 }
 
 /** @returns {string} links to the chapters of a page that has several */
-function chaptersOf(content) {
+function listOfChapters(content) {
   const headings = [
     ...content.matchAll(/<h[23] id="([^"]+)">([\s\S]*?)<\/h([23])>/g),
   ];
@@ -101,7 +121,7 @@ function chaptersOf(content) {
   if (chapters.length < 3) return '';
   const items = chapters.map(
     ([, id, title]) =>
-      `<li><a href="#${id}">${title.replace(/<[^>]+>/g, '')}</a></li>`,
+      `<li><a href="#${id}">${title.replace(/<(?!wbr>)[^>]+>/g, '')}</a></li>`,
   );
   return `<nav class="chapters" aria-label="On this page">
 <details open>
@@ -118,18 +138,44 @@ function markdown() {
   return new Marked(gfmHeadingId(), {
     renderer: {
       code({ text, lang }) {
-        const shown = lang === 'mermaid' ? arrows(text) : text;
-        return `<pre><code>${escaped(shown)}</code></pre>\n`;
+        const shown = layouts[lang]?.(text) ?? text;
+        return `<pre><code>${coloured(shown, lang)}</code></pre>\n`;
       },
     },
     hooks: {
       postprocess: (html) =>
-        html.replace(
+        breakable(withRows(html)).replace(
           /<table>[\s\S]*?<\/table>/g,
           (table) => `<div class="scroll" tabindex="0">${table}</div>`,
         ),
     },
   });
+}
+
+/** Gives a row an address: the words of its first cell, if no other has it. */
+function withRows(html) {
+  const used = new Set(
+    [...html.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id),
+  );
+  return html.replace(/<tr>\s*<td>(.+?)<\/td>/g, (row, cell) => {
+    const id = idOf(textOf(cell));
+    if (!id || used.has(id)) return row;
+    used.add(id);
+    return row.replace('<tr>', `<tr id="${id}">`);
+  });
+}
+
+function idOf(text) {
+  const words = text.toLowerCase().match(/[\p{L}\p{N}_]+/gu) ?? [];
+  return words.slice(0, 6).join('-');
+}
+
+/** Lines may end after each `_` of a heading and of a long code. */
+function breakable(html) {
+  return html.replace(
+    /<h\d[^>]*>.*<\/h\d>|(?<!<pre>)<code>[^<]{20,}<\/code>/g,
+    (text) => text.replace(/_(?=\w)(?![^<]*>)/g, '_<wbr>'),
+  );
 }
 
 /**
@@ -215,11 +261,4 @@ function navigation({ title, items }, current) {
 
 function names(folder) {
   return readdirSync(join(root, folder)).filter((name) => name.endsWith('.md'));
-}
-
-function escaped(text) {
-  return text
-    .replaceAll('&', '&amp;')
-    .replaceAll('<', '&lt;')
-    .replaceAll('>', '&gt;');
 }

@@ -1,4 +1,5 @@
 import { readdirSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { send } from '../support/http.ts';
 import { expect, test } from '../support/jest.ts';
 import { rest } from '../support/rest.ts';
@@ -102,7 +103,9 @@ test('a guide may show only its styles and pictures and run its own script, and 
 test('a guide has the headings and code of its Markdown; diagrams are text; files of the repository are no links', async () => {
   const errors = (await get('/guide/errors')).text;
   expect(errors).toContain('<title>Errors · Animal Store</title>');
-  expect(errors).toContain('<h3 id="bad_user_input">BAD_USER_INPUT</h3>');
+  expect(errors).toContain(
+    '<h3 id="bad_user_input">BAD_<wbr>USER_<wbr>INPUT</h3>',
+  );
   const develop = (await get('/guide/develop')).text;
   expect(develop).toContain('pet.routes.ts → pet.service.ts\n');
   expect(develop).toContain(
@@ -124,7 +127,7 @@ test('/guide begins with the guides, by their titles; a page lists its chapters;
   expect(home).toContain('<li><a href="guide/tour">Five minutes</a></li>');
   const errors = (await get('/guide/errors')).text;
   expect(errors).toContain(
-    '<li><a href="#bad_user_input">BAD_USER_INPUT</a></li>',
+    '<li><a href="#bad_user_input">BAD_<wbr>USER_<wbr>INPUT</a></li>',
   );
   const restGuide = (await get('/guide/rest')).text;
   expect(restGuide).toContain(
@@ -133,6 +136,37 @@ test('/guide begins with the guides, by their titles; a page lists its chapters;
   expect((await get('/guide/develop')).text).toContain(
     '<li><a href="#where-to-look">Where to look</a></li>',
   );
+});
+
+test('code has colours, JSON on one line becomes several, and no digit, no character of it changes', async () => {
+  const plain = (html: string) =>
+    html
+      .replace(/<[^>]+>/g, '')
+      .replaceAll('&lt;', '<')
+      .replaceAll('&gt;', '>')
+      .replaceAll('&amp;', '&');
+  let parts = '';
+  for (const name of readdirSync('docs').filter((one) => one.endsWith('.md'))) {
+    const text = await readFile(`docs/${name}`, 'utf8');
+    const page = await get(`/guide/${name.replace('.md', '')}`);
+    const shown = [...page.text.matchAll(/<pre><code>([\s\S]*?)<\/code>/g)];
+    parts += shown.map(([, html]) => html).join('');
+    const texts = shown.map(([, html = '']) => plain(html).replace(/\s/g, ''));
+    // Those of lists are indented.
+    for (const [, language, code = ''] of text.matchAll(
+      /^```(\w*)\n([\s\S]*?)^```$/gm,
+    ))
+      if (language !== 'mermaid')
+        expect(texts).toContain(code.replace(/\s/g, ''));
+  }
+  for (const part of [
+    '<span class="name">"code"</span>: <span class="string">"FORBIDDEN"</span>,\n',
+    '<span class="number">403</span>\n}',
+    '<span class="keyword">import</span>',
+    '<span class="option">-H</span>',
+    '<span class="comment"># ',
+  ])
+    expect(parts).toContain(part);
 });
 
 test('a guide that does not exist is an unknown path', async () => {

@@ -109,6 +109,8 @@ function serveGuides(app: FastifyInstance): void {
     servePage(app, path, () => readFileSync(join(guides, file)), policy);
   }
   serveFiles(app, '/guide/images', join(guides, 'images'), policy);
+  const index = () => readFileSync(join(guides, 'search-index.js'));
+  serveFile(app, '/guide/search-index.js', index);
 }
 
 /**

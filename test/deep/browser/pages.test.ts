@@ -45,6 +45,49 @@ inBrowser(() => {
       }),
   );
 
+  test('the search: / opens it, the keyboard alone finds a chapter and opens it, and it has no barrier', () =>
+    visit(async (page) => {
+      const requests: string[] = [];
+      page.on('request', (request) =>
+        requests.push(new URL(request.url()).pathname),
+      );
+      await page.goto('/guide/errors');
+      expect(requests).not.toContain('/guide/search-index.js');
+      await page.keyboard.press('/');
+      await page.keyboard.type('IDEMPOTENCY_KEY_REUSED');
+      const results = page.locator('#results a');
+      await results.first().waitFor();
+      await eachDisplay(page);
+      expect(await results.first().textContent()).toMatch(
+        /^IDEMPOTENCY_KEY_REUSED Errors/,
+      );
+      expect(await page.locator('#results mark').count()).toBeGreaterThan(2);
+      await page.keyboard.press('Enter');
+      expect(new URL(page.url()).hash).toBe('#idempotency_key_reused');
+      expect(await page.getByRole('dialog').isVisible()).toBe(false);
+
+      await page.keyboard.press('/');
+      await page.keyboard.type('subscriptions_per_key');
+      await results.filter({ hasText: '0 to 1000000' }).waitFor();
+      for (let step = 0, isThere = false; step < 8 && !isThere; step++) {
+        await page.keyboard.press('ArrowDown');
+        isThere = /per_key$/.test(
+          await page.evaluate('document.activeElement.href ?? ""'),
+        );
+      }
+      await page.keyboard.press('Enter');
+      await page
+        .locator('#subscriptions_per_key:target')
+        .filter({ hasText: 'SUBSCRIPTIONS_PER_KEY' })
+        .waitFor();
+
+      await page.getByRole('button', { name: 'Search' }).click();
+      await page.keyboard.type('zzyzx/');
+      await page.getByText('0 found').waitFor();
+      await page.keyboard.press('Escape');
+      expect(await page.getByRole('dialog').isVisible()).toBe(false);
+    }));
+
   test('the reference: all examples succeed from top to bottom on a new store with a pasted key', () =>
     visit(async (page) => {
       await openReference(page);
