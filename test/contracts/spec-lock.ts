@@ -141,7 +141,7 @@ if (
   import.meta.url === pathToFileURL(process.argv[1]).href
 ) {
   const { contracts } = await import(
-    pathToFileURL('dist/src/commands/contracts.js').href
+    pathToFileURL('dist/src/process/contracts.js').href
   );
   const { modules } = await import(
     pathToFileURL('dist/src/modules/modules.js').href
