@@ -132,6 +132,25 @@ inBrowser(() => {
       },
     ));
 
+  test('/graphiql says that it is loading before its styles and its script are there', () =>
+    visit(async (page) => {
+      let release: (value?: unknown) => void = () => undefined;
+      const held = new Promise((resolve) => {
+        release = resolve;
+      });
+      await page.route(/\.(?:css|js)$/, async (route) => {
+        await held;
+        await route.continue();
+      });
+      await page.goto('/graphiql', { waitUntil: 'commit' });
+      const loading = page.getByText('GraphiQL is loading');
+      await loading.waitFor();
+      await page.screenshot();
+      release();
+      await page.getByText('Paste an API key to load the schema.').waitFor();
+      expect(await loading.count()).toBe(0);
+    }));
+
   test('/graphiql lists and creates by mouse alone, and shows every id exactly', () =>
     visit(async (page) => {
       await page.goto('/graphiql');
