@@ -1,13 +1,17 @@
-# syntax=docker/dockerfile:1
-
 # The tag's content changes. For a reproducible image pass its digest: --build-arg NODE_IMAGE=node:24-slim@sha256:...
 ARG NODE_IMAGE=node:24-slim
 
+# The lock file also describes the workspaces, so `npm ci` needs their manifests.
+FROM ${NODE_IMAGE} AS manifests
+WORKDIR /app
+COPY package.json package-lock.json .npmrc ./
+COPY clients/typescript/package.json clients/typescript/
+COPY packages packages
+RUN find packages -type f ! -name package.json -delete
+
 FROM ${NODE_IMAGE} AS build
 WORKDIR /app
-# The lock file also describes the workspaces, so `npm ci` needs their manifests.
-COPY package.json package-lock.json .npmrc ./
-COPY --parents clients/typescript/package.json packages/*/package.json ./
+COPY --from=manifests /app ./
 RUN npm ci
 COPY tsconfig.json ./
 COPY bin bin
@@ -25,8 +29,7 @@ RUN rm -rf dist/compile-cache dist/*.tsbuildinfo packages/*.js packages/*/src pa
 
 FROM ${NODE_IMAGE} AS production
 WORKDIR /app
-COPY package.json package-lock.json .npmrc ./
-COPY --parents clients/typescript/package.json packages/*/package.json ./
+COPY --from=manifests /app ./
 # Omits the Node.js package, which is for machines with an older Node.js: the image has its own.
 RUN npm ci --omit=dev --omit=optional && npm cache clean --force
 
@@ -41,7 +44,7 @@ LABEL org.opencontainers.image.title="animal-store" \
 RUN rm -rf /usr/local/lib/node_modules /usr/local/bin/npm /usr/local/bin/npx /usr/local/bin/corepack /usr/local/bin/yarn* /opt/yarn*
 # DRAIN_DELAY_MS gives a proxy time to notice that `/readyz` fails. OPERATIONS_PORT opens the operations port. On the
 # container's loopback it would be unreachable, hence OPERATIONS_HOST.
-ENV NODE_ENV=production HOST=0.0.0.0 PORT=4000 OPERATIONS_HOST=0.0.0.0 DATA_DIR=/data DRAIN_DELAY_MS=5000
+ENV REVISION=${REVISION} NODE_ENV=production HOST=0.0.0.0 PORT=4000 OPERATIONS_HOST=0.0.0.0 DATA_DIR=/data DRAIN_DELAY_MS=5000
 WORKDIR /app
 RUN install -d -o node -g node -m 700 /data
 COPY package.json LICENSE operations/healthcheck.mjs ./

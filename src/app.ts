@@ -38,7 +38,12 @@ import { subscriptions } from './api/subscriptions/subscriptions.ts';
 import type { Config } from './config/config.ts';
 import type { Database } from './database/database.ts';
 import { namingAllFaults } from './errors.ts';
-import { type CheckReadiness, health, readiness } from './runtime/health.ts';
+import {
+  type CheckReadiness,
+  type Dependencies,
+  health,
+  readiness,
+} from './runtime/health.ts';
 import { Log, type LogSettings } from './runtime/log/log.ts';
 import { loggingOptions, requestLog } from './runtime/log/request-log.ts';
 import type { Observers } from './runtime/telemetry/observers.ts';
@@ -46,6 +51,7 @@ import type { Observers } from './runtime/telemetry/observers.ts';
 declare module 'fastify' {
   interface FastifyInstance {
     checkReadiness: CheckReadiness;
+    dependencies: Dependencies;
   }
 }
 
@@ -81,13 +87,14 @@ const build = async (options: AppOptions): Promise<FastifyInstance> => {
   const limiters = worker ? inParent : inMemory;
   const usage = new DeprecationUsage(database, observers.keys);
   const { bootstrapKey, failuresPerMinute } = config.keys;
+  const provider =
+    config.tokens && (await acceptTokens(config.tokens, log.logger));
   const keys = new Authenticator(database, {
     bootstrapKey,
     failures: failuresPerMinute
       ? new FailureLimit(failuresPerMinute, limiters)
       : undefined,
-    verifyToken:
-      config.tokens && (await acceptTokens(config.tokens, log.logger)),
+    verifyToken: provider?.verify,
     onBootstrapUse: (ip) =>
       log.logger.warn(
         { key: 0, address: addressOf({ ip }) },
@@ -114,6 +121,12 @@ const build = async (options: AppOptions): Promise<FastifyInstance> => {
       ? await countInRedis(redisUrl, app.log)
       : undefined;
   app.addHook('onClose', async () => redis?.close());
+  const dependencies = new Map(
+    Object.entries({ redis, provider }).flatMap(([name, one]) =>
+      one ? [[name, one] as const] : [],
+    ),
+  );
+  app.decorate('dependencies', dependencies);
   const quota = quotaPerMinute
     ? new Quota(quotaPerMinute, redis?.limiter ?? limiters)
     : undefined;
@@ -148,7 +161,7 @@ const build = async (options: AppOptions): Promise<FastifyInstance> => {
   });
   app.decorate(
     'checkReadiness',
-    readiness({ app, database, quota: redis, worker }),
+    readiness({ app, database, dependencies, worker }),
   );
   await app.register(health, { check: app.checkReadiness });
 

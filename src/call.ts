@@ -87,6 +87,8 @@ export class Call {
     | undefined;
   /** The error code of the response; the first of several. */
   code: string | undefined;
+  /** Why its key or token was refused. */
+  reason: string | undefined;
   trace: CallTrace | undefined;
 
   /**

@@ -55,6 +55,8 @@ export interface StoreErrorOptions {
   details?: object;
   /** True when the work may have been done despite the error. */
   isOutcomeUnknown?: boolean;
+  /** Why a key or token was refused, for the log and the metrics. */
+  reason?: string | undefined;
 }
 
 /** A failure that a client may see. `message` is public. */
@@ -64,6 +66,7 @@ export class StoreError extends Error {
   readonly headers: Record<string, string>;
   readonly details: object;
   readonly isOutcomeUnknown: boolean;
+  readonly reason: string | undefined;
 
   constructor(
     code: ErrorCode,
@@ -78,6 +81,7 @@ export class StoreError extends Error {
     this.headers = options.headers ?? {};
     this.details = options.details ?? {};
     this.isOutcomeUnknown = options.isOutcomeUnknown ?? false;
+    this.reason = options.reason;
   }
 
   get status(): number {

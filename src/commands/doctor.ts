@@ -72,13 +72,19 @@ async function examine(): Promise<Finding[]> {
     ? `configuration (${envFile})`
     : 'configuration';
   // Loaded here, so that help and usage errors come at once.
-  const [{ Database }, { positionOf }, { configuredStore }, { providerKeys }] =
-    await Promise.all([
-      import('../database/database.ts'),
-      import('../database/replicas.ts'),
-      import('./context.ts'),
-      import('../access/keys/tokens.ts'),
-    ]);
+  const [
+    { Database },
+    { positionOf },
+    { configuredStore },
+    { providerKeys },
+    { pingRedis },
+  ] = await Promise.all([
+    import('../database/database.ts'),
+    import('../database/replicas.ts'),
+    import('./context.ts'),
+    import('../access/keys/tokens.ts'),
+    import('../access/limits/limiter.ts'),
+  ]);
   let configured: Awaited<ReturnType<typeof configuredStore>> | undefined;
   await check(configuration, 'see docs/configuration.md', async () => {
     configured = await configuredStore();
@@ -108,6 +114,15 @@ async function examine(): Promise<Finding[]> {
     isFine('tokens', `${tokens?.issuer} signs with ${kinds.join(', ')}`);
   };
   if (tokens) await check('tokens', correct, askProvider, 'warning');
+  const { redisUrl } = config.keys;
+  const askRedis = async (url: string) => {
+    await pingRedis(url);
+    isFine('redis', 'usable');
+  };
+  const restart =
+    'start Redis, or correct REDIS_URL; until then every process counts quotas for itself';
+  if (redisUrl)
+    await check('redis', restart, () => askRedis(redisUrl), 'warning');
   if (!url)
     await check('disk', 'free space, or choose another DATA_DIR', () =>
       isFine('disk', spaceIn(dataDir)),

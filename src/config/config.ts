@@ -97,6 +97,7 @@ export const variables = {
     'read=read,write=write',
     'What scopes of the provider permit here (frontends.md).',
   ),
+  REVISION: text(undefined, 'Commit of this build; the image sets it.'),
   LOG_LEVEL: logLevel('info', 'Least level of a log line (logs.md).'),
   LOG_FORMAT: logFormat(
     'auto',
@@ -257,6 +258,7 @@ export function loadConfig(
     misspelt: misspelt(Object.keys(env), Object.keys(all)),
     /** All values by name, for modules. */
     values,
+    revision: values.REVISION,
     port: values.PORT,
     host: values.HOST,
     operations: { port: values.OPERATIONS_PORT, host: values.OPERATIONS_HOST },

@@ -8,10 +8,13 @@ import { StoreError, serviceUnavailable } from '../errors.ts';
  */
 export type CheckReadiness = () => Promise<object>;
 
+/** What the service uses beside its database, by name: `redis`, `provider`. */
+export type Dependencies = ReadonlyMap<string, { readonly isUp: boolean }>;
+
 interface ReadinessOptions {
   app: { readonly isDraining: boolean };
   database: { assertReady(): Promise<void> };
-  quota: { readonly isShared: boolean | undefined } | undefined;
+  dependencies: Dependencies;
   /** Undefined without workers. */
   worker:
     | {
@@ -31,7 +34,7 @@ const timeout = 2000;
 export function readiness({
   app,
   database,
-  quota,
+  dependencies,
   worker,
 }: ReadinessOptions): CheckReadiness {
   // Concurrent requests share one check of the database.
@@ -56,13 +59,11 @@ export function readiness({
       throw serviceUnavailable('The workers are starting.');
     await checkOnce();
     const { up = 1, count = 1 } = worker?.state ?? {};
-    // Neither is a failure: without Redis every process counts for itself, and
-    // without a worker the others serve.
+    // Without them and without a worker the service works, with limits.
+    const away = [...dependencies].filter(([, { isUp }]) => !isUp);
     return {
       ...(up < count && { workers: `${up} of ${count}` }),
-      ...(quota?.isShared === false && {
-        quotas: 'per process: Redis cannot be used',
-      }),
+      ...Object.fromEntries(away.map(([name]) => [name, 'cannot be used'])),
     };
   };
 }

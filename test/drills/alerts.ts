@@ -50,7 +50,8 @@ export const alerts: Drill = {
     });
 
     await until(
-      async () => (await prometheus.query('animal_store_database_up'))[0] === 1,
+      async () =>
+        (await prometheus.query('animal_store_dependency_up'))[0] === 1,
     );
     // Before its first scrape Prometheus knows no node, so AnimalStoreAbsent
     // may fire.

@@ -42,7 +42,7 @@ test('while Redis does not respond, this process counts, and the log has one lin
   const limiter = limiterOf(redis.limiter);
   expect((await limiter.penalty('a', 7)).consumedPoints).toBe(7);
   expect((await limiter.penalty('a', 7)).consumedPoints).toBe(14);
-  expect(redis.isShared).toBe(false);
+  expect(redis.isUp).toBe(false);
   expect(lines).toEqual([
     'Redis cannot be used: every process counts quotas for itself',
   ]);

@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { callWith, withClock } from '../support/guesses.ts';
+import { send } from '../support/http.ts';
 import { describe, expect, test } from '../support/jest.ts';
 import { eventually } from '../support/process.ts';
 import { newKey, type Provider, providerForAll } from '../support/provider.ts';
@@ -24,6 +25,9 @@ const fresh = (key?: Provider['keys'][0]) => {
   jti += 1;
   return provider.token({ jti: `${jti}` }, {}, key);
 };
+
+const readiness = async ({ origin }: ServiceNode) =>
+  JSON.parse((await send(origin, { path: '/readyz' })).text);
 
 const unavailable = {
   code: 'SERVICE_UNAVAILABLE',
@@ -82,8 +86,6 @@ const faults: Record<
   'answers null': (response) => response.end('null'),
   'has no set of keys': (response, path) =>
     path === '/jwks' ? response.end('{"keys":{}}') : undefined,
-  'has keys that are none': (response, path) =>
-    path === '/jwks' ? response.end('{"keys":[null,7]}') : undefined,
 };
 
 test.each(Object.entries(faults))(
@@ -110,6 +112,10 @@ test.each(Object.entries(faults))(
             ]);
           }
           expect(asked.length - before).toBeLessThanOrEqual(3);
+          expect(await readiness(node)).toEqual({
+            status: 'ok',
+            provider: 'cannot be used',
+          });
           expect(await statusOf(node, known)).toBe(200);
           expect(await statusOf(node, fresh())).toBe(200);
           expect(await statusOf(node, store.key)).toBe(200);
@@ -118,6 +124,7 @@ test.each(Object.entries(faults))(
         }
         setTo(22_000);
         expect(await statusOf(node, fresh(later))).toBe(200);
+        expect(await readiness(node)).toEqual({ status: 'ok' });
         provider.keys.pop();
       }),
     ),

@@ -13,7 +13,7 @@ import {
   isSigned,
   shortestBootstrapKey,
 } from './secret.ts';
-import type { VerifyToken } from './tokens.ts';
+import type { TokenRefusal, VerifyToken } from './tokens.ts';
 
 interface AuthenticatorOptions {
   /** The configured secret, which is not stored. */
@@ -34,6 +34,8 @@ interface AuthenticatorOptions {
 interface KnownKey {
   /** null for an unknown, expired or revoked secret. */
   readonly caller: Caller | null;
+  /** Why a token was refused. */
+  readonly reason?: TokenRefusal | undefined;
   /** The time (`Date.now()`) from which the secret is rejected. */
   readonly validUntil: number;
   /**
@@ -139,6 +141,12 @@ export class Authenticator {
     return this.options.verifyToken !== undefined && isSigned(text);
   }
 
+  /** Why `lookUp` returned null, where that is known. */
+  refusalOf(secret: string): TokenRefusal | undefined {
+    const known = this.#known.get(hashSecret(secret));
+    return known?.caller ? 'expired' : known?.reason;
+  }
+
   async #askWithinLimit(
     secret: string,
     hash: string,
@@ -147,8 +155,9 @@ export class Authenticator {
   ): Promise<Caller | null> {
     const { failures, onBootstrapUse } = this.options;
     // A user's next token passes, whatever others have sent from the address.
-    const subject = await this.#verify(secret, hash);
-    const seconds = subject ? 0 : await failures?.secondsToWait(address);
+    const verified = await this.#verify(secret, hash);
+    const isSubject = typeof verified === 'object';
+    const seconds = isSubject ? 0 : await failures?.secondsToWait(address);
     if (seconds) {
       throw new StoreError(
         'TOO_MANY_REQUESTS',
@@ -164,7 +173,7 @@ export class Authenticator {
       return bootstrapCaller;
     }
     const caller = await this.#select(secret, hash, call);
-    if (!caller && !subject) await failures?.count(address, hash);
+    if (!caller && !isSubject) await failures?.count(address, hash);
     return caller;
   }
 
@@ -181,6 +190,7 @@ export class Authenticator {
     call: Call,
   ): Promise<Caller | null> {
     const subject = await this.#verify(secret, hash);
+    if (typeof subject === 'string') return this.#reject(hash, subject);
     if (!subject && !isSecret(secret)) return this.#reject(hash);
     let found = await this.#find(subject?.hash ?? hash, call);
     if (!found && subject) {
@@ -216,9 +226,10 @@ export class Authenticator {
     return found;
   }
 
-  #reject(hash: string): null {
+  #reject(hash: string, reason?: TokenRefusal): null {
     this.#known.set(hash, {
       caller: null,
+      reason,
       validUntil: 0,
       staleAt: performance.now() + rejectedFor,
     });

@@ -107,7 +107,8 @@ function unauthenticated(
 ): StoreError {
   // A different scheme counts as no key (RFC 6750 section 3.1).
   const isGiven = /^bearer +\S/i.test(request.headers.authorization ?? '');
-  const isToken = keys.isToken(secretIn(request) ?? '');
+  const secret = secretIn(request) ?? '';
+  const isToken = keys.isToken(secret);
   const wrong = isToken
     ? 'The token is not valid, or has expired.'
     : 'The API key is not valid.';
@@ -117,6 +118,7 @@ function unauthenticated(
   const challenge = isGiven ? 'Bearer error="invalid_token"' : 'Bearer';
   return new StoreError('UNAUTHENTICATED', message, {
     headers: { 'www-authenticate': challenge },
+    reason: keys.refusalOf(secret),
   });
 }
 

@@ -17,11 +17,28 @@ export type TokenOptions = NonNullable<Config['tokens']>;
  */
 type Subject = ReturnType<typeof subjectOf>;
 
+/** Why a token is refused. `provider`: it cannot be asked for its keys. */
+export type TokenRefusal =
+  | 'unknown_key'
+  | 'signature'
+  | 'expired'
+  | 'claims'
+  | 'malformed'
+  | 'provider';
+
+/** By the codes of jose's errors. Others are about malformed tokens. */
+const refusals: Record<string, TokenRefusal> = {
+  ERR_JWKS_NO_MATCHING_KEY: 'unknown_key',
+  ERR_JWS_SIGNATURE_VERIFICATION_FAILED: 'signature',
+  ERR_JWT_EXPIRED: 'expired',
+  ERR_JWT_CLAIM_VALIDATION_FAILED: 'claims',
+};
+
 /**
  * Verifies a token. The result is cached, also a rejection.
  *
  * @param digest the SHA-256 of the token
- * @returns null for a token that the provider has not signed
+ * @returns the reason for a token that the provider has not signed
  * @throws StoreError UNAUTHENTICATED for one that is for another service or
  *   time; SERVICE_UNAVAILABLE when the provider does not say whether the key is
  *   its own
@@ -29,7 +46,7 @@ type Subject = ReturnType<typeof subjectOf>;
 export type VerifyToken = (
   token: string,
   digest: string,
-) => Promise<Subject | null>;
+) => Promise<Subject | TokenRefusal>;
 
 /** Seconds by which the provider's clock may differ. */
 const clockTolerance = 30;
@@ -68,44 +85,42 @@ const maxBytes = 262_144;
 export async function acceptTokens(
   options: TokenOptions,
   log: Record<'warn', (fields: object, message: string) => void>,
-): Promise<VerifyToken> {
+): Promise<{ verify: VerifyToken; readonly isUp: boolean }> {
   // Only a service with an issuer loads it.
-  const { createRemoteJWKSet, customFetch, errors, jwtVerify } = await import(
-    'jose'
-  );
+  const { createRemoteJWKSet, customFetch, jwtVerify } = await import('jose');
+  let isUp = true;
+  const fail = (err: Error): never => {
+    isUp = false;
+    refreshes.set('', Promise.resolve(), { ttl: retryAfter });
+    log.warn(
+      { err },
+      'the identity provider cannot be used: tokens with unknown keys get 503',
+    );
+    const message =
+      'The identity provider does not answer, so this token cannot be verified; try again shortly.';
+    throw new StoreError('SERVICE_UNAVAILABLE', message, {
+      headers: { 'retry-after': `${pause / 1000}` },
+      reason: 'provider',
+    });
+  };
   const readings = new LRUCache<'', Promise<JWK[]>>({
     max: 1,
     ttl: pause,
-    memoMethod: () =>
-      providerKeys(options).catch((err) => {
-        log.warn(
-          { err },
-          'the identity provider cannot be used: tokens with unknown keys get 503',
-        );
-        const message =
-          'The identity provider does not answer, so this token cannot be verified; try again shortly.';
-        throw new StoreError('SERVICE_UNAVAILABLE', message, {
-          headers: { 'retry-after': `${pause / 1000}` },
-        });
-      }),
+    memoMethod: async () => {
+      const found = await providerKeys(options).catch(fail);
+      isUp = true;
+      return found;
+    },
   });
   const keys = createRemoteJWKSet(new URL(options.issuer), {
     cooldownDuration: pause,
     cacheMaxAge: Number.POSITIVE_INFINITY,
     [customFetch]: async () => Response.json({ keys: await readings.memo('') }),
   });
-  let hasFailed = false;
-  const refresh = async () => {
-    hasFailed = await keys.reload().then(
-      () => false,
-      () => true,
-    );
-    if (hasFailed) refreshes.set('', Promise.resolve(), { ttl: retryAfter });
-  };
   const refreshes = new LRUCache<'', Promise<void>>({
     max: 1,
     ttl: refreshAfter,
-    memoMethod: refresh,
+    memoMethod: () => keys.reload().catch(() => undefined),
   });
   const { issuer, audience } = options;
   const rules = {
@@ -115,29 +130,38 @@ export async function acceptTokens(
     clockTolerance,
     requiredClaims: ['exp', 'sub'],
   };
-  const results = new LRUCache<string, Promise<Subject | null>, string>({
-    max: 20_000,
-    ttl: pause,
-    memoMethod: (_digest, _stale, { context: token }) =>
-      jwtVerify(token, keys, rules).then(
-        (verified) => subjectOf(verified, options),
-        (error) => {
-          if (error instanceof StoreError) throw error;
-          const isSigned =
-            error instanceof errors.JWTClaimValidationFailed ||
-            error instanceof errors.JWTExpired;
-          if (isSigned) throw unacceptable(error.message);
-          return null;
-        },
-      ),
-  });
-  return async (token, digest) => {
-    // A key that the provider has withdrawn is not accepted after a quiet time,
-    // either. A provider that has failed is asked again while its known keys
-    // serve.
-    const refreshed = refreshes.memo('');
-    if (!hasFailed) await refreshed;
-    return results.memo(digest, { context: token });
+  const results = new LRUCache<string, Promise<Subject | TokenRefusal>, string>(
+    {
+      max: 20_000,
+      ttl: pause,
+      memoMethod: (_digest, _stale, { context: token }) =>
+        jwtVerify(token, keys, rules).then(
+          (verified) => subjectOf(verified, options),
+          (error) => {
+            if (error instanceof StoreError) throw error;
+            const reason = refusals[error.code] ?? 'malformed';
+            const isSigned = reason === 'expired' || reason === 'claims';
+            if (isSigned) throw unacceptable(error.message, reason);
+            return reason;
+          },
+        ),
+    },
+  );
+  return {
+    async verify(token, digest) {
+      // A key that the provider has withdrawn is not accepted after a quiet
+      // time, either. A provider that has failed is asked again while its known
+      // keys serve.
+      const refreshed = refreshes.memo('');
+      if (isUp) await refreshed;
+      return results.memo(digest, { context: token });
+    },
+    /** Whether the provider has answered the last question. */
+    get isUp() {
+      // Asks again where no token does.
+      void refreshes.memo('');
+      return isUp;
+    },
   };
 }
 
@@ -200,12 +224,15 @@ function subjectOf(
   };
 }
 
-function unacceptable(reason: string): StoreError {
+function unacceptable(
+  fault: string,
+  reason: TokenRefusal = 'claims',
+): StoreError {
   const headers = { 'www-authenticate': 'Bearer error="invalid_token"' };
   return new StoreError(
     'UNAUTHENTICATED',
-    `The token is not valid: ${reason}.`,
-    { headers },
+    `The token is not valid: ${fault}.`,
+    { headers, reason },
   );
 }
 

@@ -65,7 +65,10 @@ export function toLoggedFailure(
   const failure = toStoreError(error, request.routeOptions.bodyLimit);
   logFailure(failure, request);
   // Requests on the operations port have no context.
-  if (request.call) request.call.code ??= failure.code;
+  if (request.call) {
+    request.call.code ??= failure.code;
+    request.call.reason ??= failure.reason;
+  }
   return failure;
 }
 

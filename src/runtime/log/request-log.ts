@@ -66,7 +66,7 @@ export function requestLog(
         sample < 1 && isAnswered && status < 400 && call.code === undefined;
       if (isSampled && Math.random() >= sample) return;
 
-      const { caller, trace, operation, code, waited, batch } = call;
+      const { caller, trace, operation, code, reason, waited, batch } = call;
       const address = addressOf(request);
       const userAgent = headers['user-agent'];
       const keyHint = caller
@@ -97,6 +97,7 @@ export function requestLog(
         line += `,"fields":["${operation.fields.join('","')}"]`;
       if (isAnswered) line += `,"status":${status}`;
       if (code) line += `,"code":${JSON.stringify(code)}`;
+      if (reason) line += `,"reason":"${reason}"`;
       line += `,"ms":${rounded(milliseconds)}`;
       if (waited !== undefined) line += `,"queueMs":${rounded(waited)}`;
       if (batch !== undefined) line += `,"batch":${batch}`;

@@ -34,6 +34,7 @@ export function measure(metrics: Metrics, observers: Observers): void {
   measureKeys(metrics, observers);
   observers.onBuilt = (app, database) => {
     readDatabase(metrics, database);
+    readDependencies(metrics, app, database);
     readApp(metrics, app);
     app.addHook('onReady', async () => zero(app));
   };
@@ -63,8 +64,8 @@ function measureOperations(
   );
   const refusals = metrics.counter(
     'animal_store_auth_refusals_total',
-    'Requests refused for their key.',
-    ['code'],
+    'Requests refused for their key or token.',
+    ['code', 'reason'],
   );
   const overQuota = metrics.counter(
     'animal_store_quota_refusals_total',
@@ -98,7 +99,7 @@ function measureOperations(
   observers.requests.push({
     ended(request, reply, { milliseconds, isAnswered, api, id }) {
       const { call } = request;
-      const { caller, code } = call;
+      const { caller, code, reason = '' } = call;
       const http_route = routeLabel(request);
       const http_request_method = methodLabel(request.method);
       const http_response_status_code = isAnswered ? `${reply.statusCode}` : '';
@@ -120,8 +121,9 @@ function measureOperations(
       if (reply.getHeader('idempotent-replayed') === 'true') replays.inc();
       const isKeyError = code === 'UNAUTHENTICATED' || code === 'FORBIDDEN';
       // With a caller, a 429 is due to the quota, which `count` has counted.
-      if (isKeyError || (code === 'TOO_MANY_REQUESTS' && !caller))
-        refusals.inc({ code });
+      const isLimited = code === 'TOO_MANY_REQUESTS' && !caller;
+      if (code && (isKeyError || isLimited || reason))
+        refusals.inc({ code, reason });
     },
   });
   observers.operations.push({
@@ -306,18 +308,30 @@ function readDatabase(metrics: Metrics, database: Database): void {
     pending,
     ['pool'],
   );
+}
 
+function readDependencies(
+  metrics: Metrics,
+  app: FastifyInstance,
+  database: Database,
+): void {
   const late = () => new Error('The database is silent.');
   const isUp = () =>
     withTimeout(pingTimeout, database.ping(), late).then(
       () => 1,
       () => 0,
     );
+  const readings = async (): Promise<Reading[]> => [
+    [await isUp(), 'postgresql'],
+    ...[...app.dependencies].map(
+      ([name, one]): Reading => [Number(one.isUp), name],
+    ),
+  ];
   metrics.gauge(
-    'animal_store_database_up',
-    '1 when the database has answered within a second.',
-    isUp,
-    [],
+    'animal_store_dependency_up',
+    '0 while the service cannot use it.',
+    readings,
+    ['dependency'],
     'min',
   );
 }

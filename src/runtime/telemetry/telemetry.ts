@@ -55,12 +55,19 @@ export class Telemetry {
     const metrics = new Metrics();
     this.metrics = metrics;
     const database = config.database.url ? 'postgres' : 'embedded';
-    const info: Reading = [1, releasedVersion(), process.version, database];
+    const { revision = '' } = config;
+    const info: Reading = [
+      1,
+      releasedVersion(),
+      revision,
+      process.version,
+      database,
+    ];
     metrics.gauge(
       'animal_store_info',
       'Always 1.',
       () => [info],
-      ['version', 'node', 'database'],
+      ['version', 'revision', 'node', 'database'],
       'max',
     );
     const help = 'Log lines that could not be written.';

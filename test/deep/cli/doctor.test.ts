@@ -17,6 +17,7 @@ import {
 } from '../../support/process.ts';
 import { Provider } from '../../support/provider.ts';
 import { query } from '../../support/query.ts';
+import { createRedis, hasRedis } from '../../support/redis.ts';
 
 const database = databaseForEach(createOwnDatabase);
 
@@ -136,6 +137,28 @@ test('an identity provider is asked for its keys; one that does not answer is a 
     remedy: expect.stringContaining('JWT_ISSUER'),
   });
 });
+
+test('Redis is asked; one that does not answer is a warning', async () => {
+  const REDIS_URL = `redis://127.0.0.1:${await freePort()}`;
+  const { code, checks } = await doctor({ ...database.env, REDIS_URL });
+  expect(code).toBe(0);
+  expect(checks.redis).toEqual({
+    state: 'warning',
+    found: expect.stringContaining('ECONNREFUSED'),
+    remedy: expect.stringContaining('REDIS_URL'),
+  });
+});
+
+(hasRedis ? test : test.skip)(
+  'Redis is usable (skipped without redis-server)',
+  async () => {
+    const redis = await createRedis();
+    await redis.start();
+    const { checks } = await doctor({ ...database.env, REDIS_URL: redis.url });
+    await redis.kill();
+    expect(checks.redis).toEqual(ok('usable'));
+  },
+);
 
 test('a database that refuses connections or does not answer is a failure', async () => {
   const silent = createServer().listen(0, '127.0.0.1');

@@ -30,7 +30,7 @@ const readiness = async ({ origin }: ServiceNode) => {
 };
 const perNode = {
   status: 200,
-  body: { status: 'ok', quotas: 'per process: Redis cannot be used' },
+  body: { status: 'ok', redis: 'cannot be used' },
 };
 const isShared = async (node: ServiceNode) =>
   JSON.stringify((await readiness(node)).body) === '{"status":"ok"}';

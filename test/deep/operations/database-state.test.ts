@@ -194,7 +194,9 @@ const newPet = { method: 'POST', json: { name: 'Rex', categoryId: 1 } };
         Array.from({ length: 8 }, () => server.metrics()),
       );
       expect(
-        all.map((series) => series.get('animal_store_database_up')),
+        all.map((series) =>
+          series.get('animal_store_dependency_up{dependency="postgresql"}'),
+        ),
       ).toEqual(Array(8).fill(0));
       // With a query for each scrape, six scrapes would wait for a connection.
       const pending = 'db_client_connection_pending_requests{pool="primary"}';
@@ -206,7 +208,9 @@ const newPet = { method: 'POST', json: { name: 'Rex', categoryId: 1 } };
       await road.open();
       await eventually(
         async () =>
-          (await server.metrics()).get('animal_store_database_up') === 1,
+          (await server.metrics()).get(
+            'animal_store_dependency_up{dependency="postgresql"}',
+          ) === 1,
       );
       expect(lines().filter(({ level }) => level >= 50)).toEqual([]);
     });

@@ -212,7 +212,7 @@ describe('live lists', () => {
     expect((await send(server.origin, { path: '/livez' })).status).toBe(200);
     expect([
       await metric('animal_store_draining'),
-      await metric('animal_store_database_up'),
+      await metric('animal_store_dependency_up{dependency="postgresql"}'),
     ]).toEqual([1, 1]);
     const late = await follow(server);
     expect([late.status, late.headers['retry-after']]).toEqual([503, '1']);

@@ -113,7 +113,9 @@ test('the parent adds the counts of its workers, and keeps them when a worker ha
   const series = await server.metrics();
   expect(series.get('animal_store_workers_up')).toBe(2);
   expect(series.get('animal_store_workers_silent')).toBe(0);
-  expect(series.get('animal_store_database_up')).toBe(1);
+  expect(
+    series.get('animal_store_dependency_up{dependency="postgresql"}'),
+  ).toBe(1);
   expect(
     [...series.keys()].filter((name) => name.startsWith('animal_store_info')),
   ).toHaveLength(1);
