@@ -62,8 +62,7 @@ export function isWorthAnotherServer(error: unknown): boolean {
 // Classes 08 connection, 28 authorization (during a password change), 3D no
 // such database, 40 serialization and deadlock, 53 resources, 57 operator
 // intervention (shutdown, timeout), 58 system; 25006 read-only standby, 55P03
-// lock not available, 26000 that persists after a retry. 0A000 is recognized by
-// its message.
+// lock not available, 26000 that persists after a retry.
 const transientState =
   /^(?:08|28|3D|40|53|57|58)\w{3}$|^(?:25006|55P03|26000)$/;
 const transientSystemCall =
@@ -73,7 +72,7 @@ const transientCertificate =
   /^(?:CERT_|ERR_TLS_CERT|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_)/;
 // Citus passes on libpq's words for a lost worker node, with XX000.
 const transientMessage =
-  /^failure on connection marked as essential|SSL SYSCALL error|(?:server|SSL connection has been) closed(?: the connection)? unexpectedly|(?:^| - )Connection terminated|timeout exceeded when trying to connect|and is not queryable|does not support SSL|cached plan must not change/;
+  /^failure on connection marked as essential|SSL SYSCALL error|(?:server|SSL connection has been) closed(?: the connection)? unexpectedly|(?:^| - )Connection terminated|timeout exceeded when trying to connect|and is not queryable|does not support SSL/;
 
 function isTransient(error: unknown): boolean {
   const { code = '', message = '' } = error as {
@@ -82,6 +81,7 @@ function isTransient(error: unknown): boolean {
   };
   return (
     transientState.test(code) ||
+    isStalePlan(error) ||
     transientSystemCall.test(code) ||
     transientCertificate.test(code) ||
     transientMessage.test(message)
@@ -100,9 +100,17 @@ export function isConnectionLoss(error: unknown): boolean {
   );
 }
 
-/** pg's errors for an exhausted pool and for a stale plan. */
-const notAConnectionLoss =
-  /timeout exceeded when trying to connect|cached plan must not change/;
+/** pg's error for an exhausted pool. */
+const notAConnectionLoss = /timeout exceeded when trying to connect/;
+
+/**
+ * True for a prepared statement of which a column has changed its type: it was
+ * not executed. PostgreSQL translates its messages, but not its routines.
+ */
+export function isStalePlan(error: unknown): boolean {
+  const { routine } = error as { routine?: string };
+  return routine === 'RevalidateCachedQuery';
+}
 
 /** The code of an error: PostgreSQL's, or that of a system call. */
 export function codeOf(error: unknown): string | undefined {

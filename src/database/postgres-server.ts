@@ -6,6 +6,7 @@ import {
   codeOf,
   isConflict,
   isConnectionLoss,
+  isStalePlan,
   leavesOutcomeUnknown,
   outcomeUnknown,
   sqlState,
@@ -152,11 +153,8 @@ export class PostgresServer {
       );
     } catch (error) {
       const isUnknown = ['26000', '42P05'].includes(`${sqlState(error)}`);
-      const isStale =
-        sqlState(error) === '0A000' &&
-        (error as Error).message.startsWith('cached plan');
       if (isUnknown) this.#stopPreparing();
-      if (!isUnknown && !isStale) throw error;
+      if (!isUnknown && !isStalePlan(error)) throw error;
       this.#usable.delete(client);
       return await rowsOf(client, query);
     }

@@ -17,6 +17,7 @@ import {
   toClientConfig,
 } from 'pg-connection-string';
 import type { DatabaseOptions } from './options.ts';
+import { sqlState } from './postgres-errors.ts';
 
 /**
  * Opens the embedded store in `dataDir`. One process owns it. When the owner
@@ -201,13 +202,14 @@ function commonConfig({
 
 function fallbackFor(
   config: ClientConfig,
-  { message }: Error,
+  error: Error,
   url: string,
 ): ClientConfig | undefined {
-  if (config.options && /unsupported startup parameter/.test(message))
+  // A pooler rejects the startup parameter.
+  if (config.options && /^(?:08P01|0A000)$/.test(`${sqlState(error)}`))
     return { ...config, options: undefined };
   const isPreferred = readLikeLibpq(url).includes('sslmode=prefer');
-  if (config.ssl && isPreferred && /does not support SSL/.test(message))
+  if (config.ssl && isPreferred && /does not support SSL/.test(error.message))
     return { ...config, ssl: false };
   return undefined;
 }

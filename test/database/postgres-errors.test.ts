@@ -24,7 +24,10 @@ const lostByLibpq = [
   'SSL connection has been closed unexpectedly',
   'server closed the connection unexpectedly',
 ].map((message) => thrown('XX000', message));
-const stalePlan = thrown('0A000', 'cached plan must not change result type');
+const stalePlan = Object.assign(
+  thrown('0A000', 'gecachter Plan darf den Ergebnistyp nicht ändern'),
+  { routine: 'RevalidateCachedQuery' },
+);
 
 describe('temporary errors', () => {
   test.each([
