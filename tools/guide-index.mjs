@@ -4,8 +4,8 @@
 const blockEnd = /<\/(?:p|li|tr|pre)>/;
 
 /**
- * @typedef {[text: string, id?: string]} Block rows have an address of their
- *   own
+ * @typedef {[text: string, id?: string]} Block rows, and items with
+ *   bold words, have an address of their own
  * @param {string} content the HTML of a guide
  * @returns {[id: string, heading: string, blocks: Block[]][]} its chapters
  */
@@ -21,7 +21,7 @@ function blocksOf(html) {
   return html
     .split(blockEnd)
     .map((block) => {
-      const [, id] = /<tr id="([^"]+)">/.exec(block) ?? [];
+      const [, id] = /<(?:tr|li) id="([^"]+)">/.exec(block) ?? [];
       return id ? [textOf(block), id] : [textOf(block)];
     })
     .filter(([text]) => text);

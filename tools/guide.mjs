@@ -152,16 +152,20 @@ function markdown() {
   });
 }
 
-/** Gives a row an address: the words of its first cell, if no other has it. */
+/**
+ * Gives a row an address: the words of its first cell, if no other has it. An
+ * item of a list that begins with bold words has theirs.
+ */
 function withRows(html) {
   const used = new Set(
     [...html.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id),
   );
-  return html.replace(/<tr>\s*<td>(.+?)<\/td>/g, (row, cell) => {
-    const id = idOf(textOf(cell));
+  const beginning = /<(tr|li)>(\s*<(td|strong)>(.+?)<\/\3>)/g;
+  return html.replace(beginning, (row, tag, start, _, words) => {
+    const id = idOf(textOf(words));
     if (!id || used.has(id)) return row;
     used.add(id);
-    return row.replace('<tr>', `<tr id="${id}">`);
+    return `<${tag} id="${id}">${start}`;
   });
 }
 

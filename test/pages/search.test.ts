@@ -50,7 +50,7 @@ test.each([
   ['live updates of new animals', 'guide/live#live-lists'],
   ['revoke a key', 'guide/keys#rotate-revoke'],
   ['send again without creating twice', 'guide/from-rest-to-graphql#send'],
-  ['pagination', 'guide/from-rest-to-graphql#pages'],
+  ['pagination', 'guide/graphql#list'],
   ['401 unauthorized', 'guide/errors#unauthenticated'],
   ['rate limits', 'guide/decisions#'],
   ['IDEMPOTENCY_KEY_IN_USE', 'guide/errors#idempotency_key_in_use'],
