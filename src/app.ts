@@ -140,6 +140,7 @@ const build = async (options: AppOptions): Promise<FastifyInstance> => {
       config.http.maxConnections || roomForConnections(config.database.poolMax),
     // What has arrived by then is answered within the drain.
     lastUpload: config.drainTimeout - timeout - 1000,
+    isProxied: config.http.trustProxy !== false,
   });
   await app.register(cors, { origins: config.http.corsOrigins });
   await app.register(acceptance);

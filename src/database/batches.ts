@@ -1,4 +1,5 @@
 import type { Call } from '../call.ts';
+import { FairQueue } from '../shared-budget.ts';
 import {
   busy,
   failureOf,
@@ -77,25 +78,29 @@ interface Waiting<In, Out> {
   readonly input: In;
   readonly call: Call;
   readonly since: number;
-  /** Its batch has failed; it is retried alone. */
-  isRetry: boolean;
   resolve(output: Out): void;
   reject(error: unknown): void;
 }
 
 const sweepInterval = 100;
+/** How long (ms) a round trip may take without fewer reads in flight. */
+const longestWait = 50;
 
 /**
  * Combines concurrent inputs into batches. An idle queue sends an input at
  * once. While a batch is in flight, the next one collects inputs. It is sent
  * when the batch in flight ends, after `blockTime`, or when `maxBatch` inputs
  * wait. An input never joins a batch already sent, so its result was read or
- * written after the input arrived.
+ * written after the input arrived. Inputs of several callers leave in turn.
  */
 export class Batches<In, Out> {
   readonly #run: Run<In, Out>;
   readonly #options: Required<BatchOptions>;
-  #waiting: Waiting<In, Out>[] = [];
+  readonly #waiting: FairQueue<Waiting<In, Out>>;
+  /** Inputs of failed batches, which are retried alone. */
+  #retries: Waiting<In, Out>[] = [];
+  /** When the last batch was answered. */
+  #answeredAt = 0;
   readonly #inFlight = new Set<Waiting<In, Out>[]>();
   #blocking: Waiting<In, Out>[] | undefined;
   #releaseTimer: NodeJS.Timeout | undefined;
@@ -103,6 +108,10 @@ export class Batches<In, Out> {
   #isConcurrent = false;
   #sweeper: NodeJS.Timeout | undefined;
   #refused = 0;
+  /** How many inputs may be in flight. */
+  #window: number;
+  /** The shortest round trip (ms). */
+  #shortest = Number.POSITIVE_INFINITY;
 
   /**
    * @param run returns results in the order of the inputs; an `Error` among
@@ -110,6 +119,8 @@ export class Batches<In, Out> {
    */
   constructor(run: Run<In, Out>, options: BatchOptions) {
     this.#run = run;
+    this.#waiting = new FairQueue(options.maxWaiting);
+    this.#window = 2 * options.maxBatch;
     const { isWrite = false } = options;
     this.#options = {
       isWrite,
@@ -120,23 +131,19 @@ export class Batches<In, Out> {
   }
 
   /**
-   * @throws DatabaseUnavailable when too many inputs are pending, or the
-   *   deadline passes
+   * @throws DatabaseUnavailable when too many inputs of this caller are
+   *   pending, or the deadline passes
    */
   add(input: In, call: Call): Promise<Out> {
     return new Promise((resolve, reject) => {
-      if (this.isStuck) {
+      const holder = call.caller?.id;
+      const since = performance.now();
+      const isLate = this.isStuck || this.#isOld(this.#waiting.headOf(holder));
+      const one = { input, call, since, resolve, reject };
+      if (isLate || !this.#waiting.push(holder, one)) {
         this.#refused += 1;
         return reject(busy());
       }
-      this.#waiting.push({
-        input,
-        call,
-        since: performance.now(),
-        isRetry: false,
-        resolve,
-        reject,
-      });
       this.#sweeper ??= setInterval(
         () => this.#rejectLate(),
         sweepInterval,
@@ -149,43 +156,55 @@ export class Batches<In, Out> {
    * True when new inputs are rejected because pending ones make no progress.
    */
   get isStuck(): boolean {
-    const { maxWaiting, maxAge } = this.#options;
-    if (this.#waiting.length === 0) return false;
-    // A retried input has waited in a batch, not in this queue.
-    const first = this.#waiting.find(({ isRetry }) => !isRetry);
+    const isProgressing =
+      performance.now() - this.#answeredAt <= this.#options.maxAge;
     return (
-      this.#waiting.length >= maxWaiting ||
-      (first !== undefined && performance.now() - first.since > maxAge)
+      !isProgressing && this.#waiting.heads.some((one) => this.#isOld(one))
     );
+  }
+
+  #isOld(one: Waiting<In, Out> | undefined): boolean {
+    return one !== undefined && ageOf(one) > this.#options.maxAge;
+  }
+
+  get #length(): number {
+    return this.#retries.length + this.#waiting.length;
   }
 
   get state(): QueueState {
     const { collection, operation } = this.#options;
-    const [first] = this.#waiting;
-    const oldest = first ? performance.now() - first.since : 0;
+    const ages = [...this.#retries, ...this.#waiting.heads].map(ageOf);
     return {
       collection,
       operation,
-      waiting: this.#waiting.length,
-      oldest,
+      waiting: this.#length,
+      oldest: Math.max(0, ...ages),
       refused: this.#refused,
     };
   }
 
+  /** How many inputs the next batch may have. */
+  get #room(): number {
+    const { maxBatch, maxInFlight } = this.#options;
+    if (this.#inFlight.size >= maxInFlight) return 0;
+    let room = this.#window;
+    for (const { length } of this.#inFlight) room -= length;
+    return Math.min(maxBatch, room);
+  }
+
   #schedule(): void {
-    const [first] = this.#waiting;
-    if (!first || this.#isScheduled) return;
+    if (this.#length === 0 || this.#isScheduled) return;
     // A full batch and a retried input do not wait.
     const isBlocked =
       this.#blocking !== undefined &&
-      this.#waiting.length < this.#options.maxBatch &&
-      !first.isRetry;
+      this.#length < Math.min(this.#options.maxBatch, this.#window) &&
+      this.#retries.length === 0;
     if (isBlocked)
       this.#releaseTimer ??= setTimeout(
         () => this.#releaseNext(),
         this.#options.blockTime,
       );
-    else if (this.#inFlight.size < this.#options.maxInFlight) {
+    else if (this.#room > 0) {
       this.#isScheduled = true;
       // While inputs arrive concurrently, a batch collects all inputs of this
       // turn of the event loop.
@@ -219,13 +238,10 @@ export class Batches<In, Out> {
   #nextBatch(): Waiting<In, Out>[] {
     const now = performance.now();
     const batch: Waiting<In, Out>[] = [];
-    while (this.#waiting.length > 0 && batch.length === 0) {
-      const size = this.#waiting[0]?.isRetry ? 1 : this.#options.maxBatch;
-      batch.push(
-        ...this.#waiting
-          .splice(0, size)
-          .filter((one) => keepOrReject(one, now)),
-      );
+    while (this.#length > 0 && batch.length === 0) {
+      const retry = this.#retries.splice(0, 1);
+      const next = retry.length > 0 ? retry : this.#waiting.take(this.#room);
+      batch.push(...next.filter((one) => keepOrReject(one, now)));
     }
     return batch;
   }
@@ -248,6 +264,7 @@ export class Batches<In, Out> {
     let failure: ReturnType<typeof failureOf> | undefined;
     try {
       const outputs = await this.#run(batch.map(({ input }) => input));
+      this.#adapt(batch.length, performance.now() - now);
       batch.forEach(({ resolve, reject }, index) => {
         const output = outputs[index] as Out | Error;
         if (output instanceof Error) reject(output);
@@ -265,9 +282,22 @@ export class Batches<In, Out> {
     else this.#schedule();
   }
 
+  /**
+   * Chooses how many reads may be in flight, as TCP Vegas does: so many that
+   * those of another caller do not wait for long.
+   */
+  #adapt(size: number, duration: number): void {
+    this.#answeredAt = performance.now();
+    this.#shortest = Math.min(this.#shortest, duration);
+    if (this.#options.isWrite) return;
+    const isLong = duration - this.#shortest > longestWait;
+    const window = isLong ? this.#window / 2 : this.#window + size;
+    const most = 2 * this.#options.maxBatch;
+    this.#window = Math.max(1, Math.min(most, Math.floor(window)));
+  }
+
   #retryAlone(batch: Waiting<In, Out>[]): void {
-    for (const one of batch) one.isRetry = true;
-    this.#waiting.unshift(...batch);
+    this.#retries.unshift(...batch);
   }
 
   /**
@@ -281,8 +311,10 @@ export class Batches<In, Out> {
       for (const { call, reject } of batch)
         if (call.at <= now) reject(lateInFlight());
     }
-    this.#waiting = this.#waiting.filter((one) => keepOrReject(one, now));
-    if (this.#waiting.length > 0 || this.#inFlight.size > 0) return;
+    const isKept = (one: Waiting<In, Out>) => keepOrReject(one, now);
+    this.#waiting.filter(isKept);
+    this.#retries = this.#retries.filter(isKept);
+    if (this.#length > 0 || this.#inFlight.size > 0) return;
     clearInterval(this.#sweeper);
     this.#sweeper = undefined;
   }
@@ -299,4 +331,7 @@ function keepOrReject<In, Out>(
   if (call.at > now && !call.hasLeft) return true;
   reject(late());
   return false;
+}
+function ageOf({ since }: { since: number }): number {
+  return performance.now() - since;
 }

@@ -211,7 +211,7 @@ export class Database {
     );
     const { observers = [] } = this.options;
     const batches = new Batches(run, {
-      maxWaiting: 4096,
+      maxWaiting: 8192,
       maxAge,
       ...options,
       maxInFlight,

@@ -17,7 +17,7 @@ const floors = [
   'runtime',
   'backup',
   'database',
-  'call errors',
+  'call errors shared-budget',
   'config',
 ].map((names) => names.split(' '));
 /** The folders of test/modules are modules, too. */

@@ -1,3 +1,4 @@
+import { mock } from 'node:test';
 import { Call } from '../../src/call.ts';
 import { Batches, type BatchOptions } from '../../src/database/batches.ts';
 import { describe, expect, test } from '../support/jest.ts';
@@ -152,7 +153,7 @@ describe('waiting inputs are bounded; beyond the bound inputs are refused', () =
     const first = add(1);
     await departures();
     const second = add(2);
-    await until(() => batches.isStuck);
+    if (bound.maxAge) await until(() => batches.isStuck);
     expect(await outcomeOf(add(3))).toEqual(busy);
     await answerFrom(0);
     expect(batches.isStuck).toBe(false);
@@ -175,6 +176,64 @@ describe('waiting inputs are bounded; beyond the bound inputs are refused', () =
     outputs.push(add(3));
     await answerFrom(1, 3);
     expect(await Promise.all(outputs)).toEqual(names([1, 2, 3]));
+  });
+});
+
+describe('callers take turns', () => {
+  const callOf = (id: number) => {
+    const call = new Call();
+    call.caller = { id, name: `${id}`, scope: 'read' };
+    return call;
+  };
+
+  test('so the input of one does not wait for all inputs of another', async () => {
+    const { add, inputs, answerFrom } = withTrips({ maxBatch: 4 });
+    const [greedy, other] = [callOf(1), callOf(2)];
+    const outputs = Array.from({ length: 9 }, (_, n) => add(n, greedy));
+    outputs.push(add(100, other), add(101, other));
+    await departures();
+    expect(inputs()).toEqual([[0, 100, 1, 101]]);
+    await answerFrom(0, 3);
+    expect(inputs()).toEqual([
+      [0, 100, 1, 101],
+      [2, 3, 4, 5],
+      [6, 7, 8],
+    ]);
+    await Promise.all(outputs);
+  });
+
+  test('and one who has too many inputs, or old ones, is refused alone', async () => {
+    const { batches, add, answerFrom } = withTrips({ maxWaiting: 6 });
+    const [greedy, other] = [callOf(1), callOf(2)];
+    const first = add(0, greedy);
+    await departures();
+    const outputs = [1, 2, 3].map((n) => add(n, greedy));
+    expect(await outcomeOf(add(4, greedy))).toEqual(busy);
+    outputs.push(add(5, other));
+    expect(batches.isStuck).toBe(false);
+    await answerFrom(0, 2);
+    expect(await Promise.all([first, ...outputs])).toEqual(
+      names([0, 1, 2, 3, 5]),
+    );
+  });
+
+  test('and fewer reads are in flight while round trips are long', async () => {
+    let now = 0;
+    mock.method(performance, 'now', () => now);
+    const { add, inputs, answerFrom } = withTrips({ maxBatch: 4 });
+    const outputs = [];
+    const sizes = [];
+    for (const duration of [1, 100, 100, 1, 1]) {
+      outputs.push(...Array.from({ length: 8 }, (_, n) => add(n)));
+      await departures();
+      now += duration;
+      sizes.push(inputs().at(-1)?.length);
+      await answerFrom(sizes.length - 1);
+    }
+    await answerFrom(sizes.length, 20);
+    await Promise.all(outputs);
+    mock.restoreAll();
+    expect(sizes).toEqual([4, 4, 4, 2, 4]);
   });
 });
 

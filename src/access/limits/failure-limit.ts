@@ -55,7 +55,7 @@ export class FailureLimit {
  * The /64 network of an IPv6 address, because a client has all its addresses;
  * an IPv4 address itself, even if mapped.
  */
-function networkOf(address: string): string {
+export function networkOf(address: string): string {
   if (!isIPv6(address)) return address;
   const [withoutZone = ''] = address.split('%');
   const { address: canonical } = new SocketAddress({

@@ -30,6 +30,12 @@ import {
 } from './operation.ts';
 import { subscribe } from './subscription.ts';
 
+/**
+ * Room for the answer of a mutation, which is kept before it runs. A unit may
+ * bring more: ten texts of 6 kB.
+ */
+const bytesPerUnit = 12_288;
+
 /** Logs the failures of an operation and ends its observation. */
 type Finish = (outcome: Outcome) => Outcome;
 
@@ -213,6 +219,10 @@ export class Operations {
     if (request.headers[idempotencyKey] !== undefined)
       assertIdempotent(schema, operation);
     const estimate = operation.estimate(variables);
+    if (operation.type === 'mutation') {
+      const bytes = estimate.cost * bytesPerUnit;
+      request.server.unread.hold(request, context.reply, bytes);
+    }
     if (call.meter && (estimate.fixed > 0 || estimate.isNested))
       await charge(operation, estimate, context);
     if (call.caller) {

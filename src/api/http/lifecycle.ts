@@ -2,15 +2,18 @@ import type { Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
+import { networkOf } from '../../access/limits/failure-limit.ts';
 import { Call } from '../../call.ts';
 import type {
   RequestEnd,
   RequestObserver,
 } from '../../runtime/telemetry/observers.ts';
+import { SharedBudget } from '../../shared-budget.ts';
 import { sendError } from './failures.ts';
 import { dataHeaders } from './headers.ts';
 import { isRead } from './negotiation.ts';
-import { largeBodyBytes, MemoryBudget } from './overload.ts';
+import { largeBodyBytes } from './overload.ts';
+import { Unread } from './unread.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -18,8 +21,7 @@ declare module 'fastify' {
     call: Call;
   }
   interface FastifyInstance {
-    /** Large responses and events that clients have not read yet. */
-    unsent: MemoryBudget;
+    unread: Unread;
     /** Requests whose responses are not complete. */
     activeRequests: { count: number };
     /**
@@ -37,8 +39,8 @@ declare module 'fastify' {
  */
 const maxUnanswered = 50;
 
-/** Limit for responses and events that clients have not read yet. */
-const maxUnsentBytes = 64 * 1024 * 1024;
+/** The same for all connections: each costs some 20 kB. */
+const maxPipelined = 4096;
 
 /**
  * The first and last steps of every request: deadline, observers, headers,
@@ -52,6 +54,8 @@ export const lifecycle = fastifyPlugin<{
   async (app: FastifyInstance, { timeout, observers }) => {
     const active = { count: 0 };
     app.decorate('activeRequests', active);
+    app.decorate('unread', new Unread());
+    const pipelined = new SharedBudget(maxPipelined);
     app.decorate('isDraining', false);
     app.addHook('preClose', async () => {
       app.isDraining = true;
@@ -66,8 +70,12 @@ export const lifecycle = fastifyPlugin<{
     app.decorateRequest('call', null as never);
     app.addHook('onRequest', (request, reply, done) => {
       const { socket } = request.raw;
-      socket.unanswered = (socket.unanswered ?? 0) + 1;
-      if (socket.unanswered > maxUnanswered) return cutOff(socket);
+      const before = socket.unanswered ?? 0;
+      socket.unanswered = before + 1;
+      if (before >= maxUnanswered) return cutOff(socket);
+      const isWaiting = before > 0;
+      const network = isWaiting ? networkOf(socket.remoteAddress ?? '') : '';
+      if (isWaiting && !pipelined.take(network)) return cutOff(socket);
       const call = new Call(timeout, socket);
       call.isWrite = !isRead(request.method);
       request.call = call;
@@ -78,6 +86,7 @@ export const lifecycle = fastifyPlugin<{
       reply.raw.on('close', () => {
         active.count -= 1;
         socket.unanswered = (socket.unanswered ?? 1) - 1;
+        if (isWaiting) pipelined.add(network, -1);
         // A stream normally ends when its client disconnects.
         const isStream = call.streamedAfter !== undefined;
         // A tool's request passes no network (@animal-store/openapi-mcp).
@@ -95,7 +104,7 @@ export const lifecycle = fastifyPlugin<{
       done();
     });
 
-    app.decorate('unsent', new MemoryBudget('answers', maxUnsentBytes));
+    const { unread } = app;
     // The database can answer many requests at once. Large answers are made one
     // after another, so that others are served in between, and beyond the limit
     // at most one is in memory.
@@ -117,17 +126,14 @@ export const lifecycle = fastifyPlugin<{
       if (reply.statusCode === 405)
         reply.header('allow', `${app.allowedMethods.of(request)?.join(', ')}`);
       // A Buffer is a file, which all of its answers share.
-      const isLarge =
-        typeof payload === 'string' && payload.length > largeBodyBytes;
-      if (!isLarge) return done(null, payload);
-      pause ??= serveOthers().then(() => {
-        pause = undefined;
-      });
-      app.unsent.hold(
-        Buffer.byteLength(payload),
-        reply.raw,
-        request.call.isWrite,
-      );
+      if (typeof payload !== 'string') return done(null, payload);
+      const bytes = Buffer.byteLength(payload);
+      const isSmallError = reply.statusCode >= 400 && bytes < 1024;
+      unread.hold(request, reply, bytes, request.call.isWrite || isSmallError);
+      if (bytes > largeBodyBytes)
+        pause ??= serveOthers().then(() => {
+          pause = undefined;
+        });
       done(null, payload);
     });
   },

@@ -1,10 +1,11 @@
-import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { monitorEventLoopDelay, performance } from 'node:perf_hooks';
 import { Incident } from '@animal-store/log/incident';
 import type { FastifyInstance } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
+import { networkOf } from '../../access/limits/failure-limit.ts';
 import { serviceUnavailable } from '../../errors.ts';
+import { SharedBudget } from '../../shared-budget.ts';
 
 // More than the process can take: connections, connections at a time, requests,
 // large bodies and answers.
@@ -24,14 +25,19 @@ const uploadTimeout = Object.assign(new Error('The body is late.'), {
 
 /**
  * Limits client connections to `max`, so that file descriptors remain for the
- * database; it closes further connections immediately. When the server closes,
+ * database; it closes further connections immediately. Networks of clients
+ * share the limit, unless connections come from a proxy. When the server closes,
  * it also closes connections without a request in progress: Node would wait for
  * connections that never sent a request (browsers and undici open them in
  * advance) or never complete one. Bodies that have not arrived after
  * `lastUpload` ms get 408; Node has stopped checking them.
  */
-export const connections = fastifyPlugin<{ max: number; lastUpload: number }>(
-  async (app: FastifyInstance, { max, lastUpload }) => {
+export const connections = fastifyPlugin<{
+  max: number;
+  lastUpload: number;
+  isProxied: boolean;
+}>(
+  async (app: FastifyInstance, { max, lastUpload, isProxied }) => {
     const { server, log } = app;
     server.maxConnections = max;
     // Otherwise a worker would pass the connection to the next worker, which
@@ -47,11 +53,20 @@ export const connections = fastifyPlugin<{ max: number; lastUpload: number }>(
       refusals.occurred();
       refusals.recovered();
     });
+    const budget = new SharedBudget(max);
 
     const open = new Set<Socket>();
     server.on('connection', (socket) => {
+      const network = networkOf(socket.remoteAddress ?? '');
+      if (!isProxied && !budget.take(network)) {
+        server.emit('drop');
+        return socket.destroy();
+      }
       open.add(socket);
-      socket.once('close', () => open.delete(socket));
+      socket.once('close', () => {
+        open.delete(socket);
+        if (!isProxied) budget.add(network, -1);
+      });
     });
     app.addHook('preClose', async () => {
       const began = performance.now();
@@ -203,50 +218,5 @@ export const overload = fastifyPlugin<{ maxDelay: number }>(
   { name: 'overload', dependencies: ['lifecycle'] },
 );
 
-/** Bytes. The number of connections bounds smaller bodies and answers. */
+/** Bytes. The number of connections bounds smaller bodies. */
 export const largeBodyBytes = 65_536;
-
-/**
- * Bounds the memory of all large bodies or all large answers. Requests beyond
- * the limit get 503.
- */
-export class MemoryBudget {
-  #bytes = 0;
-
-  /** @param noun `bodies` or `answers`, for the error message */
-  constructor(
-    private readonly noun: string,
-    private readonly maxBytes: number,
-  ) {}
-
-  /**
-   * Counts bytes until the response is sent or its client disconnects. A single
-   * holder is always admitted.
-   *
-   * @param isForced counts beyond the limit as well, for responses that must be
-   *   sent
-   * @throws StoreError SERVICE_UNAVAILABLE
-   */
-  hold(bytes: number, response: ServerResponse, isForced = false): void {
-    if (!isForced && this.#bytes > 0 && this.#bytes + bytes > this.maxBytes) {
-      throw serviceUnavailable(
-        `Too many large ${this.noun} are under way; try again shortly.`,
-      );
-    }
-    // A closed response emits no `close` event to release the bytes.
-    if (response.closed) return;
-    this.#bytes += bytes;
-    response.once('close', () => {
-      this.#bytes -= bytes;
-    });
-  }
-
-  /**
-   * Replaces the bytes that streams hold. @returns the number of bytes beyond
-   * the limit
-   */
-  recount(before: number, now: number): number {
-    this.#bytes += now - before;
-    return this.#bytes - this.maxBytes;
-  }
-}

@@ -19,19 +19,23 @@ import type { Static, TSchema } from 'typebox';
 import { deprecationHooks } from '../../access/deprecations/deprecation.ts';
 import type { DeprecationUsage } from '../../access/deprecations/usage.ts';
 import { idempotencyHooks } from '../../access/idempotency/idempotency-key.ts';
-import { requireScope } from '../../access/keys/bearer.ts';
+import { mayWrite, requireScope } from '../../access/keys/bearer.ts';
 import { quotaHooks } from '../../access/meter.ts';
 import { reportFault, StoreError } from '../../errors.ts';
+import { SharedBudget } from '../../shared-budget.ts';
 import type { Validated } from '../../validation/validator.ts';
 import { utf8 } from './fields.ts';
 import { isRead } from './negotiation.ts';
-import { largeBodyBytes, MemoryBudget } from './overload.ts';
+import { largeBodyBytes } from './overload.ts';
 import { origin } from './server.ts';
+import { holderOf, smallAnswer, tooMany } from './unread.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
     /** The route validates its input itself. */
     validatesItself?: boolean;
+    /** Bytes of an answer, for which there must be room before it runs. */
+    mayAnswer?: number;
   }
 }
 
@@ -75,16 +79,14 @@ const phases = ['preParsing', 'preValidation', 'onSend', 'onResponse'] as const;
  */
 export const routeHooks = fastifyPlugin<RouteHooksOptions>(
   async (app: FastifyInstance, { usage, isMetered, describe }) => {
-    const bodies = new MemoryBudget(
-      'bodies',
-      64 * Number(app.initialConfig.bodyLimit),
-    );
+    const bodies = new SharedBudget(64 * Number(app.initialConfig.bodyLimit));
     parseJsonBodies(app);
     app.addHook('onRoute', function (route) {
       app.allowedMethods.add(route);
       requireScope(route);
       const hooksInOrder: Hooks[] = [
         bodyHooks(route, bodies),
+        roomHooks(route),
         dropUnvalidatedInput(route),
         isMetered ? quotaHooks(route) : {},
         idempotencyHooks(route),
@@ -115,11 +117,12 @@ export const routeHooks = fastifyPlugin<RouteHooksOptions>(
  */
 function bodyHooks(
   { method }: RouteOptions,
-  budget: MemoryBudget,
+  budget: SharedBudget,
 ): Pick<RouteOptions, 'preParsing'> {
   if ([method].flat().every(isRead)) return {};
   return {
-    preParsing({ headers, routeOptions }, reply, payload, done) {
+    preParsing(request, reply, payload, done) {
+      const { headers, routeOptions } = request;
       // A chunked body counts with its maximum size.
       const length = Number(
         headers['content-length'] ?? routeOptions.bodyLimit,
@@ -129,12 +132,30 @@ function bodyHooks(
         !(length > largeBodyBytes)
       )
         return done(null, payload);
-      const body = Readable.from(
-        counted(payload, () => budget.hold(length, reply.raw)),
-      );
+      const hold = () => {
+        const holder = holderOf(request);
+        if (!budget.take(holder, length)) throw tooMany('bodies');
+        reply.raw.once('close', () => budget.add(holder, -length));
+      };
+      const body = Readable.from(counted(payload, hold));
       // Fastify removes its listeners when it rejects the body.
       body.on('error', () => undefined);
       done(null, body);
+    },
+  };
+}
+
+/**
+ * Refuses what may write before it runs, while its key has too many answers
+ * unread.
+ */
+function roomHooks(route: RouteOptions): Pick<RouteOptions, 'preValidation'> {
+  if (!mayWrite(route)) return {};
+  const { mayAnswer = smallAnswer } = route.config ?? {};
+  return {
+    preValidation(request, reply, done) {
+      request.server.unread.hold(request, reply, mayAnswer);
+      done();
     },
   };
 }

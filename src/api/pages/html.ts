@@ -1,10 +1,12 @@
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { basename, extname, join } from 'node:path';
-import type { FastifyInstance, FastifyReply } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { LRUCache } from 'lru-cache';
 import { root } from '../../config/config.ts';
 import { securityHeaders } from '../http/headers.ts';
 import { compressedOnce, tagOf } from '../http/negotiation.ts';
+import { origin } from '../http/server.ts';
 
 /**
  * An HTML page and its Content-Security-Policy. Its links are relative: a proxy
@@ -19,7 +21,7 @@ export interface Page {
  * Headers of a page. It may load what its policy allows, and must not be
  * framed.
  */
-const pageHeaders = (policy: string) => ({
+export const pageHeaders = (policy: string) => ({
   ...securityHeaders,
   'content-security-policy': `${policy};frame-ancestors 'none'`,
   'origin-agent-cluster': '?1',
@@ -60,14 +62,14 @@ export function servePage(
 ): void {
   serveFile(app, path, read, {
     ...pageHeaders(policy),
-    'content-type': types['.html'],
+    'content-type': typeOf('.html'),
   });
   app.get(`${path}/`, publicRoute, async (_request, reply) =>
     reply.redirect(`../${basename(path)}`, 308),
   );
 }
 
-const types: Record<string, string> = {
+const types: Record<string, string | undefined> = {
   '.css': 'text/css; charset=utf-8',
   '.graphql': 'text/plain; charset=utf-8',
   '.html': 'text/html; charset=utf-8',
@@ -79,30 +81,50 @@ const types: Record<string, string> = {
   '.txt': 'text/plain; charset=utf-8',
 };
 
+export function typeOf(path: string): string {
+  return types[extname(path) || path] ?? 'application/octet-stream';
+}
+
 /**
- * Serves content that never changes, without a key. It is read at the first
+ * Sends content that is the same for every client. It is read at the first
  * request, and compressed once per coding.
+ *
+ * @param read with a parameter for content that names the address of the
+ *   service (`origin`), which is kept for the last eight addresses
  */
+export function keep(
+  read: (address: string) => string | Buffer,
+  headers: Record<string, string>,
+) {
+  const dependsOnAddress = read.length > 0;
+  const kept = new LRUCache<string, { content: Buffer; tag: string }>({
+    max: 8,
+    memoMethod: (address) => {
+      const content = Buffer.from(read(address));
+      return { content, tag: tagOf(content, headers['content-type']) };
+    },
+  });
+  return async (request: FastifyRequest, reply: FastifyReply) => {
+    const address = dependsOnAddress ? origin(request) : '';
+    const { content, tag } = kept.memo(address);
+    // Other content is in memory once, however many responses hold it.
+    if (dependsOnAddress)
+      request.server.unread.hold(request, reply, content.length);
+    reply.contentTag = tag;
+    return reply.headers(headers).send(content);
+  };
+}
+
+/** Serves content (`keep`) without a key. */
 export function serveFile(
   app: FastifyInstance,
   path: string,
-  read: () => string | Buffer,
+  read: (address: string) => string | Buffer,
   headers: object = {},
 ): void {
-  const all = { 'content-type': types[extname(path)], ...headers };
-  let kept: { content: Buffer; tag: string } | undefined;
-  app.get(
-    path,
-    { ...publicRoute, compress: compressedOnce },
-    async (_request, reply) => {
-      if (!kept) {
-        const content = Buffer.from(read());
-        kept = { content, tag: tagOf(content, all['content-type']) };
-      }
-      reply.contentTag = kept.tag;
-      return reply.headers(all).send(kept.content);
-    },
-  );
+  const all = { 'content-type': typeOf(path), ...headers };
+  const options = { ...publicRoute, compress: compressedOnce };
+  app.get(path, options, keep(read, all));
 }
 
 /**
@@ -132,10 +154,7 @@ export function sendHtml(
   reply: FastifyReply,
   { html, policy }: Page,
 ): FastifyReply {
-  return reply
-    .headers(pageHeaders(policy))
-    .type(`${types['.html']}`)
-    .send(html);
+  return reply.headers(pageHeaders(policy)).type(typeOf('.html')).send(html);
 }
 
 /** Creates a policy that allows only these sources. */

@@ -5,11 +5,13 @@ import type { FastifyInstance } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
 import { type GraphQLSchema, printSchema } from 'graphql';
 import { type Config, releasedVersion, root } from '../../config/config.ts';
-import { prefersHtml, varyBy } from '../http/negotiation.ts';
+import { compressedOnce, prefersHtml, varyBy } from '../http/negotiation.ts';
 import { origin } from '../http/server.ts';
 import {
   asset,
   fill,
+  keep,
+  pageHeaders,
   policyOf,
   publicRoute,
   sendHtml,
@@ -17,6 +19,7 @@ import {
   serveFiles,
   servePage,
   styleOf,
+  typeOf,
 } from './html.ts';
 
 interface PagesOptions
@@ -213,18 +216,25 @@ function serveFrontPage(
     icon: asset('static/icon.svg').toString(),
     sections: served.map(sectionOf).join('\n'),
   });
-  app.get('/', publicRoute, async (request, reply) => {
-    const address = origin(request);
+  const sendPage = keep(
+    (address) => fill(page, { address: escaped(address) }),
+    { ...pageHeaders(policy), 'content-type': typeOf('.html') },
+  );
+  const sendLinks = keep(
+    (address) => {
+      const addresses = served.flatMap(([, shown]) =>
+        shown.map(([name, path]) => [name, address + path]),
+      );
+      const links = Object.fromEntries(addresses);
+      return JSON.stringify({ ...about, links });
+    },
+    { 'content-type': typeOf('.json') },
+  );
+  const options = { ...publicRoute, compress: compressedOnce };
+  app.get('/', options, async (request, reply) => {
     varyBy(reply, 'Accept');
-    if (prefersHtml(request))
-      return sendHtml(reply, {
-        html: fill(page, { address: escaped(address) }),
-        policy,
-      });
-    const addresses = served.flatMap(([, shown]) =>
-      shown.map(([name, path]) => [name, address + path]),
-    );
-    return { ...about, links: Object.fromEntries(addresses) };
+    const send = prefersHtml(request) ? sendPage : sendLinks;
+    return send(request, reply);
   });
 }
 

@@ -10,7 +10,12 @@ import { origin } from '../http/server.ts';
 const tools: Omit<OpenApiMcpOptions, 'document' | 'origins'> = {
   name: 'animal-store',
   // A tool's own request is charged, and needs its scope.
-  config: { scope: 'read', isUnmetered: true, validatesItself: true },
+  config: {
+    scope: 'read',
+    isUnmetered: true,
+    validatesItself: true,
+    mayAnswer: 65_536,
+  },
   // Every operation that only reads may answer 304.
   isListed: ({ responses }, { call }) =>
     '304' in responses || hasScope(call.caller, 'write'),

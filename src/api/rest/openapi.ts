@@ -1,10 +1,9 @@
 import swagger from '@fastify/swagger';
-import type { FastifyInstance, FastifyRequest, FastifySchema } from 'fastify';
+import type { FastifyInstance, FastifySchema } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
 import { reportFault } from '../../errors.ts';
 import type { Routes } from '../http/routes.ts';
-import { origin } from '../http/server.ts';
-import { publicRoute } from '../pages/html.ts';
+import { serveFile } from '../pages/html.ts';
 import { toOpenApi30 } from './openapi-3.0.ts';
 import { makeLive } from './responses.ts';
 
@@ -99,19 +98,18 @@ export const openApi = fastifyPlugin<{
       }
       if (schema.response) schema.response = byReference(schema.response);
     });
-    const at = (request: FastifyRequest, document: object) => {
-      return {
-        ...document,
-        servers: [{ ...server, url: origin(request) + server.url }],
-      };
-    };
+    const serve = (path: string, documentOf: () => object) =>
+      serveFile(app, path, (address) =>
+        JSON.stringify({
+          ...documentOf(),
+          servers: [{ ...server, url: address + server.url }],
+        }),
+      );
+    serve('/v1/openapi.json', () => app.swagger());
     let older: object | undefined;
-    app.get('/v1/openapi.json', publicRoute, async (request) =>
-      at(request, app.swagger()),
-    );
-    app.get('/v1/openapi-3.0.json', publicRoute, async (request) => {
+    serve('/v1/openapi-3.0.json', () => {
       older ??= toOpenApi30(app.swagger());
-      return at(request, older);
+      return older;
     });
   },
   { name: 'openapi', dependencies: ['routeHooks'] },

@@ -20,9 +20,11 @@ import type { Config } from '../../config/config.ts';
 import { StoreError, serviceUnavailable } from '../../errors.ts';
 import type { ListEvent } from '../../records/live-list.ts';
 import { serialiseOnce } from '../../records/shared-items.ts';
+import type { Holder, SharedBudget } from '../../shared-budget.ts';
 import { type Int64, int64, int64FromText } from '../../validation/int64.ts';
 import { toLoggedFailure } from '../http/failures.ts';
-import { largeBodyBytes, type MemoryBudget } from '../http/overload.ts';
+import { largeBodyBytes } from '../http/overload.ts';
+import { holderOf } from '../http/unread.ts';
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -66,14 +68,17 @@ class Subscriptions {
   /** The `Authorization` headers that are being checked. */
   readonly #checking = new Set<string>();
   #timer: NodeJS.Timeout | undefined;
-  /** In `unsent`: the bytes of the last count, and of all frames since. */
-  #unsentBytes = 0;
+  /**
+   * In `unread`: the bytes of each key at the last count, and of all frames
+   * since.
+   */
+  readonly #unreadBytes = new Map<Holder, number>();
   /** Ends when the frames before have been made. */
   #turn: Promise<unknown> = Promise.resolve();
 
   constructor(
     private readonly options: SubscriptionsOptions,
-    private readonly unsent: MemoryBudget,
+    private readonly unread: SharedBudget,
   ) {}
 
   get count(): number {
@@ -183,8 +188,8 @@ class Subscriptions {
     const making = this.#turn.then(() => {
       // The client may have left while others took their turns.
       if (!this.#open.has(request)) return undefined;
-      if (this.unsent.recount(0, 0) > 0 && this.#countUnsent() > 0)
-        return undefined;
+      if (this.#isOver(request)) this.#recount();
+      if (this.#isOver(request)) return undefined;
       return sharedAs === undefined
         ? framesOf(items)
         : serialiseOnce(items, sharedAs, framesOf);
@@ -194,8 +199,7 @@ class Subscriptions {
       frames && frames.length > largeBodyBytes ? nextTurn() : undefined;
     if (isFlat) this.#turn = making.then(sent).catch(() => undefined);
     const frames = await making;
-    this.unsent.recount(0, frames?.length ?? 0);
-    this.#unsentBytes += frames?.length ?? 0;
+    this.#count(request, frames?.length ?? 0);
     return frames;
   }
 
@@ -212,26 +216,39 @@ class Subscriptions {
     );
   }
 
-  /** @returns the number of bytes beyond the limit */
-  #countUnsent(): number {
-    const before = this.#unsentBytes;
-    this.#unsentBytes = this.#streams().reduce(
-      (sum, [, stream]) => sum + stream.unsentBytes,
-      0,
-    );
-    return this.unsent.recount(before, this.#unsentBytes);
+  /** True when a key has more unread than its share. */
+  #isOver(request: FastifyRequest): boolean {
+    return this.unread.excess(holderOf(request)) > 0;
+  }
+
+  #count(request: FastifyRequest, bytes: number): void {
+    const holder = holderOf(request);
+    const before = this.#unreadBytes.get(holder) ?? 0;
+    this.#unreadBytes.set(holder, before + bytes);
+    this.unread.add(holder, bytes);
+  }
+
+  #recount(): void {
+    for (const [holder, bytes] of this.#unreadBytes)
+      this.unread.add(holder, -bytes);
+    this.#unreadBytes.clear();
+    for (const [request, stream] of this.#streams())
+      this.#count(request, stream.unsentBytes);
   }
 
   #tick(): void {
-    let excess = this.#countUnsent();
+    this.#recount();
     for (const [request, stream] of this.#streams()) {
       const isOver = performance.now() - stream.openedAt > this.options.life;
-      if (isOver || (excess > 0 && stream.unsentBytes > 0)) {
-        excess -= stream.unsentBytes;
+      const { unsentBytes } = stream;
+      if (isOver || (unsentBytes > 0 && this.#isOver(request))) {
+        this.#count(request, -unsentBytes);
         stream.cut();
       } else stream.keepAlive();
       void this.#checkKey(request);
     }
+    // What was cut is in memory until its connection is closed.
+    this.#recount();
     if (this.#open.size > 0) return;
     clearInterval(this.#timer);
     this.#timer = undefined;
@@ -291,7 +308,7 @@ export function lastEventIdOf({ headers }: FastifyRequest): Int64 | undefined {
 /** Cuts subscriptions at shutdown, so that the drain does not wait for them. */
 export const subscriptions = fastifyPlugin<SubscriptionsOptions>(
   async (app: FastifyInstance, options) => {
-    const open = new Subscriptions(options, app.unsent);
+    const open = new Subscriptions(options, app.unread.budget);
     app.decorate('subscriptions', open);
     app.addHook('preClose', () => open.close());
   },

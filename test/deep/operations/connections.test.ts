@@ -69,7 +69,11 @@ const unconnected = (server: MeasuredServer) =>
   );
 
 test('connections beyond MAX_CONNECTIONS are closed and the others are served; the log has one line at the start and one at the end', async () => {
-  const server = await startMeasured({ ...database.env, MAX_CONNECTIONS: '8' });
+  const server = await startMeasured({
+    ...database.env,
+    MAX_CONNECTIONS: '8',
+    TRUST_PROXY: '10.0.0.1',
+  });
   await unconnected(server);
   expect(await openAll(server, 28)).toEqual({
     statuses: Array(8).fill('200'),

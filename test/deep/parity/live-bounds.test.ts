@@ -137,10 +137,10 @@ describe.each(liveApis)(
           ),
         );
 
-        // Other unread responses use up the 64 MiB.
+        // Other unread responses use up the 128 MiB.
         const unread = await subscribe({ after: '0' });
         unread.outgoing.socket?.pause();
-        store.app.unsent.recount(0, 64 * 1024 * 1024);
+        store.app.unread.budget.add('others', 128 * 1024 * 1024);
         await eventually(async () => store.app.subscriptions.count === 2);
         unread.outgoing.socket?.resume();
         expect(await unread.ended).toBe('cut');

@@ -65,15 +65,15 @@ async function begin(): Promise<Socket> {
   return socket;
 }
 
-const createLarge = () =>
-  rest(node, '/v1/pets', { method: 'POST', body: largeBody });
+const large = { method: 'POST', body: largeBody };
+const createLarge = () => rest(node, '/v1/pets', large);
 
 test.each(['finish', 'leave'])(
-  'large bodies beyond 64 times the limit are refused until others %s; small ones are not',
+  'a key has large bodies of 32 times the limit; more are refused until others %s, small ones and those of another key are not',
   async (end) => {
     const begun: Socket[] = [];
-    while (begun.length < 65) begun.push(await begin());
-    // Whichever arrives last is refused: then 64 count.
+    while (begun.length < 33) begun.push(await begin());
+    // Whichever arrives last is refused: then 32 count.
     expect(await Promise.race(begun.map(status))).toBe(503);
     const response = await createLarge();
     expect([response.json, response.headers['retry-after']]).toEqual([
@@ -93,6 +93,10 @@ test.each(['finish', 'leave'])(
     ]);
     expect(headers['retry-after']).toBe('1');
 
+    const { key } = await store.keys.issue({ name: 'other' });
+    expect(await rest(node, '/v1/pets', { ...large, key })).toMatchObject({
+      status: 201,
+    });
     const body = rex.padEnd(60_000);
     expect(
       await rest(node, '/v1/pets', { method: 'POST', body }),
@@ -112,7 +116,8 @@ test('files that clients do not read do not count: all of their responses share 
   // 34 MB for each connection: far more than the buffers between client and
   // server hold.
   const more = `${line} HTTP/1.1\r\nHost: a\r\n\r\n`.repeat(19);
-  const held = () => node.app.unsent.recount(0, 0) + 64 * 1024 * 1024;
+  const held = () =>
+    node.app.unread.budget.excess(undefined) + 128 * 1024 * 1024;
   await eventually(async () => held() === 0);
   const begun = Array.from({ length: 12 }, () => open(line, `\r\n${more}`));
   expect(new Set(await Promise.all(begun.map(status)))).toEqual(new Set([200]));
