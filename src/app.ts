@@ -121,11 +121,7 @@ const build = async (options: AppOptions): Promise<FastifyInstance> => {
       ? await countInRedis(redisUrl, app.log)
       : undefined;
   app.addHook('onClose', async () => redis?.close());
-  const dependencies = new Map(
-    Object.entries({ redis, provider }).flatMap(([name, one]) =>
-      one ? [[name, one] as const] : [],
-    ),
-  );
+  const dependencies = { redis, provider };
   app.decorate('dependencies', dependencies);
   const quota = quotaPerMinute
     ? new Quota(quotaPerMinute, redis?.limiter ?? limiters)

@@ -77,7 +77,7 @@ async function examine(): Promise<Finding[]> {
     { positionOf },
     { configuredStore },
     { providerKeys },
-    { pingRedis },
+    { countInRedis },
   ] = await Promise.all([
     import('../database/database.ts'),
     import('../database/replicas.ts'),
@@ -116,7 +116,8 @@ async function examine(): Promise<Finding[]> {
   if (tokens) await check('tokens', correct, askProvider, 'warning');
   const { redisUrl } = config.keys;
   const askRedis = async (url: string) => {
-    await pingRedis(url);
+    const redis = await countInRedis(url, { info() {}, warn() {} });
+    await redis.ready().finally(redis.close);
     isFine('redis', 'usable');
   };
   const restart =

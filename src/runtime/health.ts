@@ -8,8 +8,11 @@ import { StoreError, serviceUnavailable } from '../errors.ts';
  */
 export type CheckReadiness = () => Promise<object>;
 
-/** What the service uses beside its database, by name: `redis`, `provider`. */
-export type Dependencies = ReadonlyMap<string, { readonly isUp: boolean }>;
+/** What the service may use beside its database. */
+export type Dependencies = Record<
+  'redis' | 'provider',
+  { readonly isUp: boolean } | undefined
+>;
 
 interface ReadinessOptions {
   app: { readonly isDraining: boolean };
@@ -60,7 +63,9 @@ export function readiness({
     await checkOnce();
     const { up = 1, count = 1 } = worker?.state ?? {};
     // Without them and without a worker the service works, with limits.
-    const away = [...dependencies].filter(([, { isUp }]) => !isUp);
+    const away = Object.entries(dependencies).filter(
+      ([, one]) => one?.isUp === false,
+    );
     return {
       ...(up < count && { workers: `${up} of ${count}` }),
       ...Object.fromEntries(away.map(([name]) => [name, 'cannot be used'])),

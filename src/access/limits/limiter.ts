@@ -67,31 +67,6 @@ function withFallback(
 
 type Log = Record<'info' | 'warn', (fields: object, message: string) => void>;
 
-const redisOptions = {
-  enableOfflineQueue: false,
-  maxRetriesPerRequest: 0,
-  connectTimeout: 2000,
-  // A Redis that does not answer counts as unreachable, so that later requests
-  // do not wait for it. The socket times out first: otherwise the next command
-  // would wait on the same connection.
-  socketTimeout: timeout,
-  commandTimeout: timeout + 100,
-};
-
-/** @throws Error that says why Redis cannot be used */
-export async function pingRedis(url: string): Promise<void> {
-  const { Redis } = (await import('ioredis')).default;
-  const redis = new Redis(url, { ...redisOptions, lazyConnect: true });
-  // The event has the reason, the rejection only says that it is closed.
-  const failed = once(redis, 'error').then(([error]) => Promise.reject(error));
-  try {
-    const answered = redis.connect().then(() => redis.ping());
-    await Promise.race([failed, answered]);
-  } finally {
-    redis.disconnect();
-  }
-}
-
 /**
  * Counts in Redis for all nodes, and in this process while Redis fails or
  * returns invalid counts.
@@ -100,7 +75,16 @@ export async function countInRedis(url: string, log: Log) {
   // Loaded only when Redis is configured. From a CommonJS package, the bundle
   // imports only the default export dynamically.
   const { Redis } = (await import('ioredis')).default;
-  const redis = new Redis(url, redisOptions);
+  const redis = new Redis(url, {
+    enableOfflineQueue: false,
+    maxRetriesPerRequest: 0,
+    connectTimeout: 2000,
+    // A Redis that does not answer counts as unreachable, so that later
+    // requests do not wait for it. The socket times out first: otherwise the
+    // next command would wait on the same connection.
+    socketTimeout: timeout,
+    commandTimeout: timeout + 100,
+  });
   /**
    * Of this outage, at most five: the first may be a timeout, and a later one
    * the cause.
@@ -141,6 +125,8 @@ export async function countInRedis(url: string, log: Log) {
     );
   return {
     limiter,
+    /** @throws Error when it cannot be used */
+    ready: () => once(redis, 'ready'),
     /** False while each process counts for itself. */
     get isUp(): boolean {
       return redis.status === 'ready' && reasons.size === 0;

@@ -323,8 +323,8 @@ function readDependencies(
     );
   const readings = async (): Promise<Reading[]> => [
     [await isUp(), 'postgresql'],
-    ...[...app.dependencies].map(
-      ([name, one]): Reading => [Number(one.isUp), name],
+    ...Object.entries(app.dependencies).flatMap(([name, one]): Reading[] =>
+      one ? [[Number(one.isUp), name]] : [],
     ),
   ];
   metrics.gauge(
