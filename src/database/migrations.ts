@@ -5,7 +5,11 @@ import type { Migration } from '@mikro-orm/migrations';
 import { MikroORM } from '@mikro-orm/postgresql';
 import { type Client, escapeLiteral } from 'pg';
 import { type DatabaseOptions, type Model, ormOptions } from './options.ts';
-import { isConflict, sqlState } from './postgres-errors.ts';
+import {
+  isConflict,
+  leavesOutcomeUnknown,
+  sqlState,
+} from './postgres-errors.ts';
 import { retry } from './postgres-server.ts';
 import { endPool, poolOf, sessionsFor } from './sessions.ts';
 
@@ -52,9 +56,19 @@ export async function applyMigrations(
       const began = performance.now();
       const up = () => orm.migrator.up({ migrations: [name] });
       const { driver, config } = orm;
-      await (new Released(driver, config).isTransactional()
-        ? withLockRetries(up, name, options)
-        : up());
+      const isTransactional = new Released(driver, config).isTransactional();
+      await (isTransactional ? withLockRetries(up, name, options) : up()).catch(
+        (error) => {
+          const isUnknown = !isTransactional || leavesOutcomeUnknown(error);
+          const left = pending.slice(pending.indexOf(name) + 1);
+          throw new Error(
+            `The migration ${name} ${isUnknown ? 'may be applied in part' : 'was rolled back'}: ${error.message}.` +
+              `${sqlState(error) === '42501' ? ' Its role needs the right: `grant usage, create on schema ... to ...`.' : ''}` +
+              ` Applied before: ${applied.join(', ') || 'none'}. Not applied: ${left.join(', ') || 'no other'}.`,
+            { cause: error },
+          );
+        },
+      );
       options.log?.info(
         { migration: name, ms: Math.round(performance.now() - began) },
         'migration applied',
@@ -117,6 +131,15 @@ function withLimits(
       }
       // `super.up()` does not compile: `up` is abstract.
       await Released.prototype.up.call(this);
+      for (const one of this.getQueries().splice(0)) await this.execute(one);
+    }
+
+    /** Names the statement in its error. */
+    override async execute(...query: Parameters<Migration['execute']>) {
+      return super.execute(...query).catch((error) => {
+        error.message += `, at: ${String(query[0]).trim().replace(/\s+/g, ' ')}`;
+        throw error;
+      });
     }
   }
   return { name, class: Limited };
@@ -140,8 +163,8 @@ function withLockRetries<T>(
       return pause;
     }
     const message =
-      `The migration ${migration} did not get its locks in ${attempts} attempts; nothing of it was applied. ` +
-      'A session holds a lock on its table: find it in pg_stat_activity, end it, and start again.';
+      `it did not get its locks in ${attempts} attempts. A session holds a lock on its table: ` +
+      'find it in pg_stat_activity, end it, and start again';
     throw new Error(message, { cause: error });
   });
 }

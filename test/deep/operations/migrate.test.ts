@@ -169,8 +169,14 @@ test('a migration that fails is rolled back; earlier migrations stay applied', a
     'create table toy (id int)',
     'select 1 / 0',
   ]);
-  const one = await node([addWeight, broken]);
-  await expect(one.database.migrate()).rejects.toThrow('division by zero');
+  const later = migrationOf('2027_01_01_000003_later', ['select 1']);
+  const one = await node([addWeight, broken, later]);
+  const start = `The migration ${broken.name} was rolled back: `;
+  const left = `_key_event, ${addWeight.name}. Not applied: ${later.name}.`;
+  const failure = await one.database.migrate().catch((error) => error);
+  expect(failure.message.startsWith(start)).toBe(true);
+  expect(failure.message).toContain(', at: select 1 / 0. Applied before: ');
+  expect(failure.message.endsWith(left)).toBe(true);
   expect(one.lines.at(-1)).toMatchObject([
     'migration applied',
     { migration: addWeight.name },
@@ -180,6 +186,19 @@ test('a migration that fails is rolled back; earlier migrations stay applied', a
   expect(await sql(one.database, `select to_regclass('toy')`)).toEqual([
     [null],
   ]);
+});
+
+test('a migration without a transaction that fails may be applied in part', async () => {
+  const name = '2027_01_01_000002_broken';
+  const statements = ['create table toy (id int)', 'select 1 /\n  0'];
+  const one = await node([migrationOf(name, statements, false)]);
+  const failure = await one.database.migrate().catch((error) => error);
+  const start = `The migration ${name} may be applied in part: `;
+  expect(failure.message.startsWith(start)).toBe(true);
+  expect(failure.message).toMatch(
+    /, at: select 1 \/ 0\. Applied before: .* Not applied: no other\.$/,
+  );
+  expect(await recorded(one)).not.toContain(name);
 });
 
 test('two concurrent nodes apply each migration once and in order, even one that opts out of its transaction', async () => {
@@ -210,7 +229,7 @@ onServer(
       await expect(
         next.database.migrate({ lockTimeout: 10, attempts: 3, pause: 1 }),
       ).rejects.toThrow(
-        `The migration ${addWeight.name} did not get its locks in 3 attempts; nothing of it was applied.`,
+        `The migration ${addWeight.name} was rolled back: it did not get its locks in 3 attempts.`,
       );
       const waits = (attempt: number) => [
         'a migration is waiting for a lock',
