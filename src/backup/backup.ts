@@ -23,8 +23,9 @@ import {
   countOf,
   differingColumns,
   insertRows,
-  lockAndCount,
+  lock,
   metadataOf,
+  nonEmptyOf,
   type OnRows,
   readTable,
   readTables,
@@ -254,13 +255,15 @@ async function load(
   const misfits = [...ownForeign, ...missing].sort().join(', ');
   if (misfits)
     throw changed(file, `its tables and migrations differ in ${misfits}`);
-  const nonEmpty = await lockAndCount(session, head.tables);
+  // Without a lock, because the store may be another one that is in use.
+  const nonEmpty = await nonEmptyOf(session, head.tables);
   const expected = end.tables.filter(({ rows }) => rows > 0).map(countOf);
   if (nonEmpty.length === 0)
     await insert(session, { lines: linesIn(file), head, end, progress });
   else if (`${nonEmpty}` !== `${expected}`)
     refuse(`is not empty: ${nonEmpty.join(', ')}`);
-  // The file may have changed since `verify`.
+  // The file may have changed since `verify`, or an empty table before it was
+  // locked.
   const copies = await readTables(session, head.tables, progress);
   const different = end.tables
     .filter((contents, at) => !isDeepStrictEqual(contents, copies[at]))
@@ -281,6 +284,7 @@ async function insert(
   session: Client,
   { lines, head, end, progress }: Insertion,
 ): Promise<void> {
+  await lock(session, head.tables);
   await lines.next();
   for (const [at, table] of head.tables.entries()) {
     const { rows, counter } = end.tables[at] as Contents;

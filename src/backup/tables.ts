@@ -284,18 +284,12 @@ async function counterOf(
 export const countOf = ({ table, rows }: Pick<Contents, 'table' | 'rows'>) =>
   `${table} has ${rows} rows`;
 
-/**
- * Locks tables until the end of the transaction. @returns descriptions of the
- * tables that are not empty
- */
-export async function lockAndCount(
+/** @returns descriptions of the tables that are not empty */
+export async function nonEmptyOf(
   session: ClientBase,
   tables: StoredTable[],
 ): Promise<string[]> {
   const nonEmpty: string[] = [];
-  await session.query(
-    `lock table ${tables.map(({ name }) => quoted(name)).join(', ')} in access exclusive mode`,
-  );
   for (const { name } of tables) {
     const { rows } = await session.query<{ count: string }>(
       `select count(*) from ${quoted(name)}`,
@@ -304,6 +298,15 @@ export async function lockAndCount(
     if (count > 0) nonEmpty.push(countOf({ table: name, rows: count }));
   }
   return nonEmpty;
+}
+
+/** Locks tables until the end of the transaction. */
+export async function lock(
+  session: ClientBase,
+  tables: StoredTable[],
+): Promise<void> {
+  const names = tables.map(({ name }) => quoted(name));
+  await session.query(`lock table ${names} in access exclusive mode`);
 }
 
 /** Sets the last id that the counter has issued. */

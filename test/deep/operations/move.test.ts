@@ -135,6 +135,10 @@ const title =
     expect(stderr).toMatch(
       /is not empty: pet has 1 rows\. Restore into a new one\.\n$/,
     );
+    // A store in use is refused without a lock on its tables.
+    await session.query('begin; lock table pet in row exclusive mode');
+    expect(await cli(['restore', file], target())).toMatchObject({ code: 1 });
+    await session.query('commit');
     await session.query(
       'delete from pet; create table theirs (id int); insert into theirs values (7)',
     );
