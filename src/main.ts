@@ -98,7 +98,10 @@ async function main(): Promise<void> {
     if (isStopping) process.exit(1);
     stop(unexpected);
   });
-  await service.logStarted?.();
+  // A stop may close the database before the first key is issued.
+  await service.logStarted?.().catch((error: unknown) => {
+    if (!isStopping) throw error;
+  });
 }
 
 const unexpected = 'unexpected failure';

@@ -279,9 +279,7 @@ async function runTransfer(
       if (failure) throw failure;
     });
   } catch (error) {
-    const isUnread = (error as NodeJS.ErrnoException).code === 'EPIPE';
-    if (isUnread) process.exitCode = exitCodes.unread;
-    else if (!signal.aborted) throw error;
+    if (!signal.aborted) throw error;
   } finally {
     progress.clear();
     if (signal.aborted) note(`interrupted: ${interrupted}`);

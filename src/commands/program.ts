@@ -106,6 +106,12 @@ export async function runProgram(
     .configureHelp({ styleTitle: heading })
     .configureOutput({ outputError });
   inheritSettings(program);
+  const fail = (error: unknown) => {
+    const isUnread = (error as NodeJS.ErrnoException).code === 'EPIPE';
+    if (!isUnread) process.stderr.write(`${prefix}${startFailure(error)}\n`);
+    process.exitCode = isUnread ? exitCodes.unread : exitCodes.failed;
+  };
+  process.stdout.on('error', fail);
   try {
     before();
     await program.parseAsync();
@@ -113,10 +119,7 @@ export async function runProgram(
     if (error instanceof CommanderError)
       process.exitCode =
         error.exitCode === 0 ? exitCodes.done : exitCodes.usage;
-    else {
-      process.stderr.write(`${prefix}${startFailure(error)}\n`);
-      process.exitCode = exitCodes.failed;
-    }
+    else fail(error);
   }
 }
 

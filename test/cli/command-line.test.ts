@@ -182,3 +182,16 @@ describe('with a database', () => {
     await open.close();
   });
 });
+
+describe('output that nobody reads', () => {
+  const database = databaseForEach();
+  test.each([
+    [['doctor']],
+    [['keys', 'list', '--json']],
+    [['start', '--help']],
+  ])('%j ends with 141, and without a word', async (args) => {
+    const { child, ended } = run('cli', args, database.env);
+    child.stdout?.destroy();
+    expect(await ended).toMatchObject({ code: 141, stderr: '' });
+  });
+});

@@ -183,6 +183,11 @@ const unauthorized: Record<string, () => string | Promise<string>> = {
   'an ID token by its at_hash': () => provider.token({ at_hash: 'AAAA' }),
   'an ID token by its c_hash': () => provider.token({ c_hash: 'AAAA' }),
   'an ID token of Keycloak': () => provider.token({ typ: 'ID' }),
+  'a refresh token of Keycloak': () => provider.token({ typ: 'Refresh' }),
+  'a logout token': () =>
+    provider.token({
+      events: { 'http://schemas.openid.net/event/backchannel-logout': {} },
+    }),
   'a token that needs a proof (DPoP)': () =>
     provider.token({ cnf: { jkt: 'AAAA' } }),
   'not yet valid': () =>

@@ -63,6 +63,8 @@ const algorithms =
  * types are no access tokens.
  */
 const types = /^(?:application\/)?(?:at\+)?jwt$/i;
+/** The claim `typ` of Keycloak. */
+const otherKinds: unknown[] = ['ID', 'Refresh', 'Offline', 'Logout'];
 /**
  * How long (ms) a result is cached, and the provider is not asked again, for an
  * unknown key or after a failure.
@@ -176,12 +178,12 @@ function subjectOf(
     throw unacceptable('unexpected "typ" JWT header value');
   if (typeof sub !== 'string' || sub === '' || !Number.isFinite(exp))
     throw unacceptable('"sub" or "exp" claim is empty or has another type');
-  // An ID token is for its client, and one that is bound to a sender (RFC 9449,
+  // An ID or logout token is for its client, and one that is bound to a sender (RFC 9449,
   // RFC 8705) needs the sender's proof.
-  const foreign = ['at_hash', 'c_hash', 'cnf'].find(
+  const foreign = ['at_hash', 'c_hash', 'cnf', 'events'].find(
     (claim) => payload[claim] !== undefined,
   );
-  if (foreign || payload.typ === 'ID')
+  if (foreign || otherKinds.includes(payload.typ))
     throw unacceptable(`unexpected "${foreign ?? 'typ'}" claim`);
   const namesOf = (scope: KeyScope) =>
     scopes

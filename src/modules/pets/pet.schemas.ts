@@ -20,7 +20,7 @@ export type PetStatus = (typeof PetStatus)[keyof typeof PetStatus];
 
 /** `JSON.parse` silently changes numbers that a double cannot represent. */
 const exactDigits =
-  "An int64, exact to the last digit. JavaScript's JSON.parse rounds beyond 2^53: read it from the source text, or as a GraphQL ID.";
+  'An int64, exact to the last digit. A JavaScript number would round it beyond 2^53.';
 
 const status = enumSchema('PetStatus', PetStatus, 'Availability of an animal.');
 

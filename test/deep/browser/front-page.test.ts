@@ -12,8 +12,8 @@ import { browserForAll, eachDisplay, inBrowser } from '../support/browser.ts';
  */
 
 const greatest = '9223372036854775807';
-const failed503 =
-  'Failed to load resource: the server responded with a status of 503 (Service Unavailable)';
+const failed = (status: string) =>
+  `Failed to load resource: the server responded with a status of ${status}`;
 
 inBrowser(() => {
   const store = storeForAll();
@@ -198,6 +198,41 @@ inBrowser(() => {
       expect(open).toBe(1);
     }));
 
+  test('a key that only reads is told so, and gets no form', () =>
+    visit(
+      async (page) => {
+        const { key } = await store.keys.issue({
+          name: 'reader',
+          scope: 'read',
+        });
+        await enterKey(page, key);
+        await page.getByLabel('Name', { exact: true }).fill('Rex');
+        await page.getByLabel('Category id').fill('5');
+        await page.getByRole('button', { name: 'Create', exact: true }).click();
+        const message = 'This needs an API key with the scope "write".';
+        await page.getByText(message, { exact: true }).waitFor();
+        expect(await page.locator('#create').isVisible()).toBe(false);
+      },
+      { errors: [failed('403 (Forbidden)')] },
+    ));
+
+  test('odd names keep the table in shape', () =>
+    visit(async (page) => {
+      for (const name of ['x'.repeat(1000), ' ', '\u202eevil'])
+        await create(name);
+      await enterKey(page);
+      await page.getByText('1 to 3', { exact: true }).waitFor();
+      expect(await names(page)).toEqual([
+        'x'.repeat(1000),
+        '" "',
+        '\u202eevil',
+      ]);
+      const [long, blank] = await page
+        .locator('#pets tr')
+        .evaluateAll((rows) => rows.map((row) => row.clientHeight));
+      expect(long).toBeLessThan(3 * (blank ?? 0));
+    }));
+
   test('all of it works where only registered GraphQL documents run', () =>
     visitTrusting(async (page) => {
       await enterKey(page);
@@ -229,7 +264,7 @@ inBrowser(() => {
         await live(page);
         await page.getByRole('cell', { name: 'Later', exact: true }).waitFor();
       },
-      { errors: [failed503] },
+      { errors: [failed('503 (Service Unavailable)')] },
     ));
 
   test('a key that is revoked while the page is open is not kept', () =>

@@ -118,9 +118,13 @@ function allow(id, isPossible) {
 function rowOf({ id, name, categoryId, status }) {
   const row = at('row').content.firstElementChild.cloneNode(true);
   row.dataset.id = id;
-  [id, name, categoryId, status].forEach((text, column) => {
-    row.children[column].textContent = text;
+  [id, undefined, categoryId, status].forEach((text, column) => {
+    if (text) row.children[column].textContent = text;
   });
+  const isBlank = name.trim() === '';
+  const shown = row.querySelector('bdi');
+  shown.textContent = isBlank ? JSON.stringify(name) : name;
+  shown.classList.toggle('quiet', isBlank);
   row.querySelector('.unseen').textContent = ` of animal ${id}`;
   // As REST answers: ids are numbers.
   row.querySelector('pre').textContent =

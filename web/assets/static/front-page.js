@@ -21,6 +21,7 @@ async function show() {
   }
   at('forget').hidden = false;
   at('store').hidden = false;
+  at('create').hidden = false;
   at('get-key').hidden = true;
   say('The key is valid. All pages here use it until you close this tab.');
   at('database').textContent = (await fetch(new URL('readyz', root))).ok
@@ -94,7 +95,10 @@ at('create').addEventListener('submit', async (event) => {
     const text = await response.text();
     if (response.status === 401)
       return refuse({ status: 401, message: JSON.parse(text).message });
-    at('created').textContent = `${response.status} ${text}`;
+    at('created').textContent = response.ok
+      ? `${response.status} ${text}`
+      : JSON.parse(text).message;
+    at('create').hidden = response.status === 403;
     at('created').hidden = false;
     showNumbers(response.headers);
     if (response.ok && !isLive()) await readAgain();

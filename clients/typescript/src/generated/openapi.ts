@@ -90,7 +90,7 @@ export interface components {
         Pet: {
             /**
              * Format: int64
-             * @description Unique identifier, assigned by the service on creation. An int64, exact to the last digit. JavaScript's JSON.parse rounds beyond 2^53: read it from the source text, or as a GraphQL ID.
+             * @description Unique identifier, assigned by the service on creation. An int64, exact to the last digit. A JavaScript number would round it beyond 2^53.
              * @example 1
              */
             id: bigint;
@@ -101,7 +101,7 @@ export interface components {
             name: string;
             /**
              * Format: int64
-             * @description Identifier of the category the animal belongs to. An int64, exact to the last digit. JavaScript's JSON.parse rounds beyond 2^53: read it from the source text, or as a GraphQL ID.
+             * @description Identifier of the category the animal belongs to. An int64, exact to the last digit. A JavaScript number would round it beyond 2^53.
              * @example 5
              */
             categoryId: bigint;
@@ -137,7 +137,7 @@ export interface components {
             name: string;
             /**
              * Format: int64
-             * @description Identifier of the category the animal belongs to. An int64, exact to the last digit. JavaScript's JSON.parse rounds beyond 2^53: read it from the source text, or as a GraphQL ID.
+             * @description Identifier of the category the animal belongs to. An int64, exact to the last digit. A JavaScript number would round it beyond 2^53.
              * @example 5
              */
             categoryId: bigint;

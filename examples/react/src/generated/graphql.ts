@@ -6,7 +6,7 @@ export type Incremental<T> = T | { [P in keyof T]?: P extends ' $fragmentName' |
 import type { TypedDocumentNode as DocumentNode } from '@graphql-typed-document-node/core';
 /** An animal to be added. */
 export type NewPet = {
-  /** Identifier of the category the animal belongs to. An int64, exact to the last digit. JavaScript's JSON.parse rounds beyond 2^53: read it from the source text, or as a GraphQL ID. */
+  /** Identifier of the category the animal belongs to. An int64, exact to the last digit. A JavaScript number would round it beyond 2^53. */
   categoryId: string;
   /** The animal's name. Any text without U+0000 and lone surrogates, of at most 1,000 characters. */
   name: string;
