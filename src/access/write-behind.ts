@@ -66,7 +66,7 @@ export function logPostponed(
   );
 }
 
-const interval = 10_000;
+const flushInterval = 10_000;
 
 /** Flushes the buffers every ten seconds and at shutdown. */
 export const flushing = fastifyPlugin<{
@@ -82,7 +82,7 @@ export const flushing = fastifyPlugin<{
           );
       }
     };
-    const timer = setInterval(flush, interval).unref();
+    const timer = setInterval(flush, flushInterval).unref();
     app.addHook('onClose', async () => {
       clearInterval(timer);
       await flush(true);

@@ -200,7 +200,7 @@ export async function readTable(
   const hash = createHash('sha256');
   let count = 0;
   await session.query(`declare stored no scroll cursor for
-    select to_json(stored)::text from (select ${columnsOf(table)} from ${quoted(table.name)}) stored order by ${orderOf(table)}`);
+    select to_json(stored)::text from (select ${namesOfColumns(table)} from ${quoted(table.name)}) stored order by ${orderOf(table)}`);
   for (;;) {
     const { rows } = await session.query<{ to_json: string }>(
       `fetch ${chunkSize} from stored`,
@@ -233,7 +233,7 @@ export async function readTables(
   return contents;
 }
 
-const columnsOf = ({ columns }: StoredTable) =>
+const namesOfColumns = ({ columns }: StoredTable) =>
   Object.keys(columns).map(quoted).join(', ');
 
 /** Yields the same order on every server. */
@@ -255,8 +255,8 @@ export async function insertRows(
 ): Promise<void> {
   const name = quoted(table.name);
   const text = `
-    insert into ${name} (${columnsOf(table)})
-    select ${columnsOf(table)} from json_populate_recordset(null::${name}, $1::json)`;
+    insert into ${name} (${namesOfColumns(table)})
+    select ${namesOfColumns(table)} from json_populate_recordset(null::${name}, $1::json)`;
   await session.query(text, [`[${lines.join(',')}]`]);
 }
 

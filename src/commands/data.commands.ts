@@ -193,7 +193,7 @@ async function* samples(
 }
 
 /** The result of a transfer, to print at its end. */
-interface Report {
+interface ImportReport {
   result: object;
   items: number;
   text: string;
@@ -204,7 +204,7 @@ interface Report {
 function report(
   { failure, ...result }: Imported,
   verb: 'added' | 'valid',
-): Report {
+): ImportReport {
   const { added, same, refused } = result;
   // An interrupted one says so.
   if (refused > 0) process.exitCode ??= exitCodes.refused;
@@ -233,7 +233,7 @@ async function runTransfer(
     collection: Collection,
     observer: TransferObserver,
     maxLength: number,
-  ) => Promise<Report>,
+  ) => Promise<ImportReport>,
 ): Promise<void> {
   const signal = interruption();
   const note = (text: string) => process.stderr.write(`${text}\n`);

@@ -16,7 +16,7 @@ export type Line =
   | { line: number; fault: string };
 
 /** A member of an item, and a column of CSV. */
-type Column = ReturnType<typeof fieldsOf>[number];
+type CsvColumn = ReturnType<typeof fieldsOf>[number];
 
 export interface Format {
   /**
@@ -24,15 +24,15 @@ export interface Format {
    * null.
    */
   hasOnlyTexts: boolean;
-  head(columns: Column[]): string;
-  write(columns: Column[], items: readonly object[]): string;
+  head(columns: CsvColumn[]): string;
+  write(columns: CsvColumn[], items: readonly object[]): string;
   /**
    * @param maxLength maximum size of an item, in bytes
    * @throws Error when the rest of the file cannot be parsed
    */
   read(
     chunks: AsyncIterable<Buffer>,
-    columns: Column[],
+    columns: CsvColumn[],
     maxLength: number,
   ): AsyncIterable<Line>;
 }
@@ -147,7 +147,7 @@ const csv: Format = {
       new TextDecoderStream('utf-8', { fatal: true }),
     );
     const done = pipeline(chunks, decoder, parser).catch(() => undefined);
-    let header: Column[] | undefined;
+    let header: CsvColumn[] | undefined;
     let line = 1;
     try {
       for await (const { end, fields } of parser as AsyncIterable<{
@@ -179,7 +179,10 @@ const csv: Format = {
  * @throws Error for an unknown column, whose values would be dropped silently,
  *   or a repeated one
  */
-function headerOf(names: Array<string | null>, columns: Column[]): Column[] {
+function headerOf(
+  names: Array<string | null>,
+  columns: CsvColumn[],
+): CsvColumn[] {
   const header = names.map((name) =>
     columns.find((column) => column.name === name),
   );
@@ -193,11 +196,11 @@ function headerOf(names: Array<string | null>, columns: Column[]): Column[] {
     );
   if (new Set(names).size < names.length)
     throw new Error('its header names a column twice.');
-  return header as Column[];
+  return header as CsvColumn[];
 }
 
 function inputOf(
-  header: Column[],
+  header: CsvColumn[],
   fields: Array<string | null>,
   line: number,
 ): Line {

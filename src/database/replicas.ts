@@ -32,7 +32,7 @@ const pauseWhenUnusable = { shortest: 250, longest: 10_000 };
  * A server's identity, and its position in the write-ahead log: written on a
  * primary, replayed on a replica.
  */
-interface Position {
+interface LogPosition {
   isReplica: boolean;
   /** The same for all copies of a server. */
   system: string;
@@ -104,7 +104,7 @@ interface ReadNode {
 export class Replicas {
   readonly #nodes: ReadNode[];
   /** The position that a replica must have replayed. */
-  #leastPosition: Position | undefined;
+  #leastPosition: LogPosition | undefined;
   #isComplete = false;
   #writes = 0;
   #next = 0;
@@ -188,7 +188,7 @@ export class Replicas {
    */
   async #ask(
     node: ReadNode,
-    least: Position,
+    least: LogPosition,
     read?: Parameters<RunStatement>,
   ): Promise<Rows | undefined> {
     const [what, limit] = read
@@ -202,7 +202,7 @@ export class Replicas {
       const [before = [], rows, after] = await withTimeout(
         limit,
         answers,
-        late(what, limit),
+        lateAnswer(what, limit),
       );
       const seen = parsePosition(before);
       if (!this.#check(node, seen, least)) return undefined;
@@ -222,7 +222,7 @@ export class Replicas {
   /**
    * @returns whether the node may answer a read that needs the least position
    */
-  #check(node: ReadNode, seen: Position, least: Position): boolean {
+  #check(node: ReadNode, seen: LogPosition, least: LogPosition): boolean {
     const problem = this.#problemOf(seen, least);
     // The primary may have changed.
     if (problem) void this.#updateLeastPosition();
@@ -237,7 +237,7 @@ export class Replicas {
    * Why a node cannot be used, even by a process that has written nothing;
    * empty when it can.
    */
-  #problemOf(seen: Position, least: Position): string {
+  #problemOf(seen: LogPosition, least: LogPosition): string {
     // A primary with another system identifier is a node of a distributed
     // engine, which is always up to date.
     if (seen.system !== least.system)
@@ -299,7 +299,7 @@ export class Replicas {
    * @param isNeeded whether something was written or shown before the primary
    *   reported this position
    */
-  #cover(end: Position, writes: number, isNeeded: boolean): void {
+  #cover(end: LogPosition, writes: number, isNeeded: boolean): void {
     const least = this.#leastPosition;
     // The primary's address may now lead to another server.
     const isFormerPrimary =
@@ -351,19 +351,19 @@ export class Replicas {
 }
 
 /** @throws DatabaseUnavailable after a second */
-export async function positionOf(rows: RunStatement): Promise<Position> {
+export async function positionOf(rows: RunStatement): Promise<LogPosition> {
   return parsePosition(
-    await withTimeout(timeoutMs, rows(position, []), late('', timeoutMs)),
+    await withTimeout(timeoutMs, rows(position, []), lateAnswer('', timeoutMs)),
   );
 }
 
-const late = (to: string, milliseconds: number) => () =>
+const lateAnswer = (to: string, milliseconds: number) => () =>
   new DatabaseUnavailable(
     `It has not answered ${to}within ${milliseconds} ms.`,
   );
 
-function parsePosition([[text] = [null]]: Rows): Position {
-  const seen: Position = JSON.parse(`${text}`);
+function parsePosition([[text] = [null]]: Rows): LogPosition {
+  const seen: LogPosition = JSON.parse(`${text}`);
   return { ...seen, bytes: endOfRecord(seen.bytes) };
 }
 

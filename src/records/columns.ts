@@ -2,7 +2,11 @@ import { p, type UniversalPropertyOptionsBuilder } from '@mikro-orm/core';
 import type { Static, TObject, TSchema } from 'typebox';
 import { memberOf } from '../validation/schemas.ts';
 
-type Column<Value> = UniversalPropertyOptionsBuilder<Value, object, never>;
+type ColumnBuilder<Value> = UniversalPropertyOptionsBuilder<
+  Value,
+  object,
+  never
+>;
 
 /**
  * MikroORM's properties for the members of an item, such as
@@ -16,7 +20,7 @@ export function columnsOf<Schema extends TObject>({ properties }: Schema) {
     columnOf(name, member),
   ]);
   return Object.fromEntries(columns) as {
-    [Member in keyof Static<Schema>]: Column<Static<Schema>[Member]>;
+    [Member in keyof Static<Schema>]: ColumnBuilder<Static<Schema>[Member]>;
   };
 }
 

@@ -9,7 +9,7 @@ import { parameterOf } from './table.ts';
  * How often (ms) a followed list is polled: more often after an insertion,
  * because more are likely to follow.
  */
-const interval = { shortest: 100, longest: 500 };
+const pollInterval = { shortest: 100, longest: 500 };
 /**
  * The shortest gap (ms) between two polls. The gap grows with followers and
  * positions, because polls become expensive.
@@ -55,7 +55,7 @@ export class LiveList<Item extends Identified> {
   #timer: NodeJS.Timeout | undefined;
   #dueAt = Number.POSITIVE_INFINITY;
   #polledAt = 0;
-  #interval = interval.shortest;
+  #interval = pollInterval.shortest;
   #hasAdditions = false;
   #followers = 0;
 
@@ -154,8 +154,8 @@ export class LiveList<Item extends Identified> {
     this.#dueAt = Number.POSITIVE_INFINITY;
     this.#polledAt = performance.now();
     this.#interval = this.#hasAdditions
-      ? interval.shortest
-      : Math.min(1.5 * this.#interval, interval.longest);
+      ? pollInterval.shortest
+      : Math.min(1.5 * this.#interval, pollInterval.longest);
     this.#hasAdditions = false;
     this.#pages.clear();
     this.#nextPoll.resolve();

@@ -43,7 +43,7 @@ export function readiness({
   // Concurrent requests share one check of the database.
   let current: Promise<void> | undefined;
   const checkOnce = () => {
-    current ??= withTimeout(timeout, database.assertReady(), late).finally(
+    current ??= withTimeout(timeout, database.assertReady(), lateCheck).finally(
       () => {
         current = undefined;
       },
@@ -73,7 +73,7 @@ export function readiness({
   };
 }
 
-const late = () =>
+const lateCheck = () =>
   new StoreError(
     'SERVICE_UNAVAILABLE',
     `The database has not answered within ${timeout} ms.`,

@@ -188,12 +188,12 @@ export function parametersOf(
     );
   }
   const parameters: RequestParameters = {
-    query: memberOf(given, 'query', isString, 'a string') || undefined,
+    query: parameterIn(given, 'query', isString, 'a string') || undefined,
     documentId:
       given.documentId === '' ? undefined : (given.documentId ?? undefined),
-    operationName: memberOf(given, 'operationName', isString, 'a string'),
-    variables: memberOf(given, 'variables', isObject, 'an object'),
-    extensions: memberOf(given, 'extensions', isObject, 'an object'),
+    operationName: parameterIn(given, 'operationName', isString, 'a string'),
+    variables: parameterIn(given, 'variables', isObject, 'an object'),
+    extensions: parameterIn(given, 'extensions', isObject, 'an object'),
   };
   if (trusted)
     return {
@@ -254,7 +254,7 @@ const isString = (value: unknown): value is string => typeof value === 'string';
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-function memberOf<Value>(
+function parameterIn<Value>(
   given: Record<string, unknown>,
   name: string,
   isValid: (value: unknown) => value is Value,

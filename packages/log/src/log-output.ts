@@ -2,7 +2,7 @@ import { fstatSync, writeFile, writeSync } from 'node:fs';
 
 const stdout = 1;
 /** Milliseconds between two writes. */
-const interval = 200;
+const writeInterval = 200;
 /** Maximum number of pending bytes; further lines are dropped. */
 const maxPending = 4 * 1024 * 1024;
 
@@ -31,7 +31,7 @@ export class LogOutput {
 
   /** @param format applied to lines when they are added */
   constructor(private readonly format = (lines: string) => lines) {
-    setInterval(() => this.#flush(), interval).unref();
+    setInterval(() => this.#flush(), writeInterval).unref();
     process.once('exit', () => this.#writeLast());
   }
 

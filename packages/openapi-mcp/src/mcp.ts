@@ -7,7 +7,7 @@ import type {
 import {
   isRecord,
   type OpenApi,
-  type Operation,
+  type RestOperation,
   type Service,
   type Tool,
   toolsOf,
@@ -42,7 +42,7 @@ export interface OpenApiMcpOptions extends Service {
    * Whether `tools/list` shows an operation to this caller. A call is checked
    * by the operation itself.
    */
-  isListed(operation: Operation, request: FastifyRequest): boolean;
+  isListed(operation: RestOperation, request: FastifyRequest): boolean;
 }
 
 /** An origin or a host. */
@@ -57,7 +57,7 @@ interface Message {
 }
 
 /** A JSON-RPC response without its id. */
-type Outcome = { status?: number } & (
+type McpOutcome = { status?: number } & (
   | { result: object }
   | { error: { code: number; message: string; data?: object } }
 );
@@ -67,7 +67,7 @@ const failed = (
   message: string,
   status = 200,
   data?: object,
-): Outcome => ({
+): McpOutcome => ({
   status,
   error: { code, message, ...(data && { data }) },
 });
@@ -130,7 +130,7 @@ export async function openApiMcp(
   async function answer(
     message: Message,
     request: FastifyRequest,
-  ): Promise<Outcome> {
+  ): Promise<McpOutcome> {
     const { method, params = {} } = message;
     const meta = isRecord(params._meta) ? params._meta : {};
     const asked = request.headers['mcp-protocol-version'] || legacy[0];
@@ -201,7 +201,7 @@ function refusalOf(
     [capabilitiesKey]: capabilities,
   }: Record<string, unknown>,
   { headers }: FastifyRequest,
-): Outcome | undefined {
+): McpOutcome | undefined {
   if (typeof version !== 'string')
     return failed(-32602, `_meta must have ${versionKey}.`, 400);
   const tool = `${params?.name}`;
@@ -229,7 +229,7 @@ function refusalOf(
     : failed(-32602, `_meta must have ${capabilitiesKey}.`, 400);
 }
 
-function unsupported(requested: unknown, supported: string[]): Outcome {
+function unsupported(requested: unknown, supported: string[]): McpOutcome {
   return failed(-32022, 'Unsupported protocol version', 400, {
     supported,
     requested,

@@ -42,7 +42,7 @@ interface Body {
 }
 
 /** An operation in OpenAPI. */
-export interface Operation {
+export interface RestOperation {
   operationId: string;
   summary?: string;
   description?: string;
@@ -61,7 +61,7 @@ export interface Operation {
 export interface OpenApi {
   info: { title: string; version: string; description?: string };
   servers?: Array<{ url: string }>;
-  paths: Record<string, Record<string, Operation>>;
+  paths: Record<string, Record<string, RestOperation>>;
   components?: { schemas?: Record<string, object> };
 }
 
@@ -105,7 +105,7 @@ export function toolsOf(
   return new Map(tools.map((tool) => [tool.definition.name, tool]));
 }
 
-function successOf(responses: Operation['responses']) {
+function successOf(responses: RestOperation['responses']) {
   return Object.entries(responses).find(([status]) =>
     status.startsWith('2'),
   )?.[1];
@@ -128,7 +128,7 @@ const passedOn =
 function toolOf(
   method: string,
   path: string,
-  operation: Operation,
+  operation: RestOperation,
   service: Service,
 ) {
   const { refuse, describe, stringify } = service;

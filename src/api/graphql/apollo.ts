@@ -38,13 +38,13 @@ export const documentCache = () =>
 /**
  * What `run` hands to the service's plugin, and what the plugin keeps for it.
  */
-interface Run {
+interface ApolloRun {
   readonly beforeExecution: BeforeExecution | undefined;
   requestContext?: GraphQLRequestContext<ApolloContext>;
   /** The failure of a plugin. */
   failure?: Error;
 }
-type ApolloContext = GraphQLContext & { readonly run: Run };
+type ApolloContext = GraphQLContext & { readonly run: ApolloRun };
 
 /**
  * Checks a query or mutation that Apollo Server is about to execute. @throws
@@ -127,7 +127,7 @@ export class Apollo extends ApolloServer<ApolloContext> {
     context: GraphQLContext,
     beforeExecution?: BeforeExecution,
   ): Promise<ApolloResult> {
-    const run: Run = { beforeExecution };
+    const run: ApolloRun = { beforeExecution };
     const request = beforeExecution
       ? { ...parameters, http: httpOf(context) }
       : parameters;

@@ -23,7 +23,7 @@ import type { Call } from '../../call.ts';
 import type { Config } from '../../config/config.ts';
 import type { OperationObserver } from '../../runtime/telemetry/observers.ts';
 import { mostItems } from '../../validation/page.ts';
-import type { Page } from '../pages/html.ts';
+import type { HtmlPage } from '../pages/html.ts';
 
 // What the steps of a GraphQL request pass on: its context, its operation and
 // the outcome.
@@ -40,7 +40,7 @@ export interface GraphQLOptions
   usage: DeprecationUsage;
   observers: readonly OperationObserver[];
   /** The page for browsers at `/graphql`, if any. */
-  page: Page | undefined;
+  page: HtmlPage | undefined;
   /**
    * Plugins of Apollo Server. With any, or Apollo's key, Apollo Server
    * executes.

@@ -18,7 +18,7 @@ declare module 'fastify' {
 }
 
 /** How often (ms) a closing server looks at its connections. */
-const interval = 500;
+const sampleInterval = 500;
 const uploadTimeout = Object.assign(new Error('The body is late.'), {
   code: 'ERR_HTTP_REQUEST_TIMEOUT',
 });
@@ -78,7 +78,7 @@ export const connections = fastifyPlugin<{
           else if (isLate && !latestResponse.req.complete)
             server.emit('clientError', uploadTimeout, socket);
         }
-      }, interval);
+      }, sampleInterval);
       server.once('close', () => clearInterval(timer));
     });
   },

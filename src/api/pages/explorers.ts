@@ -6,8 +6,8 @@ import {
   asset,
   dataElement,
   fill,
+  type HtmlPage,
   hashOf,
-  type Page,
   policyOf,
   serveFiles,
   servePage,
@@ -85,7 +85,7 @@ const frame = 'https://sandbox.embed.apollographql.com/';
  * `Authorization` header to fill in. Sandbox itself is loaded from Apollo;
  * without internet, a notice links to GraphiQL.
  */
-export function sandboxPage(examples: Example[]): Page {
+export function sandboxPage(examples: Example[]): HtmlPage {
   const style = styleOf('sandbox.css');
   const start = asset('sandbox.js').toString();
   const options = {

@@ -12,7 +12,7 @@ import { origin } from '../http/server.ts';
  * An HTML page and its Content-Security-Policy. Its links are relative: a proxy
  * may serve it below another path.
  */
-export interface Page {
+export interface HtmlPage {
   html: string;
   policy: string;
 }
@@ -152,7 +152,7 @@ export function serveFiles(
 
 export function sendHtml(
   reply: FastifyReply,
-  { html, policy }: Page,
+  { html, policy }: HtmlPage,
 ): FastifyReply {
   return reply.headers(pageHeaders(policy)).type(typeOf('.html')).send(html);
 }

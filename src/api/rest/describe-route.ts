@@ -18,8 +18,8 @@ import { notJson } from '../http/failures.ts';
 import { requestTimeout } from '../http/malformed.ts';
 import { badHost } from '../http/server.ts';
 import {
+  documentedFailure,
   failure,
-  failureOf,
   headerSchema,
   type Response,
 } from './documented-responses.ts';
@@ -123,7 +123,7 @@ function failuresOf(
         }
       : {}),
     ...(refusesKey && {
-      400: failureOf(
+      400: documentedFailure(
         notIdempotent(),
         'The operation takes no Idempotency-Key.',
       ),
@@ -150,7 +150,8 @@ function refusal(
   try {
     validator(schema as TObject, { isLenient })(invalid);
   } catch (error) {
-    if (error instanceof StoreError) return failureOf(error, description);
+    if (error instanceof StoreError)
+      return documentedFailure(error, description);
     throw error;
   }
   throw new Error('An input that takes anything needs no schema.');
@@ -180,7 +181,7 @@ const always: Record<number, Response> = {
     'This key has used its 6000 units of this minute.',
     retryAfter,
   ),
-  500: failureOf(internalError(undefined), 'The service failed.'),
+  500: documentedFailure(internalError(undefined), 'The service failed.'),
   503: failure(
     'SERVICE_UNAVAILABLE',
     'The database cannot be reached for the moment.',
@@ -190,7 +191,10 @@ const always: Record<number, Response> = {
 };
 
 const withBody: Record<number, Response> = {
-  408: failureOf(requestTimeout, 'The request took too long to arrive.'),
+  408: documentedFailure(
+    requestTimeout,
+    'The request took too long to arrive.',
+  ),
   413: failure(
     'PAYLOAD_TOO_LARGE',
     'Body is too large.',
@@ -200,7 +204,7 @@ const withBody: Record<number, Response> = {
 };
 
 const lacksScope = (scope: KeyScope) =>
-  failureOf(
+  documentedFailure(
     forbidden(scope, { scopeNames: { read: 'pets:read' } }),
     'The key or token lacks the scope.',
     {
@@ -264,14 +268,17 @@ const replayed = {
   ),
 };
 const conflicts: Record<number, Response> = {
-  409: failureOf(
+  409: documentedFailure(
     inUse(),
     'A request with the same Idempotency-Key is still under way.',
     {
       'Retry-After': headerSchema('In how many seconds to try again.'),
     },
   ),
-  422: failureOf(reused(), 'The Idempotency-Key was used for another input.'),
+  422: documentedFailure(
+    reused(),
+    'The Idempotency-Key was used for another input.',
+  ),
 };
 
 const rateLimit = {

@@ -91,7 +91,7 @@ export function failure(
 }
 
 /** A documented failure whose example is the service's own error. */
-export function failureOf(
+export function documentedFailure(
   { code, message }: StoreError,
   description: string,
   headers?: Record<string, object>,

@@ -5,7 +5,7 @@ import { reportFault } from '../../errors.ts';
 import type { Routes } from '../http/routes.ts';
 import { serveFile } from '../pages/html.ts';
 import { toOpenApi30 } from './openapi-3.0.ts';
-import { makeLive } from './responses.ts';
+import { offerEvents } from './responses.ts';
 
 export const info = {
   title: 'Animal Store',
@@ -164,7 +164,7 @@ declare module 'fastify' {
 export function section(tag: string, routes: (app: Routes) => void) {
   return async (app: FastifyInstance): Promise<void> => {
     app.section = tag;
-    app.addHook('onRoute', makeLive);
+    app.addHook('onRoute', offerEvents);
     routes(app as unknown as Routes);
   };
 }

@@ -112,7 +112,7 @@ const events: StreamFormat = {
  * Makes the route of a live list answer clients that prefer `text/event-stream`
  * to JSON with the list's events.
  */
-export function makeLive(route: RouteOptions): void {
+export function offerEvents(route: RouteOptions): void {
   const { handler, config: { live } = {} } = route;
   if (!live) return;
   route.handler = function (request, reply) {

@@ -57,7 +57,7 @@ interface Feed {
  * How often (ms) keys, ages and unsent bytes are checked. A look-up is cached
  * for 900 ms (authenticator.ts): a revoked key ends within a second.
  */
-const interval = 50;
+const tickInterval = 50;
 
 /** The open subscriptions of this process. */
 class Subscriptions {
@@ -116,7 +116,7 @@ class Subscriptions {
       explain: (cause) => feed.explain(toLoggedFailure(cause, request)),
     });
     this.#open.set(request, stream);
-    this.#timer ??= setInterval(() => this.#tick(), interval).unref();
+    this.#timer ??= setInterval(() => this.#tick(), tickInterval).unref();
     return stream;
   }
 

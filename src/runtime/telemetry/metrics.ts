@@ -91,11 +91,11 @@ async function refill(
 }
 
 /** How often (ms) a worker reports. */
-const interval = 1000;
+const reportInterval = 1000;
 /** How long (ms) after its last report a worker counts as silent. */
 const silentAfter = 2500;
 
-type Report = Awaited<ReturnType<Registry['getMetricsAsJSON']>>;
+type MetricsReport = Awaited<ReturnType<Registry['getMetricsAsJSON']>>;
 
 /** In a worker: sends its metrics to the parent every second. */
 export function reportToParent({ registry }: Metrics): void {
@@ -103,7 +103,7 @@ export function reportToParent({ registry }: Metrics): void {
     const report = await registry.getMetricsAsJSON();
     if (process.connected) process.send?.({ report });
   };
-  setInterval(() => void send().catch(() => undefined), interval).unref();
+  setInterval(() => void send().catch(() => undefined), reportInterval).unref();
 }
 
 /**
@@ -114,15 +114,15 @@ export function reportToParent({ registry }: Metrics): void {
  */
 export class ClusterMetrics {
   /** The last reports of running workers. */
-  readonly #reports = new Map<number, { report: Report; at: number }>();
+  readonly #reports = new Map<number, { report: MetricsReport; at: number }>();
   /** The summed counts of ended workers. */
-  #ended: Promise<Report> = Promise.resolve([]);
+  #ended: Promise<MetricsReport> = Promise.resolve([]);
 
   constructor(private readonly own: Metrics) {
-    const store = (id: number, report: Report) =>
+    const store = (id: number, report: MetricsReport) =>
       this.#reports.set(id, { report, at: performance.now() });
     cluster.on('listening', ({ id }) => store(id, []));
-    cluster.on('message', ({ id }, message: { report?: Report }) => {
+    cluster.on('message', ({ id }, message: { report?: MetricsReport }) => {
       if (message.report && this.#reports.has(id)) store(id, message.report);
     });
     cluster.on('exit', ({ id }) => {
@@ -158,5 +158,5 @@ export class ClusterMetrics {
 }
 
 const isSilent = (at: number) => performance.now() - at > silentAfter;
-const countersIn = (report: Report) =>
+const countersIn = (report: MetricsReport) =>
   report.filter(({ type }) => type !== 'gauge');
