@@ -110,7 +110,7 @@ export const httpUrl = kind('https:// or http:// address', (text) => {
  * Names of an identity provider (RFC 6749, appendix A.4), each with a scope of
  * ours.
  */
-export const scopeNames = kind('`pets:read=read`, several', (text) => {
+export const scopeNames = kind('list of `theirs=ours`', (text) => {
   if (
     text
       .split(',')
@@ -171,7 +171,7 @@ export const secret = kind(
   true,
 );
 
-export const origins = kind('`https://shop.example`, several', (text) => {
+export const origins = kind('list like `https://shop.example`', (text) => {
   const list = listOf(text);
   const wrong = list.find(
     (one) => !URL.canParse(one) || new URL(one).origin !== one,
