@@ -99,15 +99,22 @@ inBrowser(() => {
         await openOperation(page, 'Pets-createPet'),
         201,
       );
-      expect(JSON.parse(created)).toEqual({
-        id: 1,
-        name: 'Rex',
-        categoryId: 5,
-        status: 'available',
-      });
+      expect(created).toBe(
+        `{\n  "id": 1,\n  "name": "Rex",\n  "categoryId": 9007199254740993,\n  "status": "available"\n}`,
+      );
       expect(await execute(await openOperation(page, 'Pets-getPet'), 200)).toBe(
         created,
       );
+      const headings = page.locator('#operations-Pets-getPet h4:visible');
+      expect(
+        (await headings.allTextContents()).filter((text) =>
+          text.startsWith('Responses'),
+        ),
+      ).toEqual(['Responses']);
+      const list = page.locator('section.models article', {
+        hasText: /^Pets/,
+      });
+      expect(await list.textContent()).toContain('array of Pet');
       await eachDisplay(page);
       await page.locator('.btn.authorize').click();
       await expectAccessible(page)('asking for a key, on a phone in the dark');
@@ -143,13 +150,13 @@ inBrowser(() => {
       );
     }));
 
-  test('the reference: an int64 in an example of the document stays exact', () =>
+  test('the reference: its own examples show every digit of an int64, and those of the document stay exact', () =>
     visit(async (page) => {
       await page.route('**/v1/openapi.json', async (route) => {
         const document = await (await route.fetch()).text();
         await route.fulfill({
           body: document
-            .replaceAll('"categoryId":5', `"categoryId":${greatest}`)
+            .replaceAll('"name":"Rex"', `"name":${greatest}`)
             .replace(
               /"example":1(?=,"in":"path","name":"petId")/,
               `"example":${greatest}`,
@@ -158,12 +165,14 @@ inBrowser(() => {
       });
       await page.goto('/docs');
       const create = await openOperation(page, 'Pets-createPet');
-      expect(await create.locator('textarea').inputValue()).toContain(
-        `"categoryId": ${greatest}`,
-      );
-      expect(await create.locator('.responses-inner').textContent()).toContain(
-        `"categoryId": ${greatest}`,
-      );
+      const examples = [
+        await create.locator('textarea').inputValue(),
+        await create.locator('.responses-inner').textContent(),
+      ];
+      for (const example of examples) {
+        expect(example).toContain(`"name": ${greatest}`);
+        expect(example).toContain('"categoryId": 9007199254740993');
+      }
       const get = await openOperation(page, 'Pets-getPet');
       expect(
         await get.locator('tr[data-param-name=petId] input').inputValue(),

@@ -55,7 +55,17 @@ function shown(api, root) {
     if (operation['x-sunset'])
       operation.summary += ` (until ${dayOf(operation['x-sunset'])})`;
   }
+  if (isExact) Object.values(api.components.schemas).forEach(showDigits);
   return api;
+}
+
+/** An int64 has an example that a double cannot hold, but for ids. */
+function showDigits({ properties = {}, examples: [example] = [] }) {
+  for (const [name, { format, examples }] of Object.entries(properties)) {
+    if (format !== 'int64' || !examples || name === 'id') continue;
+    examples[0] = 2n ** 53n + 1n;
+    if (example) [example[name]] = examples;
+  }
 }
 
 function dayOf(date) {
@@ -155,6 +165,14 @@ const plainControls = ({ React: { createElement } }) => ({
         createElement(Original, props),
       ),
     ServersContainer: () => () => null,
+    // Of a list it says `array<any>`.
+    JSONSchema202012KeywordType: (Original) => (props) => {
+      const [, item] = /([^/]+)$/.exec(props.schema.items?.$ref ?? '') ?? [];
+      const className = 'json-schema-2020-12__attribute';
+      return item
+        ? createElement('strong', { className }, `array of ${item}`)
+        : createElement(Original, props);
+    },
     // It would show the key; the samples are the same request without it.
     curl: () => () => null,
     // The sections are headings of the third level.
