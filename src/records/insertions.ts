@@ -11,7 +11,7 @@ import { parameterOf, type Table } from './table.ts';
 interface Entry<New> {
   readonly item: New;
   readonly claim?: Claim;
-  /** SHA-256 of the item, in hexadecimal. */
+  /** See `fingerprintOf`. */
   readonly fingerprint?: string;
   /** Settles when the last statement with this entry ends. */
   sent?: Promise<unknown>;
@@ -180,8 +180,13 @@ export class Insertions<Item, New extends object> {
     for (const [place, fingerprint, generated] of rows) {
       const entry = entries[Number(place) - 1] as Entry<New>;
       entry.isReplay = fingerprint !== null;
-      const isReused =
-        fingerprint !== null && fingerprint !== entry.fingerprint;
+      // The release that stored it may have known fewer members. The others may
+      // have defaults, so they are not compared.
+      const known = Buffer.from(fingerprint?.slice(64) ?? '', 'hex').toString();
+      const own = known
+        ? fingerprintOf(this.table, entry.item, known)
+        : entry.fingerprint;
+      const isReused = fingerprint !== null && !own?.startsWith(fingerprint);
       // A later failure concerns only this entry: the others are inserted.
       outcomes[Number(place) - 1] = isReused
         ? reused()
@@ -224,11 +229,17 @@ function compareDigits(a: string, b: string): number {
 }
 
 /**
- * Hashes the values that are not null, sorted by name. The result is the same
- * in both APIs, for any order of members, and in a release with more columns.
+ * Hashes the values that are not null, sorted by name, and appends the names of
+ * all members. The result is the same in both APIs, for any order of members.
  */
-function fingerprintOf({ inserted }: Table, item: object): string {
+function fingerprintOf(
+  { inserted }: Table,
+  item: object,
+  names = inserted.map(({ member }) => member).join(),
+): string {
+  const known = names.split(',');
   const values = inserted
+    .filter(({ member }) => known.includes(member))
     .map(({ member, type }): [string, unknown] => {
       const value = parameterOf((item as Record<string, unknown>)[member]);
       // 1.10 is 1.1, and -0.0 is 0.
@@ -243,7 +254,8 @@ function fingerprintOf({ inserted }: Table, item: object): string {
     })
     .filter(([, value]) => value !== null)
     .sort(([a], [b]) => (a < b ? -1 : 1));
-  return hash('sha256', JSON.stringify(values), 'hex');
+  const digest = hash('sha256', JSON.stringify(values), 'hex');
+  return digest + Buffer.from(names).toString('hex');
 }
 
 /**

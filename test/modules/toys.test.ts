@@ -149,20 +149,30 @@ describe('through both APIs', () => {
     );
   });
 
-  test('a fingerprint has no member that is null, so that a release with more columns finds it', async () => {
-    const headers = { 'idempotency-key': 'without-note' };
-    await rest(store, '/v1/toys', { method: 'POST', json: plain, headers });
-    const [[fingerprint] = []] = await sql(
-      store.database,
-      `select encode(fingerprint, 'hex') from idempotency_key where hash = sha256('without-note')`,
-    );
-    const members = [
-      ['kind', 'bone'],
-      ['madeAt', madeAt],
-      ['name', ''],
-    ];
-    expect(fingerprint).toBe(hash('sha256', JSON.stringify(members)));
-  });
+  test.each([
+    ['a release without the member `kind`', ['name', 'madeAt'], 'name,madeAt'],
+    ['a release that stored no names', ['kind', 'madeAt', 'name'], ''],
+  ])(
+    'a creation is repeated that was stored by %s',
+    async (_release, members, names) => {
+      const once = `stored with ${members}`.replaceAll(' ', '-');
+      const headers = { 'idempotency-key': once };
+      const send = async (json: object) => {
+        const sent = { method: 'POST', json, headers };
+        const { status, json: toy } = await rest(store, '/v1/toys', sent);
+        return [status, toy.id];
+      };
+      const [, id] = await send(plain);
+      const values = Object.entries({ ...plain, madeAt })
+        .filter(([name]) => members.includes(name))
+        .sort();
+      const digest = hash('sha256', JSON.stringify(values));
+      const text = `update idempotency_key set fingerprint = decode($1, 'hex') || convert_to($2, 'UTF8') where hash = sha256($3)`;
+      await sql(store.database, text, [digest, names, once]);
+      expect(await send(plain)).toEqual([201, id]);
+      expect((await send({ ...plain, name: 'other' }))[0]).toBe(422);
+    },
+  );
 
   test('creations with one Idempotency-Key through both APIs add one toy', async () => {
     const headers = { 'idempotency-key': 'a-name-for-it' };

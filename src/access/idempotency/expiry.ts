@@ -16,7 +16,7 @@ const idempotencyKeyTable = defineEntity({
     operation: p.text().primary(),
     /** SHA-256 of the client's `Idempotency-Key`. */
     hash: p.blob().primary(),
-    /** SHA-256 of the validated input. */
+    /** SHA-256 of the validated input, and the names of its members. */
     fingerprint: p.blob(),
     /**
      * The generated values of the row as PostgreSQL's texts, the id first. The
