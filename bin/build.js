@@ -47,6 +47,7 @@ const inputs = [
   'CONTRIBUTING.md',
   'CHANGELOG.md',
   'web/assets/guide.html',
+  'web/assets/first-steps.md',
   'tools/guide.mjs',
   'tools/guide-code.mjs',
   'tools/guide-index.mjs',

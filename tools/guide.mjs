@@ -2,7 +2,6 @@
 // HTML in dist/guide. The build runs this file. It is not part of the
 // service: only the build needs the Markdown parser.
 import {
-  cpSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -10,7 +9,7 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs';
-import { dirname, join, normalize, relative } from 'node:path';
+import { dirname, join, normalize } from 'node:path';
 import { Marked } from 'marked';
 import { gfmHeadingId } from 'marked-gfm-heading-id';
 import { coloured, escaped, onLines } from './guide-code.mjs';
@@ -18,6 +17,7 @@ import { chaptersIn, textOf } from './guide-index.mjs';
 
 const root = join(import.meta.dirname, '..');
 const home = 'README.md';
+const firstSteps = 'web/assets/first-steps.md';
 const sources = [
   home,
   'SECURITY.md',
@@ -41,8 +41,10 @@ const pages = new Map(
   ]),
 );
 const template = readFileSync(join(root, 'web/assets/guide.html'), 'utf8');
-/** Files of the repository that the service serves. */
+/** Other pages, and files of the repository that the service serves. */
 const documents = new Map([
+  ['./', './'],
+  ['docs', 'docs'],
   ['schema/openapi.json', 'v1/openapi.json'],
   ['schema/schema.graphql', 'schema.graphql'],
 ]);
@@ -68,13 +70,12 @@ writeFileSync(
   join(staging, 'search-index.js'),
   `export const guides = ${JSON.stringify(index)};\n`,
 );
-cpSync(join(root, 'docs/images'), join(staging, 'images'), { recursive: true });
 rmSync(served, { recursive: true, force: true });
 renameSync(staging, served);
 
 function guideOf(path, name) {
   const text = readFileSync(join(root, path), 'utf8');
-  const html = markdown().parse(name ? text : guidesFirst(text));
+  const html = markdown().parse(name ? text : forUsers(text));
   return {
     path,
     name,
@@ -99,11 +100,15 @@ function pageOf({ name, title, content }) {
   return template.replace(/%(\w+)%/g, (_, key) => values[key]);
 }
 
-/** Readers of `/guide` look for a guide; the service runs already. */
-function guidesFirst(readme) {
-  const [rest, list = ''] = readme.split(/^## Read on$/m);
-  const [start, ...others] = rest.split(/^(?=<picture>|## )/m);
-  return [start, `## Guides\n${list}\n`, ...others].join('');
+/** Readers of `/guide` have a service that runs, and the list of guides. */
+function forUsers(readme) {
+  const steps = readFileSync(join(root, firstSteps), 'utf8');
+  const [about] = readme.split(/^```/m);
+  const code = /^## Use\n\n```[\s\S]*?^```$/m.exec(readme)?.[0] ?? '';
+  const others = readme
+    .split(/^(?=## )/m)
+    .filter((chapter) => /^## (?:Configure|Deploy)\n/.test(chapter));
+  return [about, steps, code.replace(/.*\n/, ''), '\n\n', ...others].join('');
 }
 
 function titleOf(path) {
@@ -215,8 +220,9 @@ function arrows(flowchart) {
  */
 function linked(html, path, name) {
   const place = (target) => normalize(join(dirname(path), target));
-  return html
-    .replace(/<a href="([^"]*)">([\s\S]*?)<\/a>/g, (link, href, text) => {
+  return html.replace(
+    /<a href="([^"]*)">([\s\S]*?)<\/a>/g,
+    (link, href, text) => {
       if (/^(?:https:|#)/.test(href)) return link;
       const [target, anchor] = href.split('#');
       const document = documents.get(place(target));
@@ -228,10 +234,8 @@ function linked(html, path, name) {
       return /^\w+:/.test(href)
         ? text
         : `<span title="${place(target)}">${text}</span>`;
-    })
-    .replace(/(src|srcset)="([^"]+)"/g, (_, attribute, target) => {
-      return `${attribute}="${name ? '' : 'guide/'}${relative('docs', place(target))}"`;
-    });
+    },
+  );
 }
 
 function address(page, from) {

@@ -6,14 +6,14 @@ import { rest } from '../support/rest.ts';
 import { storeForAll } from '../support/store.ts';
 
 /**
- * The guides: README.md and its neighbours, `docs/` and its pictures, as pages.
+ * The guides: README.md and its neighbours, and `docs/`, as pages.
  */
 
 const store = storeForAll();
 const get = (path: string) =>
   send(store.origin, { path, headers: { accept: 'text/html' } });
 
-/** The links and pictures of a page. */
+/** The links of a page. */
 const targetsOf = (html: string) =>
   [...html.matchAll(/\b(?:href|src|srcset)="([^"]*)"/g)].map(
     ([, to = '']) => to,
@@ -33,7 +33,7 @@ async function walk() {
     if (url.hash) anchors.push(url);
     if (found.has(url.pathname)) continue;
     const { status, text } = await get(url.pathname);
-    const isGuide = /^\/guide(?!\/images)/.test(url.pathname);
+    const isGuide = url.pathname.startsWith('/guide');
     found.set(url.pathname, { status, html: isGuide ? text : '' });
     if (!isGuide) continue;
     open.push(...targetsOf(text).map((target) => new URL(target, url)));
@@ -47,7 +47,7 @@ async function walk() {
   return { found, anchors, absolute };
 }
 
-test('from /guide on, without a key, every link leads to a page, a picture or a heading, and every guide is linked', async () => {
+test('from /guide on, without a key, every link leads to a page or a heading, and every guide is linked', async () => {
   const { found, anchors, absolute } = await walk();
   const dead = [...found]
     .filter(([, { status }]) => status !== 200)
@@ -67,9 +67,6 @@ test('from /guide on, without a key, every link leads to a page, a picture or a 
   });
   const guides = readdirSync('docs').filter((name) => name.endsWith('.md'));
   const all = guides.map((name) => `/guide/${name.replace('.md', '')}`);
-  const pictures = readdirSync('docs/images').map(
-    (name) => `/guide/images/${name}`,
-  );
   const others = [
     '/guide',
     '/guide/security',
@@ -78,10 +75,10 @@ test('from /guide on, without a key, every link leads to a page, a picture or a 
   ];
   expect(
     [...found.keys()].filter((path) => path.startsWith('/guide')).sort(),
-  ).toEqual([...all, ...pictures, ...others].sort());
+  ).toEqual([...all, ...others].sort());
 });
 
-test('a guide may show only its styles and pictures and run its own script, and is revalidated', async () => {
+test('a guide may show only its styles and its icon and run its own script, and is revalidated', async () => {
   const { headers, text } = await get('/guide/errors');
   expect(headers).toMatchObject({
     'content-type': 'text/html; charset=utf-8',
@@ -118,13 +115,21 @@ test('a guide has the headings and code of its Markdown; diagrams are text; file
   expect(develop).not.toMatch(/flowchart|\]\(/);
 });
 
-test('/guide begins with the guides, by their titles; a page lists its chapters; the contracts are those that are served', async () => {
+test('/guide has first steps for a service that runs, and lists the guides once, by their titles', async () => {
   const home = (await get('/guide')).text;
-  expect(home.indexOf('<h2 id="guides">')).toBeLessThan(
-    home.indexOf('<h2 id="run">'),
-  );
-  expect(home.match(/<h2 id="guides">/g)).toHaveLength(1);
+  const [, main = ''] = /<main>([\s\S]*)<\/main>/.exec(home) ?? [];
+  expect(
+    [...main.matchAll(/<h[12] id="([^"]+)"/g)].map(([, id]) => id),
+  ).toEqual(['animal-store', 'first-steps', 'configure', 'deploy']);
+  expect(main.match(/<ol>[\s\S]*<\/ol>/)?.[0].match(/<li\b/g)).toHaveLength(3);
+  expect(main).toContain('<a href="docs">REST reference</a>');
+  expect(main).toContain('-H</span> <span class="string">"Authorization:');
+  expect(main).not.toMatch(/npm ci|<img/);
+  expect(home.match(/href="guide\/tour"/g)).toHaveLength(1);
   expect(home).toContain('<li><a href="guide/tour">Five minutes</a></li>');
+});
+
+test('a page lists its chapters; the contracts are those that are served', async () => {
   const errors = (await get('/guide/errors')).text;
   expect(errors).toContain(
     '<li><a href="#bad_user_input">BAD_<wbr>USER_<wbr>INPUT</a></li>',

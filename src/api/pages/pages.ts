@@ -111,7 +111,6 @@ function serveGuides(app: FastifyInstance): void {
       file === 'index.html' ? '/guide' : `/guide/${basename(file, '.html')}`;
     servePage(app, path, () => readFileSync(join(guides, file)), policy);
   }
-  serveFiles(app, '/guide/images', join(guides, 'images'), policy);
   const index = () => readFileSync(join(guides, 'search-index.js'));
   serveFile(app, '/guide/search-index.js', index);
 }
