@@ -14,10 +14,11 @@ const encodings: Record<string, string> = {
 export function textIn(bytes: Buffer): string {
   const encoding = encodings[bytes.toString('hex', 0, 2)];
   const text = new TextDecoder(encoding).decode(bytes);
-  const lines = text.split(/\r\n?|\n/);
-  const wrong = lines.findIndex((line) => line.search(foreign) >= 0) + 1;
-  if (wrong === 0) return lines.join('\n');
-  throw new Error(`line ${wrong} is not UTF-8: save the file as UTF-8`);
+  const plain = text.replace(/\r\n?/g, '\n');
+  const [readable = ''] = plain.split(foreign, 1);
+  if (readable === plain) return plain;
+  const line = readable.split('\n').length;
+  throw new Error(`line ${line} is not UTF-8: save the file as UTF-8`);
 }
 
 /** What the decoder writes for a wrong byte, and what UTF-16 has. */
