@@ -132,7 +132,14 @@ const sslModes = [
   'no-verify',
 ];
 
-function checkedPostgresUrl(text: string): string {
+function checkedPostgresUrl(given: string): string {
+  // With credentials libpq needs no host, for a socket (`?host=/folder`).
+  const text = given.replace(/^(\w+:\/\/[^/?#]*@)(?=[:/?]|$)/, '$1localhost');
+  try {
+    decodeURIComponent(text);
+  } catch {
+    throw new Error('has a % that encodes no character: write %25');
+  }
   // An unescaped @ ends the password, so the hosts begin after the last one.
   if (/^postgres(?:ql)?:\/\/(?:[^/?]*@)?[^/?@]*,[^/?@]*(?:[/?]|$)/.test(text)) {
     throw new Error(
@@ -149,6 +156,8 @@ function checkedPostgresUrl(text: string): string {
   ) {
     throw new Error('must be a postgres:// address');
   }
+  if (url.pathname.length < 2)
+    throw new Error('must name a database: postgres://host/database');
   const mode = url.searchParams.get('sslmode');
   if (mode && !sslModes.includes(mode))
     throw new Error(`has an sslmode that is none of ${sslModes.join(', ')}`);

@@ -9,13 +9,22 @@ export const notMigrated =
  * has a line for every mistake).
  */
 export function startFailure(error: unknown): string {
-  const { code, address, port, message, variables = '' } = error as ListenError;
+  const {
+    code,
+    address,
+    port,
+    hostname,
+    message,
+    variables = '',
+  } = error as ListenError;
   if (code === 'EADDRINUSE')
     return `Port ${port} on ${address} is taken (${variables}PORT, ${variables}HOST).`;
   if (code === 'EACCES' && port)
     return `Port ${port} on ${address} may not be opened by this user (${variables}PORT, ${variables}HOST).`;
   if (code === 'EADDRNOTAVAIL')
     return `${address} is no address of this machine (${variables}HOST).`;
+  if (hostname)
+    return `${hostname} is no address or name to listen on (${variables}HOST).`;
   if (code === 'EISDIR') return 'The file is a folder.';
   if (isUnmigrated(error)) return notMigrated;
   if (
@@ -31,6 +40,8 @@ export function startFailure(error: unknown): string {
 type ListenError = NodeJS.ErrnoException & {
   address?: string;
   port?: number;
+  /** That the system cannot resolve. */
+  hostname?: string;
   /** Prefix of the variables with the address (`OPERATIONS_` or empty). */
   variables?: string;
 };

@@ -52,6 +52,14 @@ test.each([
     'has an sslmode that is none of disable, allow',
   ],
   ['mysql://127.0.0.1/shop', 'must be a postgres:// address'],
+  ...['pa%ss', '100%', '%ff'].map((password) => [
+    `postgres://a:secret${password}@127.0.0.1/shop`,
+    'has a % that encodes no character: write %25',
+  ]),
+  ['postgres://127.0.0.1/shop%', 'has a % that encodes no character'],
+  ...['postgres://127.0.0.1', 'postgres://a:secret@127.0.0.1:5432/?x=1'].map(
+    (url) => [url, 'must name a database: postgres://host/database'],
+  ),
 ])('the address %s is refused with the name of its variable', (url, reason) => {
   for (const name of [
     'DATABASE_URL',
@@ -62,6 +70,31 @@ test.each([
     expect(load).toThrow(`${name} ${reason}`);
     expect(load).not.toThrow('secret');
   }
+});
+
+test.each([
+  [
+    'postgresql://u:x@/db?host=/cloudsql/p:r:i',
+    'postgresql://u:x@localhost/db?host=/cloudsql/p:r:i',
+  ],
+  ['postgres://u@/db?host=/run', 'postgres://u@localhost/db?host=/run'],
+  ['postgres://u@:5433/db', 'postgres://u@localhost:5433/db'],
+  ...[
+    'postgres:///db?host=/run',
+    'postgres://u:a%25b@%2Frun/db',
+    'postgres://u:x@h/db?options=-c%20a%3D@/b',
+  ].map((url) => [url, url]),
+])('the address %s of a socket is read as %s', (url, read) => {
+  const { database } = loadConfig({
+    DATABASE_URL: url,
+    DATABASE_DIRECT_URL: url,
+    DATABASE_READ_URLS: url,
+  });
+  expect(database).toMatchObject({
+    url: read,
+    directUrl: read,
+    readUrls: [read],
+  });
 });
 
 const several =

@@ -62,6 +62,17 @@ test.each(['', 'OPERATIONS_'])(
       });
     }
     holder.close();
+    for (const name of ['[::1]', '127.0.0.1:4000', '*', ' 127.0.0.1']) {
+      for (const WORKERS of ['1', '2']) {
+        const wrong = { ...env, [`${which}HOST`]: name, WORKERS };
+        const stderr = `animal-store: ${name} is no address or name to listen on (${which}HOST).\n`;
+        const { code, stderr: said } = await startAndFail(wrong);
+        expect([code, said.replace(/ {2,}/g, ' ')]).toEqual([
+          1,
+          stderr.replace(/ {2,}/g, ' '),
+        ]);
+      }
+    }
     const nowhere = { ...env, [`${which}HOST`]: '203.0.113.77' };
     const stderr = `animal-store: 203.0.113.77 is no address of this machine (${which}HOST).\n`;
     expect(await startAndFail(nowhere)).toMatchObject({
