@@ -38,6 +38,12 @@ export function rangesIn(accept = ''): string | undefined {
   return ranges.replace(star, '*/*') || undefined;
 }
 
+/**
+ * The `*` beside other codings in `Accept-Encoding`. @fastify/compress takes it
+ * for gzip, even where gzip has a weight of 0.
+ */
+export const wildcard = /(?<=\w.*)\*[^,]*|\*[^,]*(?=.*\w)/g;
+
 const withPort = /^"?(?:\[(.+)\]|([\d.]+))(?::\d*)?"?$/;
 
 /** Addresses of `X-Forwarded-For` without ports, brackets and quotes. */

@@ -4,9 +4,8 @@ import zlib, { type InputType } from 'node:zlib';
 import type { FastifyCompressOptions } from '@fastify/compress';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
-import { LRUCache } from 'lru-cache';
 import Negotiator from 'negotiator';
-import { rangesIn } from './fields.ts';
+import { rangesIn, wildcard } from './fields.ts';
 import { dataHeaders } from './headers.ts';
 
 // In which form a client gets a resource: the media type, the coding, or only
@@ -77,14 +76,11 @@ export function isRead(method: string): boolean {
 export const caching = fastifyPlugin<{ compression: boolean }>(
   async (app: FastifyInstance, { compression }) => {
     app.decorateReply('contentTag', undefined);
-    const codings = new LRUCache<string, string>({
-      max: 100,
-      memoMethod: codingFor,
-    });
     app.addHook('onSend', (request, reply, payload, done) => {
       const { headers } = request;
-      const { 'accept-encoding': accepted = '' } = headers;
-      if (compression) headers['accept-encoding'] = codings.memo(accepted);
+      const { 'accept-encoding': codings = '' } = headers;
+      headers['accept-encoding'] =
+        codings.length > longest ? '' : codings.replace(wildcard, '');
       const isContent = typeof payload === 'string' || Buffer.isBuffer(payload);
       if (!isContent || !mayKeep(request, reply)) return done(null, payload);
       // Keeps the header of a route that sets its own.
@@ -125,23 +121,6 @@ const encodings: FastifyCompressOptions['encodings'] = [
   'gzip',
   'identity',
 ];
-// Of the wildcard, where gzip is not named.
-const gzips = /x-gzip|^((?!.*gzip).*?)\*/i;
-
-/**
- * The coding of a response (RFC 9110, section 12.5.3). @fastify/compress itself
- * would use a coding whose weight is 0. All clients know gzip, so it is the
- * wildcard's.
- */
-function codingFor(accepted: string): string {
-  if (accepted.length > longest) return 'identity';
-  const codings = accepted.replace(gzips, '$1gzip');
-  const request = { headers: { 'accept-encoding': codings } };
-  const options = { preferred: encodings };
-  // @ts-expect-error The types lack the options.
-  const [best] = new Negotiator(request).encodings(encodings, options);
-  return best ?? 'identity';
-}
 
 /**
  * The `compress` option of routes that always send the same Buffer: it is
