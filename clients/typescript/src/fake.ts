@@ -1,3 +1,4 @@
+import { rules } from './generated/rules.ts';
 import { writeRest } from './json.ts';
 import type { Int64, NewPet, Pet, PetStatus } from './pet.ts';
 import type { Code } from './store-error.ts';
@@ -36,7 +37,7 @@ export class FakeService {
     );
   };
   readonly #key: string | undefined;
-  readonly #created = new Map<string, { body: string; pet: Pet }>();
+  readonly #created = new Map<string, Pet>();
   readonly #followers = new Set<Follower>();
   readonly #failures: FakeFailure[] = [];
 
@@ -46,7 +47,7 @@ export class FakeService {
   }
 
   /** Adds an animal, as another client would. */
-  add({ name, categoryId, status = 'available' }: NewPet): Pet {
+  add({ name, categoryId, status = rules.defaultStatus }: NewPet): Pet {
     const pet = {
       id: BigInt(this.pets.length + 1),
       name,
@@ -108,10 +109,10 @@ export class FakeService {
       limit?: string;
       after?: string;
     };
-    const { status, limit = '20', after } = text;
+    const { status, limit = `${rules.limit.default}`, after } = text;
     refuse([
       statusRule(status),
-      rangeRule('limit', limit, 1n, 100n),
+      rangeRule('limit', limit, rules.limit.min, rules.limit.max),
       after && int64Rule('after', after),
     ]);
     const all = this.pets.filter((pet) => !status || pet.status === status);
@@ -142,21 +143,22 @@ export class FakeService {
   }
 
   #create({ headers }: Request, body: string): Response {
-    const name = headers.get('idempotency-key') ?? '';
-    const before = this.#created.get(name);
-    if (before?.body === body)
-      return json(201, before.pet, { 'idempotent-replayed': 'true' });
-    const { categoryId, ...input } = JSON.parse(body, digitsOf) as NewPet & {
-      categoryId: string;
-    };
-    refuse([
-      nameRule(input.name),
-      categoryRule(categoryId),
-      statusRule(input.status),
-    ]);
-    if (before) throw new Refusal(422, 'IDEMPOTENCY_KEY_REUSED', reused);
-    const pet = this.add({ ...input, categoryId });
-    this.#created.set(name, { body, pet });
+    const key = keyIn(headers.get('idempotency-key'));
+    const given = JSON.parse(body, digitsOf) as NewPet & { categoryId: string };
+    const { name, categoryId, status = rules.defaultStatus } = given;
+    refuse([nameRule(name), categoryRule(categoryId), statusRule(status)]);
+    const before = key === undefined ? undefined : this.#created.get(key);
+    if (before) {
+      const isSame =
+        before.name === name &&
+        before.categoryId === BigInt(categoryId) &&
+        before.status === status;
+      if (!isSame)
+        throw new Refusal(422, 'IDEMPOTENCY_KEY_REUSED', rules.keyReused);
+      return json(201, before, { 'idempotent-replayed': 'true' });
+    }
+    const pet = this.add({ name, categoryId, status });
+    if (key !== undefined) this.#created.set(key, pet);
     return json(201, pet);
   }
 
@@ -171,6 +173,8 @@ export class FakeService {
     { after, status }: { after?: string; status?: PetStatus },
     signal: AbortSignal,
   ): Response {
+    refuseVariable(status);
+    refuse([after !== undefined && int64Rule('after', after)]);
     const begin =
       after === undefined ? (this.pets.at(-1)?.id ?? 0n) : BigInt(after);
     let follower: Follower | undefined;
@@ -232,8 +236,9 @@ function json(
   });
 }
 
-function eventOf({ id, categoryId, ...pet }: Pet): string {
-  const petAdded = { ...pet, id: `${id}`, categoryId: `${categoryId}` };
+function eventOf(pet: Pet): string {
+  const [id, categoryId] = [`${pet.id}`, `${pet.categoryId}`];
+  const petAdded = { ...pet, id, categoryId };
   return `event: next\nid: ${id}\ndata: ${JSON.stringify({ data: { petAdded } })}`;
 }
 
@@ -246,8 +251,20 @@ function digitsOf(
   return key === 'categoryId' ? context?.source : value;
 }
 
-const reused =
-  'This Idempotency-Key was used for another input; a new creation needs a new key.';
+/**
+ * @returns the key without its quotation marks; undefined without one
+ */
+function keyIn(text: string | null): string | undefined {
+  if (text === null) return undefined;
+  const [, quoted] =
+    /^"((?:[ !#-[\]-~]|\\["\\])*)"(?: *;[ -~]*)?$/.exec(text) ?? [];
+  const bare = text.startsWith('"') ? '' : text;
+  const key = quoted?.replace(/\\(.)/g, '$1') ?? bare;
+  const isValid = /^[!-~]+$/.test(key) && key.length <= rules.longestKey;
+  const form = `1 to ${rules.longestKey} visible ASCII characters, bare or as a quoted string`;
+  refuse([!isValid && `Idempotency-Key must be ${form}`]);
+  return key;
+}
 
 /** @param faults sentences about invalid members */
 function refuse(faults: Array<string | false | undefined>): void {
@@ -262,8 +279,8 @@ const int64Rule = (name: string, value: Int64) =>
 function rangeRule(
   name: string,
   value: Int64,
-  least: bigint,
-  greatest: bigint,
+  least: bigint | number,
+  greatest: bigint | number,
 ) {
   const isWithin =
     /^-?\d+$/.test(`${value}`) &&
@@ -274,13 +291,28 @@ function rangeRule(
   );
 }
 
-function statusRule(status: PetStatus | undefined) {
-  const all = ['available', 'pending', 'sold'];
-  return (
-    status !== undefined &&
-    !all.includes(status) &&
-    `status must be one of ${all.join(', ')}`
+/** In the words of graphql-js. */
+function refuseVariable(status: unknown): void {
+  if (status == null || !statusRule(status)) return;
+  const near = rules.statuses.find(
+    (one) => one === `${status}`.trim().toLowerCase(),
   );
+  const hint = near ? ` Did you mean the enum value "${near}"?` : '';
+  const fault =
+    typeof status === 'string'
+      ? `Value "${status}" does not exist in "PetStatus" enum.${hint}`
+      : `Enum "PetStatus" cannot represent non-string value: ${status}.`;
+  const message = `Variable "$status" got invalid value ${JSON.stringify(status)}; ${fault}`;
+  throw new Refusal(400, 'BAD_USER_INPUT', message);
+}
+
+function statusRule(status: unknown) {
+  const all: readonly unknown[] = rules.statuses;
+  if (status === undefined || all.includes(status)) return false;
+  const isNear =
+    typeof status === 'string' && all.includes(status.trim().toLowerCase());
+  const near = isNear ? ', spelled exactly so' : '';
+  return `status must be one of ${all.join(', ')}${near}${butNot(status)}`;
 }
 
 /** @param source the JSON of the category */
@@ -298,20 +330,21 @@ function categoryRule(source: string | undefined) {
   );
 }
 
-function typeOf(value: unknown): string {
-  if (value === null) return 'null';
-  return Array.isArray(value)
-    ? 'an array'
-    : typeof value === 'object'
-      ? 'an object'
-      : `a ${typeof value}`;
+/** Names the type of a value that should have been a text. */
+function butNot(value: unknown): string {
+  if (value === null) return ', not null';
+  const type = Array.isArray(value) ? 'array' : typeof value;
+  if (type === 'string') return '';
+  return `, not ${/^[ao]/.test(type) ? 'an' : 'a'} ${type}`;
 }
 
 function nameRule(name: unknown) {
   if (name === undefined) return 'name is required';
-  if (typeof name !== 'string')
-    return `name must be a string, not ${typeOf(name)}`;
+  if (typeof name !== 'string') return `name must be a string${butNot(name)}`;
   if (name.includes('\u0000') || !name.isWellFormed())
     return 'name must be free of U+0000 and of lone surrogates';
-  return [...name].length > 1000 && 'name must be at most 1000 characters long';
+  return (
+    [...name].length > rules.longestName &&
+    `name must be at most ${rules.longestName} characters long`
+  );
 }

@@ -4,14 +4,16 @@ import openapiTypescript, {
   COMMENT_HEADER,
 } from 'openapi-typescript';
 import ts from 'typescript';
+import { longestKey } from '../../../src/access/idempotency/idempotency-key.ts';
 
 /**
- * Generates the types of clients/typescript from the contract. An int64 is a
- * `bigint`, and `int64Members` names these members for the JSON reader.
+ * Generates the types of clients/typescript, and the rules of its FakeService,
+ * from the contract. An int64 is a `bigint`, and `int64Members` names these
+ * members for the JSON reader.
  * `--check` only compares. The file is here because openapi-typescript needs
  * TypeScript 5.
  */
-const path = 'clients/typescript/src/generated/openapi.ts';
+const folder = 'clients/typescript/src/generated';
 
 interface Schema {
   format?: string;
@@ -33,6 +35,28 @@ const names = Object.values(
 const int64Members = `export const int64Members = ${JSON.stringify([...new Set(names)].sort())};\n`;
 const text = `${COMMENT_HEADER}${astToString(types)}${int64Members}`;
 
-if (!process.argv.includes('--check')) writeFileSync(path, text);
-else if (readFileSync(path, 'utf8') !== text)
-  throw new Error(`${path} is not what npm run codegen makes.`);
+const { get, post } = document.paths['/pets'];
+const { NewPet, PetStatus } = document.components.schemas;
+const limit = get.parameters.find(
+  ({ name }: { name: string }) => name === 'limit',
+).schema;
+const { example } = post.responses['422'].content['application/json'];
+const rules = {
+  longestName: NewPet.properties.name.maxLength,
+  statuses: PetStatus.enum,
+  defaultStatus: NewPet.properties.status.default,
+  limit: { min: limit.minimum, max: limit.maximum, default: limit.default },
+  longestKey,
+  keyReused: example.message,
+};
+const rulesText = `${COMMENT_HEADER}export const rules = ${JSON.stringify(rules, null, 2)} as const;\n`;
+
+for (const [name, content] of Object.entries({
+  'openapi.ts': text,
+  'rules.ts': rulesText,
+})) {
+  const path = `${folder}/${name}`;
+  if (!process.argv.includes('--check')) writeFileSync(path, content);
+  else if (readFileSync(path, 'utf8') !== content)
+    throw new Error(`${path} is not what npm run codegen makes.`);
+}

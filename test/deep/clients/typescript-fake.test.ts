@@ -5,6 +5,9 @@ import {
   StoreError,
 } from 'animal-store-client';
 import { FakeService } from 'animal-store-client/fake';
+import fc from 'fast-check';
+import { cases } from '../../support/cases.ts';
+import { sql } from '../../support/database-access.ts';
 import { beforeEach, describe, expect, test } from '../../support/jest.ts';
 import { eventually } from '../../support/process.ts';
 import { storeForAll } from '../../support/store.ts';
@@ -151,6 +154,110 @@ test('the fake service refuses what the service refuses, with the same code, sta
     services.map(([, options]) => refusals(options())),
   );
   expect(ofFake).toEqual(ofService);
+});
+
+const name = fc.oneof(
+  fc.constantFrom<unknown>('Rex', 'Tom', 'x'.repeat(1000), 'x'.repeat(1001)),
+  fc.constantFrom<unknown>(
+    '',
+    '\u0000',
+    '\ud800',
+    '🐱'.repeat(1000),
+    null,
+    5,
+    [],
+  ),
+);
+const categoryId = fc.constantFrom<unknown>(
+  ...[1, '1', '01', -(2n ** 63n), 2n ** 63n - 1n, 2n ** 63n, null, undefined],
+);
+const status = fc.oneof(
+  { weight: 3, arbitrary: fc.constantFrom<unknown>(undefined, 'available') },
+  fc.constantFrom<unknown>('sold', 'Sold', ' pending ', 'gone', '', null, 7),
+);
+const idempotencyKey = fc.constantFrom(
+  ...[
+    'a',
+    '"a"',
+    '"a";v=1',
+    'a b',
+    '"a',
+    'é',
+    'k'.repeat(255),
+    'k'.repeat(256),
+  ],
+  undefined,
+);
+const limit = fc.constantFrom<unknown>(undefined, 1, 2, 100, 101, 0, -1, 'two');
+const after = fc.constantFrom(undefined, 0, -1n, 2n ** 63n - 1n, 2n ** 63n);
+const pet = fc
+  .tuple(fc.record({ name, categoryId, status }), fc.boolean())
+  .map(([one, isReversed]) =>
+    isReversed ? Object.fromEntries(Object.entries(one).reverse()) : one,
+  );
+/** The first, and one that is no int64. */
+const position = fc.constantFrom(0n, 2n ** 63n);
+const filter = fc.constantFrom<unknown>(undefined, 'Sold', 'gone', 7);
+/** Calls of the client, each with the result that a program would see. */
+const call = fc.oneof(
+  { weight: 4, arbitrary: fc.record({ pet, idempotencyKey }) },
+  fc.record({ page: fc.record({ status, limit, after }) }),
+  fc.record({ count: fc.record({ status }) }),
+  fc.record({ added: fc.record({ status: filter, after: position }) }),
+);
+
+test('a random sequence of calls has the same results, failures and messages on both', async () => {
+  const outcome = async (client: AnimalStore, one: any) => {
+    if (one.pet) return client.create(one.pet, one);
+    if (one.page) return client.page(one.page);
+    if (one.count) return client.count(one.count);
+    const first = async () => {
+      for await (const pet of client.added(one.added)) return pet;
+    };
+    const { status, after } = one.added;
+    const { items } = await client
+      .page({ status })
+      .catch(() => ({ items: [1] }));
+    // An empty list would wait for the next animal.
+    return items.length > 0 || after > 0 ? first() : 'empty';
+  };
+  const run = async (options: AnimalStoreOptions, calls: unknown[]) => {
+    const client = new AnimalStore({ ...options, retries: 0 });
+    const ids: string[] = [];
+    const results: unknown[] = [];
+    for (const one of calls) {
+      const result = await outcome(client, one).catch((error: Error) => [
+        error.name,
+        (error as StoreError).code,
+        error.message,
+      ]);
+      const text = JSON.stringify(result, (key, value) => {
+        if (key !== 'id' && key !== 'next')
+          return typeof value === 'bigint' ? `${value}` : value;
+        if (!ids.includes(`${value}`)) ids.push(`${value}`);
+        // Refused creations of the service leave gaps.
+        return value && ids.indexOf(`${value}`);
+      });
+      results.push(text);
+    }
+    return results;
+  };
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(call, { minLength: 12, maxLength: 12 }),
+      async (calls) => {
+        await store.empty();
+        // Keys of earlier sequences.
+        await sql(store.database, 'delete from idempotency_key');
+        fake = new FakeService({ key: store.key });
+        const [ofService, ofFake] = await Promise.all(
+          services.map(([, options]) => run(options(), calls)),
+        );
+        expect(ofFake).toEqual(ofService);
+      },
+    ),
+    { numRuns: cases(60), endOnFailure: true },
+  );
 });
 
 describe('a test with the fake service', () => {
