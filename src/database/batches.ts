@@ -49,6 +49,8 @@ export type Run<In, Out> = (inputs: In[]) => Promise<Array<Out | Error>>;
 export interface BatchOptions extends QueueName {
   observers?: readonly DatabaseObserver[];
   maxBatch: number;
+  /** The fewest inputs that may be in flight; any number by default. */
+  window?: number;
   /**
    * Maximum number of batches in flight, including slow ones that no longer
    * block the next.
@@ -84,7 +86,7 @@ interface Waiting<In, Out> {
 
 const sweepInterval = 100;
 /** How long (ms) a round trip may take without fewer reads in flight. */
-const longestWait = 50;
+const longestWait = 100;
 
 /**
  * Combines concurrent inputs into batches. An idle queue sends an input at
@@ -95,7 +97,8 @@ const longestWait = 50;
  */
 export class Batches<In, Out> {
   readonly #run: Run<In, Out>;
-  readonly #options: Required<BatchOptions>;
+  readonly #options: Required<Omit<BatchOptions, 'window'>> &
+    Pick<BatchOptions, 'window'>;
   readonly #waiting: FairQueue<Waiting<In, Out>>;
   /** Inputs of failed batches, which are retried alone. */
   #retries: Waiting<In, Out>[] = [];
@@ -110,6 +113,8 @@ export class Batches<In, Out> {
   #refused = 0;
   /** How many inputs may be in flight. */
   #window: number;
+  /** True when more wait than the window lets through. */
+  #isLimited = false;
   /** The shortest round trip (ms). */
   #shortest = Number.POSITIVE_INFINITY;
 
@@ -120,7 +125,7 @@ export class Batches<In, Out> {
   constructor(run: Run<In, Out>, options: BatchOptions) {
     this.#run = run;
     this.#waiting = new FairQueue(options.maxWaiting);
-    this.#window = 2 * options.maxBatch;
+    this.#window = options.window ?? Number.POSITIVE_INFINITY;
     const { isWrite = false } = options;
     this.#options = {
       isWrite,
@@ -241,6 +246,7 @@ export class Batches<In, Out> {
     while (this.#length > 0 && batch.length === 0) {
       const retry = this.#retries.splice(0, 1);
       const next = retry.length > 0 ? retry : this.#waiting.take(this.#room);
+      this.#isLimited = this.#waiting.length > 0;
       batch.push(...next.filter((one) => keepOrReject(one, now)));
     }
     return batch;
@@ -283,17 +289,21 @@ export class Batches<In, Out> {
   }
 
   /**
-   * Chooses how many reads may be in flight, as TCP Vegas does: so many that
-   * those of another caller do not wait for long.
+   * Chooses how many inputs may be in flight, as TCP does: fewer when round
+   * trips are long, more when more wait, and as at first when nothing waits. So
+   * the inputs of another caller need not wait for many.
    */
   #adapt(size: number, duration: number): void {
     this.#answeredAt = performance.now();
     this.#shortest = Math.min(this.#shortest, duration);
-    if (this.#options.isWrite) return;
+    const { window: fewest, maxBatch } = this.#options;
+    if (fewest === undefined) return;
     const isLong = duration - this.#shortest > longestWait;
-    const window = isLong ? this.#window / 2 : this.#window + size;
-    const most = 2 * this.#options.maxBatch;
-    this.#window = Math.max(1, Math.min(most, Math.floor(window)));
+    let window = this.#window - 1;
+    if (this.#isLimited) window = this.#window + size;
+    if (isLong) window = this.#window / 2;
+    // Small batches make a full database slower.
+    this.#window = Math.max(fewest, Math.min(2 * maxBatch, Math.floor(window)));
   }
 
   #retryAlone(batch: Waiting<In, Out>[]): void {

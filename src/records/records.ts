@@ -86,6 +86,7 @@ export class Records<
     ) =>
       database.batched(run, {
         maxBatch: 32,
+        window: 8,
         maxInFlight,
         blockTime: 10,
         collection: this.#table.name,
