@@ -6,7 +6,7 @@ import { DeprecationUsage } from './access/deprecations/usage.ts';
 import { idempotencyKeyExpiry } from './access/idempotency/expiry.ts';
 import { Authenticator } from './access/keys/authenticator.ts';
 import { bearer, presentedHint } from './access/keys/bearer.ts';
-import { secretsInText } from './access/keys/secret.ts';
+import { secretsInLines, secretsInText } from './access/keys/secret.ts';
 import { acceptTokens } from './access/keys/tokens.ts';
 import { FailureLimit } from './access/limits/failure-limit.ts';
 import { countInRedis, inMemory, inParent } from './access/limits/limiter.ts';
@@ -103,6 +103,7 @@ const build = async (options: AppOptions): Promise<FastifyInstance> => {
     observer: observers.keys,
   });
   const redactor = new Redactor(secretsInText, bootstrapKey);
+  log.redactor = new Redactor(secretsInLines, bootstrapKey);
 
   // Longer than the statement timeout, so that PostgreSQL cancels first and
   // reports the reason.

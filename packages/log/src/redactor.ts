@@ -32,7 +32,7 @@ export class Redactor {
     // recognised, and an encoded one is longer.
     const enough = text.length > length ? text.slice(0, 8 * length) : text;
     const plain = enough.includes('%') ? decode(enough) : enough;
-    const safe = this.hasSecret(plain) ? this.#withoutSecrets(plain) : enough;
+    const safe = this.hasSecret(plain) ? this.withoutSecrets(plain) : enough;
     // A terminal would interpret control characters, also those above 127.
     return (safe.length > length ? safe.slice(0, length) : safe).replace(
       unprintable,
@@ -47,7 +47,8 @@ export class Redactor {
     return this.redact(end < 0 ? url : url.slice(0, end), longestPath);
   }
 
-  #withoutSecrets(text: string): string {
+  /** @returns the whole text, with what is left of its secrets */
+  withoutSecrets(text: string): string {
     const withoutIssued = text.replaceAll(
       this.issued,
       (secret) => `${secret.slice(0, 4)}...`,

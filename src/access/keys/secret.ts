@@ -12,6 +12,13 @@ export const secretsInText = new RegExp(
   `${secretPrefix}\\w*|eyJ[\\w-]{8}[\\w.-]*`,
   'g',
 );
+/**
+ * Finds whole ones, and what follows `Bearer`. Names such as `task_id` are none.
+ */
+export const secretsInLines = new RegExp(
+  `${secretPrefix}\\w{20,}|eyJ[\\w-]{8}[\\w.-]*|(?<=bearer +)[\\w.~+/-]{8,}`,
+  'gi',
+);
 /** Begins the hint of a subject of the identity provider. */
 export const subjectPrefix = 'sub_';
 const digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';

@@ -1,5 +1,5 @@
 import { hostname } from 'node:os';
-import { addressOf } from '@animal-store/log/redactor';
+import { addressOf, type Redactor } from '@animal-store/log/redactor';
 import type { FastifyPluginAsync } from 'fastify';
 import { type DestinationStream, type Logger, pino } from 'pino';
 import type { Config } from '../../config/config.ts';
@@ -11,6 +11,8 @@ export type LogSettings = Pick<Config['log'], 'level' | 'sample'>;
 export class Log {
   onChange: ((settings: LogSettings) => void) | undefined;
   readonly logger: Logger;
+  /** Removes secrets from what modules, plugins and errors say. */
+  redactor: Redactor | undefined;
   /** The members of every line, as JSON. */
   readonly base: string;
   sample: number;
@@ -29,10 +31,12 @@ export class Log {
       host: hostname(),
       ...(worker && { worker }),
     };
+    const write = (line: string) =>
+      stream.write(this.redactor?.withoutSecrets(line) ?? line);
     // Overrides Fastify's serializer, which would change `req`.
     this.logger = pino(
       { level, base, serializers: { req: (req) => req, err: errorFields } },
-      stream,
+      { write },
     );
     this.sample = sample;
     this.base = JSON.stringify(base).slice(1, -1);
