@@ -3,6 +3,7 @@ import { dirname, join, resolve } from 'node:path';
 import type { Command } from 'commander';
 import type { Database } from '../database/database.ts';
 
+import { codeOf } from '../database/postgres-errors.ts';
 import { startFailure } from '../process/start-failure.ts';
 import { exitCodes, json, show } from './program.ts';
 
@@ -63,7 +64,9 @@ async function examine(): Promise<Finding[]> {
     try {
       await work();
     } catch (error) {
-      findings.push({ check, state, found: startFailure(error), remedy });
+      const known = remedies[codeOf((error as Error).cause ?? {}) ?? ''];
+      const found = startFailure(error);
+      findings.push({ check, state, found, remedy: known ?? remedy });
     }
   }
 
@@ -187,6 +190,15 @@ async function examine(): Promise<Finding[]> {
   }
   return findings;
 }
+
+const waits =
+  'a statement waits for a lock, or is slow: docs/runbook.md#animalstorequeueold';
+/** By PostgreSQL's codes. */
+const remedies: Record<string, string> = {
+  '57014': waits,
+  '55P03': waits,
+  '53300': 'free connections: docs/runbook.md#animalstorepoolusedup',
+};
 
 /** Minimum free space (bytes). */
 const leastSpace = 256 * 2 ** 20;

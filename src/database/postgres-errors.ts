@@ -72,7 +72,7 @@ const transientCertificate =
   /^(?:CERT_|ERR_TLS_CERT|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_)/;
 // Citus passes on libpq's words for a lost worker node, with XX000.
 const transientMessage =
-  /^failure on connection marked as essential|SSL SYSCALL error|(?:server|SSL connection has been) closed(?: the connection)? unexpectedly|(?:^| - )Connection terminated|timeout exceeded when trying to connect|and is not queryable|does not support SSL/;
+  /^failure on connection marked as essential|SSL SYSCALL error|(?:server|SSL connection has been) closed(?: the connection)? unexpectedly|(?:^| - )Connection terminated|timeout exceeded when trying to connect|^timeout expired$|and is not queryable|does not support SSL/;
 
 function isTransient(error: unknown): boolean {
   const { code = '', message = '' } = error as {

@@ -18,6 +18,7 @@ import {
 import { Provider } from '../../support/provider.ts';
 import { query } from '../../support/query.ts';
 import { createRedis, hasRedis } from '../../support/redis.ts';
+import { openSession } from '../../support/session.ts';
 
 const database = databaseForEach(createOwnDatabase);
 
@@ -175,7 +176,9 @@ test('a database that refuses connections or does not answer is a failure', asyn
     expect({ code, failures }).toEqual({ code: 1, failures: 1 });
     expect(checks.database).toEqual({
       state: 'failure',
-      found: expect.stringMatching(/ECONNREFUSED|timeout/),
+      found: expect.stringMatching(
+        /^The database \(DATABASE_URL\) cannot be reached: .*(?:ECONNREFUSED|timeout)/,
+      ),
       remedy: expect.stringContaining('DATABASE_URL'),
     });
   }
@@ -224,5 +227,24 @@ test('a database that refuses connections or does not answer is a failure', asyn
     );
     const tables = { state: 'failure', found: expect.stringContaining('pet') };
     expect(await doctor(manual)).toMatchObject({ code: 1, checks: { tables } });
+  },
+);
+
+(onPlainPostgres ? test : test.skip)(
+  'a locked table needs another remedy than a migration (PostgreSQL only)',
+  async () => {
+    await cli(['migrate'], database.env as Env);
+    const session = await openSession(database);
+    await session.query('begin; lock table pet in access exclusive mode');
+    const { checks } = await doctor({
+      ...database.env,
+      DATABASE_STATEMENT_TIMEOUT_MS: '500',
+    });
+    await session.end();
+    expect(checks.tables).toEqual({
+      state: 'failure',
+      found: expect.stringContaining('statement timeout'),
+      remedy: expect.stringContaining('animalstorequeueold'),
+    });
   },
 );
