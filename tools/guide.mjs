@@ -91,13 +91,12 @@ function guideOf(path, name) {
 function pageOf({ name, title, content }) {
   const values = {
     title: name ? `${title} · Animal Store` : title,
-    home: name ? '../' : './',
     top: name ? '../' : '',
     chapters: listOfChapters(content),
     navigation: groups.map((group) => navigation(group, name)).join('\n'),
     content,
   };
-  return template.replace(/%(\w+)%/g, (_, key) => values[key]);
+  return template.replace(/%(\w+)%/g, (place, key) => values[key] ?? place);
 }
 
 /** Readers of `/guide` have a service that runs, and the list of guides. */

@@ -253,14 +253,71 @@ test('the files of the pages are compressed, and a request with their tag gets 3
   }
 });
 
-test('every page has a link to the front page, with its icon', async () => {
-  for (const path of ['/docs', '/graphql', '/guide']) {
-    const { text } = await send(store.origin, {
+describe('the bar', () => {
+  const pages = {
+    Animals: '/',
+    Guides: '/guide',
+    REST: '/docs',
+    GraphiQL: '/graphiql',
+    Sandbox: '/graphql',
+  };
+  const barOf = async ({ origin }: { origin: string }, path: string) => {
+    const { text } = await send(origin, {
       path,
-      headers: { accept: 'text/html' },
+      headers: { accept: chromium },
     });
-    expect(text).toMatch(
-      /<a class="home" href="\.\/"><img src="docs\/static\/icon\.svg"/,
+    const [, bar = ''] =
+      /<header class="bar">([\s\S]*?)(?:<button|<\/header>)/.exec(text) ?? [];
+    const url = new URL(path, origin);
+    const links = [...bar.matchAll(/<a href="([^"]*)"([^>]*)>(\w+)<\/a>/g)];
+    return {
+      links: Object.fromEntries(
+        links.map(([, to = '', , title]) => [title, new URL(to, url).pathname]),
+      ),
+      marked: links.filter(([, , mark]) => mark).map(([, , , title]) => title),
+      home: new URL(/class="home" href="([^"]*)"/.exec(bar)?.[1] ?? '?', url)
+        .pathname,
+      hasIcon: /<svg[^>]*aria-hidden/.test(bar),
+    };
+  };
+
+  test.each([
+    ['/', 'Animals'],
+    ['/guide', 'Guides'],
+    ['/guide/errors', 'Guides'],
+    ['/docs', 'REST'],
+    ['/graphiql', 'GraphiQL'],
+    ['/graphql', 'Sandbox'],
+    ['/none', undefined],
+    ['/none/at/all', undefined],
+  ])('is the same in the HTML of %s, with %s marked', async (path, title) => {
+    expect(await barOf(store, path)).toEqual({
+      links: pages,
+      marked: title ? [title] : [],
+      home: '/',
+      hasIcon: true,
+    });
+  });
+
+  test('has no links to pages that are switched off', async () => {
+    const { Animals, Guides, REST } = pages;
+    for (const path of ['/', '/guide/errors', '/docs', '/none'])
+      expect((await barOf(closed, path)).links).toEqual({
+        Animals,
+        Guides,
+        REST,
+      });
+  });
+
+  test('leads to addresses below the prefix of a proxy', async () => {
+    const forwarded = forwardedTo('a.example', 'https', '/store');
+    expect(await html(behind, forwarded)).toContain('<a href="./guide">Guides');
+    const { text } = await send(behind.origin, {
+      path: '/none/at/all',
+      headers: { accept: chromium, ...forwarded },
+    });
+    expect(text).toContain(
+      '<a href="https://a.example/store/guide">Guides</a>',
     );
-  }
+  });
 });

@@ -56,19 +56,15 @@ export function Explorer({ examples }: { examples: Example[] }) {
     >
       <HistoryStore>
         <DocExplorerStore>
-          <header className="bar">
-            <a className="home" href="./">
-              <img src="docs/static/icon.svg" alt="" width="32" height="32" />{' '}
-              Animal Store
-            </a>
-            <h1>GraphiQL</h1>
+          <section className="bar" aria-label="Controls">
+            <h1 className="unseen">GraphiQL</h1>
             <KeyForm current={key} onChange={change} />
             <ExampleMenu examples={examples} />
             {/* A notice about a previous key is not shown. */}
             <p role="status">
               {key ? notice.of === key && notice.message : withoutKey}
             </p>
-          </header>
+          </section>
           <VariablesText of={variablesText} />
           <SystemTheme />
           <main>

@@ -57,6 +57,7 @@ export async function graphiQL(
   }
   const places = {
     files: `graphiql/${version}`,
+    theme: `<style>${asset('static/theme.css')}</style>`,
     examples: dataElement('examples', examples),
   };
   servePage(

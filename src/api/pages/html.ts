@@ -6,6 +6,19 @@ import { LRUCache } from 'lru-cache';
 import { root } from '../../config/config.ts';
 import { securityHeaders } from '../http/headers.ts';
 import { compressedOnce, tagOf } from '../http/negotiation.ts';
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /**
+     * Creates the links that all pages have, and marks the page's own.
+     *
+     * @param path of the page, such as `/guide/errors`
+     * @param top the way from the page to the front page
+     */
+    bar(path: string, top?: string): string;
+  }
+}
+
 import { origin } from '../http/server.ts';
 
 /**
@@ -53,14 +66,18 @@ export function fill(page: string, values: Record<string, string>): string {
  */
 export const publicRoute = { schema: { hide: true }, config: { public: true } };
 
-/** Serves an HTML page, which is read at the first request. */
+/**
+ * Serves an HTML page, which is read at the first request, when every route of
+ * the bar is known.
+ */
 export function servePage(
   app: FastifyInstance,
   path: string,
   read: () => string | Buffer,
   policy: string,
 ): void {
-  serveFile(app, path, read, {
+  const page = () => fill(read().toString(), { bar: app.bar(path) });
+  serveFile(app, path, page, {
     ...pageHeaders(policy),
     'content-type': typeOf('.html'),
   });
@@ -154,7 +171,11 @@ export function sendHtml(
   reply: FastifyReply,
   { html, policy }: HtmlPage,
 ): FastifyReply {
-  return reply.headers(pageHeaders(policy)).type(typeOf('.html')).send(html);
+  const { url = '' } = reply.request.routeOptions;
+  return reply
+    .headers(pageHeaders(policy))
+    .type(typeOf('.html'))
+    .send(fill(html, { bar: reply.server.bar(url) }));
 }
 
 /** Creates a policy that allows only these sources. */

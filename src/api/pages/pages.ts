@@ -36,7 +36,12 @@ interface PagesOptions
  */
 export const pages = fastifyPlugin(
   async (app: FastifyInstance, options: PagesOptions): Promise<void> => {
-    app.decorate('errorPage', errorPage());
+    const isServed = (path: string) =>
+      app.hasRoute({ method: 'GET', url: path }) &&
+      // It answers GET even without its page.
+      (options.explorer || path !== '/graphql');
+    app.decorate('bar', barOf(isServed));
+    app.decorate('errorPage', errorPage(app.bar));
     const forDay = { 'cache-control': 'public, max-age=86400' };
     serveFile(app, '/favicon.ico', () => asset('favicon.ico'), forDay);
     serveFile(app, '/robots.txt', () => 'User-agent: *\nDisallow: /\n', forDay);
@@ -48,7 +53,7 @@ export const pages = fastifyPlugin(
       );
     serveReference(app);
     serveGuides(app);
-    serveFrontPage(app, options);
+    serveFrontPage(app, options.info, isServed);
   },
   { name: 'pages' },
 );
@@ -183,21 +188,18 @@ const links: Record<string, PageLink[]> = {
  */
 function serveFrontPage(
   app: FastifyInstance,
-  { info, explorer }: PagesOptions,
+  info: PagesOptions['info'],
+  isServed: (path: string) => boolean,
 ): void {
   const about = {
     name: info.title,
     version: releasedVersion(),
     description: info.description,
   };
-  // `/graphql` answers GET even without its page.
-  const isShown = (path: string) =>
-    app.hasRoute({ method: 'GET', url: path }) &&
-    (explorer || path !== '/graphql');
   const served = Object.entries(links)
     .map(([group, all]): [string, PageLink[]] => [
       group,
-      all.filter(([, path]) => isShown(path)),
+      all.filter(([, path]) => isServed(path)),
     ])
     .filter(([, shown]) => shown.length > 0);
   const style = styleOf('front-page.css');
@@ -212,11 +214,10 @@ function serveFrontPage(
       Object.entries(about).map(([name, value]) => [name, escaped(value)]),
     ),
     style: style.element,
-    icon: asset('static/icon.svg').toString(),
     sections: served.map(sectionOf).join('\n'),
   });
   const sendPage = keep(
-    (address) => fill(page, { address: escaped(address) }),
+    (address) => fill(page, { address: escaped(address), bar: app.bar('/') }),
     { ...pageHeaders(policy), 'content-type': typeOf('.html') },
   );
   const sendLinks = keep(
@@ -237,17 +238,39 @@ function serveFrontPage(
   });
 }
 
+/** The pages of the bar, by their paths. */
+const barLinks = {
+  '/': 'Animals',
+  '/guide': 'Guides',
+  '/docs': 'REST',
+  '/graphiql': 'GraphiQL',
+  '/graphql': 'Sandbox',
+};
+
+function barOf(isServed: (path: string) => boolean): FastifyInstance['bar'] {
+  const icon = asset('static/icon.svg').toString();
+  return (current, top = current.lastIndexOf('/') > 0 ? '../' : './') => {
+    const [section] = /^\/[^/]*/.exec(current) ?? [];
+    const items = Object.entries(barLinks)
+      .filter(([path]) => isServed(path))
+      .map(([path, title]) => {
+        const mark = path === section ? ' aria-current="true"' : '';
+        return `<a href="${top}${path.slice(1)}"${mark}>${title}</a>`;
+      });
+    return `<a class="home" href="${top}">${icon} Animal Store</a>
+<nav aria-label="Pages">${items.join('\n')}</nav>`;
+  };
+}
+
 /**
  * The page that a browser gets in place of an Error body. Without a key it is
  * the same for every address, so it tells nothing about which of them exist.
  */
-function errorPage(): FastifyInstance['errorPage'] {
+function errorPage(bar: FastifyInstance['bar']): FastifyInstance['errorPage'] {
   const style = styleOf('front-page.css');
   const policy = policyOf(style.source);
-  const icon = asset('static/icon.svg').toString();
   const html = fill(asset('error-page.html').toString(), {
     style: style.element,
-    icon,
   });
   return ({ status, message }, request, reply) => {
     const shown =
@@ -258,8 +281,9 @@ function errorPage(): FastifyInstance['errorPage'] {
               'Without a valid API key, nothing is shown at this address.',
           }
         : { title: 'Not found', message: escaped(message) };
+    const home = escaped(origin(request));
     return sendHtml(reply, {
-      html: fill(html, { ...shown, home: escaped(origin(request)) }),
+      html: fill(html, { ...shown, home, bar: bar('', `${home}/`) }),
       policy,
     });
   };

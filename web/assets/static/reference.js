@@ -46,7 +46,7 @@ function shown(api, root) {
   // Paths are shown as a client calls them, with `/v1`.
   const [base] = /\/v\d+$/.exec(api.servers[0].url);
   const address = root.href.replace(/\/$/, '');
-  api.info.description += `\n\nAddress: \`${address}${base}\``;
+  api.info.description += `\n\nAddress: \`${address}${base}\` ([OpenAPI document](v1/openapi.json))`;
   api.servers = [{ url: address }];
   api.paths = Object.fromEntries(
     Object.entries(api.paths).map(([path, item]) => [base + path, item]),
