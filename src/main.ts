@@ -28,6 +28,7 @@ async function main(): Promise<void> {
   /** Undefined before the service runs. */
   let close: ((reason: string) => Promise<never>) | undefined;
   let isStopping = false;
+  let started: Promise<void> | undefined;
   const stop = (reason: string) => {
     if (!close) {
       // At once, even during a migration.
@@ -89,6 +90,8 @@ async function main(): Promise<void> {
     const end = { ms, isClean, ...service.left() };
     if (isClean) logger.info(end, 'closed');
     else logger.error(end, 'closed before all was finished');
+    // An issued key is printed.
+    await started;
     await output.flush(lastLines);
     process.exit(isClean && !hasFailed ? 0 : 1);
   };
@@ -99,9 +102,10 @@ async function main(): Promise<void> {
     stop(unexpected);
   });
   // A stop may close the database before the first key is issued.
-  await service.logStarted?.().catch((error: unknown) => {
+  started = service.logStarted?.().catch((error: unknown) => {
     if (!isStopping) throw error;
   });
+  await started;
 }
 
 const unexpected = 'unexpected failure';
