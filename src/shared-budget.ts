@@ -7,14 +7,15 @@ export type Holder = number | string | undefined;
  * alone gets a half, two a third each, and the next one always finds room.
  */
 export class SharedBudget {
-  #used = 0;
+  /** What all hold. */
+  used = 0;
   readonly #held = new Map<Holder, number>();
 
   constructor(private readonly size: number) {}
 
   /** @returns false when it is too much. A first holder may take any amount. */
   take(holder: Holder, amount = 1): boolean {
-    const isFirst = this.#used === 0;
+    const isFirst = this.used === 0;
     this.add(holder, amount);
     if (isFirst || this.excess(holder) <= 0) return true;
     this.add(holder, -amount);
@@ -26,12 +27,12 @@ export class SharedBudget {
     const held = (this.#held.get(holder) ?? 0) + amount;
     if (held === 0) this.#held.delete(holder);
     else this.#held.set(holder, held);
-    this.#used += amount;
+    this.used += amount;
   }
 
   /** @returns how much more a holder has than is left */
   excess(holder: Holder): number {
-    const left = this.size - this.#used;
+    const left = this.size - this.used;
     return (this.#held.get(holder) ?? 0) - left;
   }
 }
@@ -40,14 +41,13 @@ export class SharedBudget {
 export class FairQueue<Item> {
   readonly #queues = new Map<Holder, Item[]>();
   readonly #budget: SharedBudget;
-  #length = 0;
 
   constructor(size: number) {
     this.#budget = new SharedBudget(size);
   }
 
   get length(): number {
-    return this.#length;
+    return this.#budget.used;
   }
 
   /** The first item of each caller. */
@@ -65,7 +65,6 @@ export class FairQueue<Item> {
     const queue = this.#queues.get(holder);
     if (queue) queue.push(item);
     else this.#queues.set(holder, [item]);
-    this.#length += 1;
     return true;
   }
 
@@ -80,16 +79,13 @@ export class FairQueue<Item> {
       this.#queues.delete(holder);
       if (queue.length > 0) this.#queues.set(holder, queue);
     }
-    this.#length -= taken.length;
     return taken;
   }
 
   /** Removes the items for which `keeps` is false. */
   filter(keeps: (item: Item) => boolean): void {
-    this.#length = 0;
     for (const [holder, queue] of this.#queues) {
       const kept = queue.filter(keeps);
-      this.#length += kept.length;
       this.#budget.add(holder, kept.length - queue.length);
       if (kept.length > 0) this.#queues.set(holder, kept);
       else this.#queues.delete(holder);
