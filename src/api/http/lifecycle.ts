@@ -2,7 +2,7 @@ import type { Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
-import { networkOf } from '../../access/limits/failure-limit.ts';
+import { networkOf } from '../../access/limits/network.ts';
 import { Call } from '../../call.ts';
 import type {
   RequestEnd,

@@ -3,7 +3,7 @@ import { monitorEventLoopDelay, performance } from 'node:perf_hooks';
 import { Incident } from '@animal-store/log/incident';
 import type { FastifyInstance } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
-import { networkOf } from '../../access/limits/failure-limit.ts';
+import { networkOf } from '../../access/limits/network.ts';
 import { serviceUnavailable } from '../../errors.ts';
 import { SharedBudget } from '../../shared-budget.ts';
 

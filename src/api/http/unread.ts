@@ -1,5 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { networkOf } from '../../access/limits/failure-limit.ts';
+import { networkOf } from '../../access/limits/network.ts';
 import { serviceUnavailable } from '../../errors.ts';
 import { type Holder, SharedBudget } from '../../shared-budget.ts';
 

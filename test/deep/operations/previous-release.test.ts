@@ -68,12 +68,14 @@ async function build(release: string): Promise<string> {
   });
   execFileSync('tar', ['-x', '-C', folder], { input });
   symlinkSync(resolve('node_modules'), join(folder, 'node_modules'));
-  // The previous release needs envalid, which this one does not use.
+  // The previous release needs packages that this one does not use.
   mkdirSync(join(folder, 'dist/node_modules'), { recursive: true });
-  symlinkSync(
-    resolve('test/deep/node_modules/envalid'),
-    join(folder, 'dist/node_modules/envalid'),
-  );
+  for (const name of ['envalid', 'close-with-grace']) {
+    symlinkSync(
+      resolve('test/deep/node_modules', name),
+      join(folder, 'dist/node_modules', name),
+    );
+  }
   // No type check, because the types of the dependencies may have changed since
   // that release.
   execFileSync(resolve('node_modules/.bin/tsc'), [
