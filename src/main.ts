@@ -90,8 +90,8 @@ async function main(): Promise<void> {
     const end = { ms, isClean, ...service.left() };
     if (isClean) logger.info(end, 'closed');
     else logger.error(end, 'closed before all was finished');
-    // An issued key is printed.
-    await started;
+    // An issued key is printed. Workers that cannot serve never start.
+    if (isClean) await started;
     await output.flush(lastLines);
     process.exit(isClean && !hasFailed ? 0 : 1);
   };
