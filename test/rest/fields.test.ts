@@ -424,6 +424,14 @@ describe('X-Forwarded-*', () => {
     ],
     [
       'local',
+      [
+        `Proto: ${'x,'.repeat(1500)}https, http`,
+        `X-Forwarded-For: ${'x,'.repeat(1500)}192.0.2.1, 10.0.0.1`,
+      ],
+      'https://store.example',
+    ],
+    [
+      'local',
       ['Proto: https, http', 'X-Forwarded-For: 10.0.0.1, 192.0.2.1'],
       'http://store.example',
     ],

@@ -46,8 +46,19 @@ export const wildcard = /(?<=\w.*)\*[^,]*|\*[^,]*(?=.*\w)/g;
 
 const withPort = /^"?(?:\[(.+)\]|([\d.]+))(?::\d*)?"?$/;
 
+/** In characters: some 20 proxies. */
+const longestChain = 1000;
+
+/** The end of what a chain of proxies has written: each adds to the end. */
+export function chainOf(field: string | string[] = ''): string[] {
+  const text = `${field}`;
+  const end = text.slice(-longestChain);
+  const isCut = end.length < text.length;
+  return listOf(isCut ? end.slice(end.indexOf(',') + 1) : end);
+}
+
 /** Addresses of `X-Forwarded-For` without ports, brackets and quotes. */
 export function addressesIn(field?: string | string[]): string {
   const withoutPort = (text: string) => text.replace(withPort, '$1$2');
-  return listOf(field).map(withoutPort).join();
+  return chainOf(field).map(withoutPort).join();
 }

@@ -12,7 +12,7 @@ import type { TObject } from 'typebox';
 import type { Config } from '../../config/config.ts';
 import { StoreError } from '../../errors.ts';
 import { validator } from '../../validation/validator.ts';
-import { addressesIn, listOf } from './fields.ts';
+import { addressesIn, chainOf } from './fields.ts';
 import { answerMalformed } from './malformed.ts';
 
 declare module 'fastify' {
@@ -218,7 +218,7 @@ export const proxies = fastifyPlugin<Pick<Config['http'], 'trustProxy'>>(
       const { length } = request.ips ?? [];
       const hops = typeof trustProxy === 'number' ? trustProxy : length - 1;
       const written = (name: string) =>
-        listOf(headers[`x-forwarded-${name}`]).slice(-hops);
+        chainOf(headers[`x-forwarded-${name}`]).slice(-hops);
       const [host = headers.host ?? ''] = written('host');
       const [port = ''] = written('port');
       const isMissing = /^(?!80$|443$)\d+$/.test(port) && !/:\d*$/.test(host);
