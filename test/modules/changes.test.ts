@@ -16,7 +16,7 @@ import {
 } from '../../src/validation/schemas.ts';
 import { expect, test } from '../support/jest.ts';
 import { migrationOf } from '../support/migrations.ts';
-import { eventually, onPostgres } from '../support/process.ts';
+import { eventually, onPlainPostgres } from '../support/process.ts';
 import { openSession } from '../support/session.ts';
 import { storeForAll } from '../support/store.ts';
 
@@ -135,8 +135,8 @@ test('of changes that read the same version one wins', async () => {
   expect(await offers.find(id)).toMatchObject({ version: 2 });
 });
 
-(onPostgres ? test : test.skip)(
-  'of changes in different statements, which wait for the same row, one wins (PostgreSQL only: the embedded store has one backend)',
+(onPlainPostgres ? test : test.skip)(
+  'of changes in different statements, which wait for the same row, one wins (PostgreSQL only, not Citus: the embedded store has one backend)',
   async () => {
     const { id } = await open().create({ title: 'Bed', price: null });
     const { url = '' } = (store.database as any).options;
