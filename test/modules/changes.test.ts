@@ -141,21 +141,24 @@ test('of changes that read the same version one wins', async () => {
     const { id } = await open().create({ title: 'Bed', price: null });
     const { url = '' } = (store.database as any).options;
     const holder = await openSession({ env: { DATABASE_URL: url } });
-    await holder.query('begin');
-    await holder.query(`select from found where id = ${id} for update`);
-    const results = Promise.allSettled(
-      ['one', 'other'].map((title) =>
-        change(open(), id, { version: 1, title }),
-      ),
-    );
-    const waiting = `select count(*) from pg_stat_activity
-      where datname = current_database() and wait_event_type = 'Lock'`;
-    await eventually(
-      async () => Number((await holder.query(waiting)).rows[0].count) === 2,
-    );
-    await holder.query('commit');
-    await holder.end();
-    const statuses = (await results).map(({ status }) => status).sort();
-    expect(statuses).toEqual(['fulfilled', 'rejected']);
+    try {
+      await holder.query('begin');
+      await holder.query(`select from found where id = ${id} for update`);
+      const results = Promise.allSettled(
+        ['one', 'other'].map((title) =>
+          change(open(), id, { version: 1, title }),
+        ),
+      );
+      const waiting = `select count(*) from pg_stat_activity
+        where datname = current_database() and wait_event_type = 'Lock'`;
+      await eventually(
+        async () => Number((await holder.query(waiting)).rows[0].count) === 2,
+      );
+      await holder.query('commit');
+      const statuses = (await results).map(({ status }) => status).sort();
+      expect(statuses).toEqual(['fulfilled', 'rejected']);
+    } finally {
+      await holder.end();
+    }
   },
 );

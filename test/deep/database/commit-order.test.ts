@@ -65,41 +65,44 @@ const database = databaseForEach();
       await startStore({}, { database: given }),
     ];
     const session = await openSession(database);
-    await session.query(`
-      create function hold() returns trigger language plpgsql as
-        'begin perform pg_advisory_xact_lock(4711); return new; end';
-      create trigger hold before insert on idempotency_key for each row execute function hold();
-      select pg_advisory_lock(4711)`);
-    const waiting = async () =>
-      Number(
-        (
-          await session.query(
-            "select count(*) from pg_locks where locktype = 'advisory' and not granted",
-          )
-        ).rows[0].count,
-      );
-    const keyed = rest(one, '/v1/pets', {
-      method: 'POST',
-      json: { name: 'first', categoryId: 1 },
-      headers: { 'idempotency-key': 'once' },
-    });
-    await eventually(async () => (await waiting()) === 1);
-    const plain = rest(other, '/v1/pets', {
-      method: 'POST',
-      json: { name: 'second', categoryId: 2 },
-    });
-    const waits = eventually(async () => (await waiting()) === 2);
-    expect(
-      await Promise.race([
-        plain.then(() => 'created'),
-        waits.then(() => 'waits'),
-      ]),
-    ).toBe('waits');
-    await session.query('select pg_advisory_unlock(4711)');
-    await session.end();
-    const [first, second] = [(await keyed).json, (await plain).json];
-    expect(BigInt(second.id)).toBeGreaterThan(BigInt(first.id));
-    await one.close();
-    await other.close();
+    try {
+      await session.query(`
+        create function hold() returns trigger language plpgsql as
+          'begin perform pg_advisory_xact_lock(4711); return new; end';
+        create trigger hold before insert on idempotency_key for each row execute function hold();
+        select pg_advisory_lock(4711)`);
+      const waiting = async () =>
+        Number(
+          (
+            await session.query(
+              "select count(*) from pg_locks where locktype = 'advisory' and not granted",
+            )
+          ).rows[0].count,
+        );
+      const keyed = rest(one, '/v1/pets', {
+        method: 'POST',
+        json: { name: 'first', categoryId: 1 },
+        headers: { 'idempotency-key': 'once' },
+      });
+      await eventually(async () => (await waiting()) === 1);
+      const plain = rest(other, '/v1/pets', {
+        method: 'POST',
+        json: { name: 'second', categoryId: 2 },
+      });
+      const waits = eventually(async () => (await waiting()) === 2);
+      expect(
+        await Promise.race([
+          plain.then(() => 'created'),
+          waits.then(() => 'waits'),
+        ]),
+      ).toBe('waits');
+      await session.query('select pg_advisory_unlock(4711)');
+      const [first, second] = [(await keyed).json, (await plain).json];
+      expect(BigInt(second.id)).toBeGreaterThan(BigInt(first.id));
+    } finally {
+      await session.end();
+      await one.close();
+      await other.close();
+    }
   },
 );
