@@ -87,6 +87,8 @@ interface Waiting<In, Out> {
 const sweepInterval = 100;
 /** How long (ms) a round trip may take without fewer reads in flight. */
 const longestWait = 100;
+/** How long (ms) a batch in flight counts in the window. */
+const hangsAfter = 1000;
 
 /**
  * Combines concurrent inputs into batches. An idle queue sends an input at
@@ -104,7 +106,8 @@ export class Batches<In, Out> {
   #retries: Waiting<In, Out>[] = [];
   /** When the last batch was answered. */
   #answeredAt = 0;
-  readonly #inFlight = new Set<Waiting<In, Out>[]>();
+  /** When each was sent. */
+  readonly #inFlight = new Map<Waiting<In, Out>[], number>();
   #blocking: Waiting<In, Out>[] | undefined;
   #releaseTimer: NodeJS.Timeout | undefined;
   #isScheduled = false;
@@ -115,7 +118,7 @@ export class Batches<In, Out> {
   #window: number;
   /** True when more wait than the window lets through. */
   #isLimited = false;
-  /** The shortest round trip (ms). */
+  /** The shortest round trip (ms), or what is usual with the fewest reads. */
   #shortest = Number.POSITIVE_INFINITY;
 
   /**
@@ -193,7 +196,10 @@ export class Batches<In, Out> {
     const { maxBatch, maxInFlight } = this.#options;
     if (this.#inFlight.size >= maxInFlight) return 0;
     let room = this.#window;
-    for (const { length } of this.#inFlight) room -= length;
+    const since = performance.now() - hangsAfter;
+    for (const [{ length }, sent] of this.#inFlight) {
+      if (sent > since) room -= length;
+    }
     return Math.min(maxBatch, room);
   }
 
@@ -230,7 +236,8 @@ export class Batches<In, Out> {
 
   #dispatch(): void {
     this.#isScheduled = false;
-    const batch = this.#nextBatch();
+    // The window may have become smaller since.
+    const batch = this.#room > 0 ? this.#nextBatch() : [];
     this.#isConcurrent = batch.length > 1;
     if (batch.length > 0) void this.#runBatch(batch);
     this.#schedule();
@@ -254,9 +261,9 @@ export class Batches<In, Out> {
 
   async #runBatch(batch: Waiting<In, Out>[]): Promise<void> {
     const { collection, operation, observers } = this.#options;
-    this.#inFlight.add(batch);
-    this.#blocking = batch;
     const now = performance.now();
+    this.#inFlight.set(batch, now);
+    this.#blocking = batch;
     for (const { call, since } of batch)
       call.batched(now - since, batch.length);
     const endings = observers.map((one) =>
@@ -298,6 +305,9 @@ export class Batches<In, Out> {
     this.#shortest = Math.min(this.#shortest, duration);
     const { window: fewest, maxBatch } = this.#options;
     if (fewest === undefined) return;
+    // What is long with the fewest in flight is not long because of them.
+    if (this.#window === fewest)
+      this.#shortest += (duration - this.#shortest) / 8;
     const isLong = duration - this.#shortest > longestWait;
     let window = this.#window - 1;
     if (this.#isLimited) window = this.#window + size;
@@ -317,13 +327,14 @@ export class Batches<In, Out> {
   #rejectLate(): void {
     const now = performance.now();
     const lateInFlight = this.#options.isWrite ? outcomeUnknown : late;
-    for (const batch of this.#inFlight) {
+    for (const batch of this.#inFlight.keys()) {
       for (const { call, reject } of batch)
         if (call.at <= now) reject(lateInFlight());
     }
     const isKept = (one: Waiting<In, Out>) => keepOrReject(one, now);
     this.#waiting.filter(isKept);
     this.#retries = this.#retries.filter(isKept);
+    this.#schedule();
     if (this.#length > 0 || this.#inFlight.size > 0) return;
     clearInterval(this.#sweeper);
     this.#sweeper = undefined;

@@ -235,6 +235,67 @@ describe('callers take turns', () => {
     mock.restoreAll();
     expect(sizes).toEqual([2, 4, 4, 4, 2, 4]);
   });
+
+  test.each([
+    ['fewer than none', 8, 1, [2, 4, 2]],
+    ['none', 7, 0, [2, 4]],
+  ])(
+    'and a batch that is due does not depart when a long round trip has left room for %s',
+    async (_room, count, more, before) => {
+      let now = 0;
+      mock.method(performance, 'now', () => now);
+      const options = { maxBatch: 4, window: 2, maxInFlight: 4 };
+      const { add, inputs, answerFrom, trips } = withTrips(options);
+      const addAll = (many: number) =>
+        Array.from({ length: many }, (_, n) => add(n));
+      const outputs = addAll(count);
+      await answerFrom(0, before.length);
+      outputs.push(...addAll(more));
+      await departures();
+      now += 150;
+      outputs.push(...addAll(4));
+      await departures();
+      outputs.push(...addAll(4));
+      trips[before.length]?.answer(['long']);
+      await departures();
+      const sizes = inputs().map(({ length }) => length);
+      expect(sizes).toEqual([...before, 1, 4]);
+      await answerFrom(before.length + 1, 9);
+      await Promise.all(outputs);
+      mock.restoreAll();
+    },
+  );
+
+  test('and a batch that hangs does not keep others from departing', async () => {
+    let now = 0;
+    mock.method(performance, 'now', () => now);
+    const options = { window: 2, maxInFlight: 2, blockTime: 1 };
+    const { add, inputs, answerFrom } = withTrips(options);
+    const outputs = [1, 2, 3].map((n) => add(n));
+    await departures();
+    now += 1000;
+    await until(() => inputs().length === 2);
+    await answerFrom(0, 2);
+    await Promise.all(outputs);
+    mock.restoreAll();
+    expect(inputs()).toEqual([[1, 2], [3]]);
+  });
+
+  test('and more again when the database has become slower for good', async () => {
+    let now = 0;
+    mock.method(performance, 'now', () => now);
+    const { add, inputs, answerFrom } = withTrips({ maxBatch: 4, window: 2 });
+    const outputs = Array.from({ length: 100 }, (_, n) => add(n));
+    await answerFrom(0);
+    for (let at = 1; at < 30; at += 1) {
+      await departures();
+      now += 150;
+      await answerFrom(at);
+    }
+    await Promise.all(outputs);
+    mock.restoreAll();
+    expect(inputs().at(-2)).toHaveLength(4);
+  });
 });
 
 describe('an input has a deadline', () => {
