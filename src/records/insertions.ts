@@ -181,16 +181,17 @@ export class Insertions<Item, New extends object> {
       const entry = entries[Number(place) - 1] as Entry<New>;
       entry.isReplay = fingerprint !== null;
       // The release that stored it may have known fewer members. The others may
-      // have defaults, so they are not compared.
+      // have defaults, so they are not compared, and the row has their values.
       const known = Buffer.from(fingerprint?.slice(64) ?? '', 'hex').toString();
       const own = known
         ? fingerprintOf(this.table, entry.item, known)
         : entry.fingerprint;
       const isReused = fingerprint !== null && !own?.startsWith(fingerprint);
+      const isWhole = own === entry.fingerprint;
       // A later failure concerns only this entry: the others are inserted.
       outcomes[Number(place) - 1] = isReused
         ? reused()
-        : await this.#itemOf(entry.item, JSON.parse(generated)).catch(
+        : await this.#itemOf(entry.item, JSON.parse(generated), isWhole).catch(
             (error: Error) => error,
           );
     }
@@ -200,12 +201,15 @@ export class Insertions<Item, New extends object> {
   /**
    * Reads the row from the table when an earlier release with fewer columns
    * inserted it.
+   *
+   * @param isWhole whether all members of the item are those of the row
    */
   async #itemOf(
     item: New,
     generated: Array<string | null>,
+    isWhole: boolean,
   ): Promise<Item | Error> {
-    if (generated.length === this.table.generated.length)
+    if (isWhole && generated.length === this.table.generated.length)
       return this.table.mergeGenerated(item, generated) as Item;
     const [row] = await this.database.rows<Array<string | null>>(
       this.statements.findOne,
