@@ -24,7 +24,6 @@ import {
   differingColumns,
   insertRows,
   lock,
-  metadataOf,
   nonEmptyOf,
   type OnRows,
   readTable,
@@ -206,14 +205,13 @@ export async function restore(
   return { tables: end.tables, applied };
 }
 
-/** The model at the time of the backup. */
-function earlier(model: Model, { migrations, tables }: Head): Model {
-  const metadata = metadataOf(model);
+/**
+ * The model at the time of the backup. Its entities are unknown: those of today
+ * may have other columns.
+ */
+function earlier(model: Model, { migrations }: Head): Model {
   return {
-    ...model,
-    entities: model.entities.filter((one) =>
-      tables.some(({ name }) => name === metadata.get(one).tableName),
-    ),
+    entities: [],
     migrations: model.migrations.filter(({ name }) =>
       migrations.includes(name),
     ),

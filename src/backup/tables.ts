@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-import { CommitOrderCalculator, type MetadataStorage } from '@mikro-orm/core';
 import { MikroORM } from '@mikro-orm/postgresql';
 import { type ClientBase, escapeIdentifier as quoted } from 'pg';
 import { withoutLimits } from '../database/migrations.ts';
@@ -41,35 +40,23 @@ export interface Contents {
 /** Called with the number of rows read or inserted so far. */
 export type OnRows = (table: string, rows: number) => void;
 
-/** MikroORM's metadata of a model. Opens no connection. */
-export function metadataOf(model: Model): MetadataStorage {
-  return new MikroORM(
-    ormOptions({ url: undefined, poolMax: 1 }, model, { database: 'model' }),
-  ).getMetadata();
-}
-
-/** The tables of a model, the referenced ones first. */
+/** The tables of a model, the referenced ones first. Opens no connection. */
 export function tablesOf(model: Model): StoredTable[] {
-  const metadata = [...metadataOf(model)];
-  const order = new CommitOrderCalculator();
-  for (const { _id } of metadata) order.addNode(_id);
-  for (const { _id, relations } of metadata)
-    for (const relation of relations) order.discoverProperty(relation, _id);
-  const sorted = order
-    .sort()
-    .flatMap((id) => metadata.filter(({ _id }) => _id === id));
-  return sorted.map(({ tableName, props, primaryKeys, properties }) => ({
-    name: tableName,
-    columns: Object.fromEntries(
-      props
-        .filter(({ persist, fieldNames }) => persist !== false && fieldNames)
-        .flatMap(({ fieldNames, columnTypes }) =>
-          fieldNames.map((name, at) => [name, columnTypes[at] as string]),
-        ),
-    ),
-    key: primaryKeys.flatMap((key) => properties[key]?.fieldNames ?? []),
-    counted: props.find(({ autoincrement }) => autoincrement)?.fieldNames[0],
-  }));
+  const connection = { database: 'model' };
+  const options = ormOptions({ url: undefined, poolMax: 1 }, model, connection);
+  const { schema } = new MikroORM(options);
+  const tables = schema.getTargetSchema().getTables();
+  return tables.map((table) => {
+    const columns = table.getColumns();
+    return {
+      name: table.name,
+      columns: Object.fromEntries(
+        columns.map(({ name, type }) => [name, type]),
+      ),
+      key: table.getPrimaryKey()?.columnNames ?? [],
+      counted: columns.find(({ autoincrement }) => autoincrement)?.name,
+    };
+  });
 }
 
 /**

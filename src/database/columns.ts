@@ -16,7 +16,7 @@ const differences = {
     found as (
       select relname::text, attname::text, attnotnull, plain, type,
         substring(type, '[(]([0-9]+)')::int as size, coalesce(substring(type, ',([0-9]+)'), '0') as scale,
-        attnotnull and not atthasdef and attidentity = '' as must_be_set
+        attnotnull and not atthasdef and attidentity = '' and not relhastriggers as must_be_set
       from pg_namespace
         join pg_class on relnamespace = pg_namespace.oid
         join pg_attribute on attrelid = pg_class.oid,
@@ -37,11 +37,10 @@ const differences = {
       when attname is null then "column" || ' does not exist'
       when name is null then "column" || ' must be set, and no entity has it'
       when fits is not true then "column" || ' is ' || type || ', not ' || declared
-      when nullable then "column" || ' may not be null, but in the entity it may'
-      else "column" || ' may be null, but not in the entity' end
+      else "column" || ' may not be null, but in the entity it may' end
     from compared
     where name is null and must_be_set
-      or name is not null and (fits is not true or attnotnull = nullable)
+      or name is not null and (fits is not true or attnotnull and nullable)
     order by 1`,
 };
 
@@ -50,17 +49,14 @@ export async function assertColumns(
   rows: RunStatement,
   orm: MikroORM,
 ): Promise<void> {
-  const columns = [...orm.getMetadata()].flatMap(({ tableName, props }) =>
-    props.flatMap(({ fieldNames, columnTypes, persist, nullable = false }) =>
-      persist === false || !fieldNames
-        ? []
-        : fieldNames.map((name, at) => ({
-            table: tableName,
-            name,
-            declared: columnTypes[at]?.replace(/serial$/, 'int'),
-            nullable,
-          })),
-    ),
+  const tables = orm.schema.getTargetSchema().getTables();
+  const columns = tables.flatMap((table) =>
+    table.getColumns().map(({ name, type, nullable }) => ({
+      table: table.name,
+      name,
+      declared: type.replace(/serial$/, 'int'),
+      nullable,
+    })),
   );
   const found = await rows(differences, [JSON.stringify(columns)]);
   if (found.length === 0) return;

@@ -44,6 +44,8 @@ export function ormOptions(
   return defineConfig({
     entities,
     extensions: [Migrator],
+    // While a backup is restored, its tables are not those of the entities.
+    discovery: { warnWhenNoEntities: false },
     ...(url
       ? { clientUrl: url }
       : {

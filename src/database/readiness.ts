@@ -21,9 +21,9 @@ const mayNot = 'The role in DATABASE_URL may not read and write all tables.';
 function readinessOf(orm: MikroORM, { migrations }: Model): Statement {
   const list = (texts: string[]) =>
     `unnest(array[${texts.map(literal).join(', ')}]::text[]) as name`;
-  const tables = [...orm.getMetadata().getAll().values()].map(
-    ({ tableName }) => tableName,
-  );
+  const tables = [...orm.getMetadata()]
+    .filter(({ embeddable }) => !embeddable)
+    .map(({ tableName }) => tableName);
   return {
     name: 'readiness',
     text: `

@@ -37,6 +37,8 @@ interface LogPosition {
   /** The same for all copies of a server. */
   system: string;
   database: string;
+  /** In which its tables are found. */
+  schema: string;
   /**
    * Increases by one at each promotion. A replica may report an older one until
    * its next restart point.
@@ -58,6 +60,7 @@ const position: Statement = {
     select json_build_object('isReplica', pg_is_in_recovery(),
       'system', (select system_identifier::text from pg_control_system()),
       'database', (select oid::text from pg_database where datname = current_database()),
+      'schema', current_schema(),
       'timeline', case when pg_is_in_recovery() then greatest(0,
           (select timeline_id from pg_control_checkpoint()),
           (select min_recovery_end_timeline from pg_control_recovery()),
@@ -238,6 +241,8 @@ export class Replicas {
    * empty when it can.
    */
   #problemOf(seen: LogPosition, least: LogPosition): string {
+    if (seen.schema !== least.schema)
+      return `its search_path leads to the schema ${seen.schema}`;
     // A primary with another system identifier is a node of a distributed
     // engine, which is always up to date.
     if (seen.system !== least.system)

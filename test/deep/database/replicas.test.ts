@@ -298,12 +298,13 @@ where('reads go to replicas (where PostgreSQL is installed)', () => {
     hole.close();
   });
 
-  test('another database of a replica, a server that fails every read, and a promoted replica are not used; the log gives the reason at intervals', async () => {
+  test('another database and another schema of a replica, a server that fails every read, and a promoted replica are not used; the log gives the reason at intervals', async () => {
     await primary.query(`create database other_${count} template template0`);
     const foreign = await addServer(TestPostgres.startForeign());
     const replica3 = await addServer(primary.replica('three'));
     await startWith([
       replica1.url(`other_${count}`),
+      `${urlOf(replica2)}?options=-c%20search_path%3Dpg_catalog`,
       foreign.url(),
       urlOf(replica3),
     ]);
@@ -318,6 +319,7 @@ where('reads go to replicas (where PostgreSQL is installed)', () => {
     await readUntil(
       () =>
         hasLogged('it is another database', replica1) &&
+        hasLogged('its search_path leads to the schema pg_catalog', replica2) &&
         hasLogged('relation "pet" does not exist', foreign) &&
         hasLogged('it has been promoted', replica3),
     );

@@ -530,6 +530,43 @@ onEmbedded('restoring (skipped on PostgreSQL, which has its own)', () => {
     );
   });
 
+  test('migrates the backup of a release without a column of today', async () => {
+    const model = modelOf(modules);
+    const releaseWith = (properties: object, migrations: string[]) => {
+      const id = p.bigint().primary().autoincrement();
+      const Toy = defineEntity({
+        name: 'Toy',
+        properties: { id, ...properties },
+      });
+      const more = migrations.map((statement, at) =>
+        migrationOf(`2999_01_0${at}_000000_toy`, [statement]),
+      );
+      return {
+        entities: [...model.entities, Toy],
+        migrations: [...model.migrations, ...more],
+      };
+    };
+    const create = 'create table toy (id bigserial primary key)';
+    const before = releaseWith({}, [create]);
+    const add = `alter table toy add size text not null default 'small'`;
+    const today = releaseWith({ size: p.text() }, [create, add]);
+    const options = optionsOf(folders.store);
+    await Database.use(options, before, async (database) => {
+      await database.migrate();
+      await sql(database, 'insert into toy default values');
+    });
+    const file = folders.file('old.ndjson');
+    await backingUp(file, false, before);
+    const target = optionsOf(await folders.another());
+    const { applied } = await restore(file, target, today, progress);
+    expect(applied).toEqual(['2999_01_01_000000_toy']);
+    await Database.use(target, today, async (database) => {
+      expect(await sql(database, 'select * from toy')).toEqual([
+        ['1', 'small'],
+      ]);
+    });
+  });
+
   test('refuses the backup of a newer release', async () => {
     const next = migrationOf('2999_01_01_000000_next', [
       'create index next on pet (name)',
