@@ -105,7 +105,7 @@ async function examine(): Promise<Finding[]> {
   await check('modules', 'see docs/add-a-module.md', async () => {
     const { contracts } = await import('../process/contracts.ts');
     const { modules } = await import('../modules/modules.ts');
-    await contracts(modules);
+    await contracts(modules, process.env);
   });
   const { tokens } = config;
   const correct =

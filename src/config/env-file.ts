@@ -3,7 +3,10 @@ import { readText } from './text-file.ts';
 
 /** Lines that set a variable, say nothing or are comments. */
 const settings =
-  /^(?:[ \t]*(?:(?:export[ \t]+)?[\w.-]+[ \t]*=[ \t]*(?:(["'`])[\s\S]*?\1[^\n]*|[^"'`\n][^\n]*)?|#[^\n]*)?(?:\n|$))*/;
+  /^(?:[ \t]*(?:(?:export +)?[\w.-]+[ \t]*=[ \t]*(?:(["'`])[\s\S]*?\1[^\n]*|[^"'`\n][^\n]*)?|#[^\n]*)?(?:\n|$))*/;
+
+/** `parseEnv` would take the next line for the value, and keep `export`. */
+const noValue = /^[ \t]*(?:export +)?([\w.-]+)[ \t]*=[ \t]*$/gm;
 
 /**
  * Reads the variables of a file.
@@ -13,7 +16,7 @@ const settings =
 export function readEnvFile(path: string): NodeJS.Dict<string> {
   const text = readText(path);
   const [understood = ''] = settings.exec(text) ?? [];
-  if (understood === text) return parseEnv(text);
+  if (understood === text) return parseEnv(text.replace(noValue, '$1='));
   const line = understood.split('\n').length;
   throw new Error(
     `${path}, line ${line} sets no variable: write NAME=value, and close quotes`,

@@ -3,22 +3,27 @@ import { type Module, variablesOf } from '../api/module.ts';
 import { anyServer } from '../api/rest/openapi.ts';
 import { buildApp } from '../app.ts';
 import { loadConfig } from '../config/config.ts';
+import { readVariables } from '../config/variables.ts';
 import { Database } from '../database/database.ts';
 import { modelOf } from '../modules/mikro-orm.config.ts';
 
 /**
  * The served contracts, by file name. Connects to no database.
  *
+ * @param own the environment of the modules' own variables
  * @throws Error that names every fault of the modules
  */
 export async function contracts(
   modules: Module[],
+  own: NodeJS.Dict<string> = {},
 ): Promise<Record<string, string>> {
   const env = {
     DATABASE_URL: 'postgres://nobody@127.0.0.1/none',
     LOG_LEVEL: 'silent',
   };
-  const config = loadConfig(env, variablesOf(modules));
+  const variables = variablesOf(modules);
+  const config = loadConfig(env, variables);
+  Object.assign(config.values, readVariables(variables, own));
   const database = await Database.open(config.database, modelOf(modules));
   const app = await buildApp({ config, database, modules });
   try {

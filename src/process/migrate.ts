@@ -10,7 +10,7 @@ import { modules } from '../modules/modules.ts';
 export async function migrate(database: Database): Promise<string[]> {
   if ((await database.pending()).length > 0) {
     const { contracts } = await import('./contracts.ts');
-    await contracts(modules);
+    await contracts(modules, process.env);
   }
   return database.migrate();
 }

@@ -10,12 +10,13 @@ import {
 import { Call } from '../../src/call.ts';
 import { configurationPage } from '../../src/commands/contracts.ts';
 import { loadConfig } from '../../src/config/config.ts';
-import { flag } from '../../src/config/variables.ts';
+import { flag, text, type Variable } from '../../src/config/variables.ts';
 import type { Database } from '../../src/database/database.ts';
 import { modules } from '../../src/modules/modules.ts';
 import { PetStatus } from '../../src/modules/pets/pet.schemas.ts';
 import type { PetService } from '../../src/modules/pets/pet.service.ts';
 import { petsModule } from '../../src/modules/pets/pets.module.ts';
+import { contracts } from '../../src/process/contracts.ts';
 import { Records } from '../../src/records/records.ts';
 import type { Int64 } from '../../src/validation/int64.ts';
 import { sql } from '../support/database-access.ts';
@@ -68,6 +69,20 @@ test('a module has its own variables, and the one service of another module, in 
   expect(open([...modules, shelterModule]).at(-1)?.service).toMatchObject({
     isOpen: true,
   });
+});
+
+test('the contracts that are compared before a migration know the own variables', async () => {
+  const needy: Module<unknown, { OUTLET: Variable<string | undefined> }> = {
+    tag: { name: 'Outlet', description: 'An outlet.' },
+    variables: { OUTLET: text(undefined, 'Where it is.') },
+    open({ config }) {
+      if (config.OUTLET !== 'here') throw new Error('OUTLET is missing.');
+      return {};
+    },
+  };
+  const all = [...modules, needy];
+  await expect(contracts(all)).rejects.toThrow('OUTLET is missing.');
+  await contracts(all, { OUTLET: 'here', PORT: 'none' });
 });
 
 const insertToy =

@@ -89,7 +89,15 @@ describe('.env', () => {
     expect(readEnvFile(write(text))).toBeDefined();
   });
 
+  test.each(['A= \nB=1', 'A=\t\nB=1', ' export A =  \n\nB=1', 'A= \r\nB=1'])(
+    '%j sets an empty variable, and the next one',
+    (text) => {
+      expect(readEnvFile(write(text))).toEqual({ A: '', B: '1' });
+    },
+  );
+
   test.each([
+    ['export\tA=1', 1],
     ['PORT: 5000', 1],
     ['A=1\n\nPORT 5000\n', 3],
     ['set PORT=5000', 1],
