@@ -49,6 +49,7 @@ describe('a page is compressed as Accept-Encoding prefers', () => {
     ['gzip;q=1.0, br;q=0.5', 'gzip'],
     ['br;q=0.1, gzip;q=0.2, zstd;q=0', 'gzip'],
     ['*', 'gzip'],
+    ['*;q=0.5', 'gzip'],
     ['x-gzip', 'gzip'],
     ['identity, gzip;q=0.5', 'none'],
     ['deflate', 'none'],

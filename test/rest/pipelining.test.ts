@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { afterEach, expect, test } from '../support/jest.ts';
+import { eventually } from '../support/process.ts';
 import { exchange } from '../support/raw.ts';
 import { storeForAll } from '../support/store.ts';
 
@@ -38,4 +40,27 @@ test('more than fifty without a response close the connection, and the service s
   expect(responses.length).toBeLessThanOrEqual(50);
   expect(requests).toBe(51);
   expect(store.app.activeRequests.count).toBe(0);
+});
+
+test('a body that is late is refused after the answers of earlier requests', async () => {
+  const { app, database } = store;
+  const { rows } = database;
+  const begin = Promise.withResolvers<void>();
+  database.rows = async (...statement) => {
+    await begin.promise;
+    return rows.apply(database, statement) as never;
+  };
+  const connected = once(app.server, 'connection');
+  const body = '{"name":"Rex","categoryId":1}';
+  const headers = `Authorization: Bearer ${store.key}\r\nContent-Type: application/json\r\n`;
+  const request = `POST /v1/pets HTTP/1.1\r\nHost: a\r\n${headers}Content-Length: ${body.length}\r\n\r\n`;
+  const answers = exchange(store, request + body + request);
+  const [socket] = await connected;
+  await eventually(async () => app.activeRequests.count === 2);
+  const late = Object.assign(new Error(), { code: 'ERR_HTTP_REQUEST_TIMEOUT' });
+  app.server.emit('clientError', late, socket);
+  begin.resolve();
+  const statuses = (await answers).map(({ status }) => status);
+  database.rows = rows;
+  expect(statuses).toEqual([201, 408]);
 });

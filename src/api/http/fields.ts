@@ -42,7 +42,7 @@ export function rangesIn(accept = ''): string | undefined {
  * The `*` beside other codings in `Accept-Encoding`. @fastify/compress takes it
  * for gzip, even where gzip has a weight of 0.
  */
-export const wildcard = /(?<=\w.*)\*[^,]*|\*[^,]*(?=.*\w)/g;
+export const wildcard = /(?<=\w.*)\*[^,]*|\*[^,]*(?=,.*\w)/g;
 
 const withPort = /^"?(?:\[(.+)\]|([\d.]+))(?::\d*)?"?$/;
 

@@ -88,6 +88,8 @@ export function answerMalformed(
     afterResponse(() => endConnection(socket));
   // Malformed data follows a complete request, which is answered first.
   else if (response?.req.complete) afterResponse(answer);
+  // Earlier requests are answered first. Then the response has the socket.
+  else if (response && !response.socket) response.once('socket', answer);
   else answer();
 }
 
