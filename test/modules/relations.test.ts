@@ -1,4 +1,5 @@
 import 'reflect-metadata';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Args, Ctx, FieldResolver, Int, Resolver, Root } from 'type-graphql';
 import type { GraphQLContext } from '../../src/api/graphql/operation.ts';
 import { ListArgs } from '../../src/api/graphql/types.ts';
@@ -178,6 +179,31 @@ describe('with a quota', () => {
       expect(before - (await unitsLeft(node))).toBe(1 + 3 + 3 * 3 + 2 + 1);
     });
   });
+});
+
+test('what is made for a client that has left does not count as unread', async () => {
+  const { app, database } = store;
+  const { read } = database;
+  const wanted = Promise.withResolvers<void>();
+  const proceed = Promise.withResolvers<void>();
+  database.read = async (...statement) => {
+    if (statement[0].name.startsWith('find')) {
+      wanted.resolve();
+      await proceed.promise;
+    }
+    return read.apply(database, statement) as never;
+  };
+  const query = 'subscription { petAdded(after: "4") { friend { id } } }';
+  const stream = await openStream(store, { body: { query } });
+  await wanted.promise;
+  stream.close();
+  await eventually(async () => app.subscriptions.count === 0);
+  // The last count of unread bytes.
+  await sleep(200);
+  proceed.resolve();
+  await sleep(50);
+  database.read = read;
+  expect(app.unread.budget.used).toBe(0);
 });
 
 test.each(['true', 'false'])(

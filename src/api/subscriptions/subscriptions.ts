@@ -199,7 +199,8 @@ class Subscriptions {
       frames && frames.length > largeBodyBytes ? nextTurn() : undefined;
     if (isFlat) this.#turn = making.then(sent).catch(() => undefined);
     const frames = await making;
-    this.#count(request, frames?.length ?? 0);
+    // Nothing counts for a client that has left.
+    if (frames && this.#open.has(request)) this.#count(request, frames.length);
     return frames;
   }
 
