@@ -102,9 +102,13 @@ export async function pendingMigrations(
   for (const [schema, isMigrated] of path) {
     if (isMigrated !== 't') continue;
     const text = `select name from ${quoted(schema)}.mikro_orm_migrations where name = any($1::text[])`;
-    const rows = await ask({ name: `migrated_${schema}`, text }, [names]).catch(
-      unlessForeign,
-    );
+    const statement = { name: `migrated_${schema}`, text };
+    const rows = await ask(statement, [names]).catch((error) => {
+      // Another application's table may have other columns, or be forbidden.
+      const isForbidden = sqlState(error) === '42501' && schema !== first;
+      if (isUnmigrated(error) || isForbidden) return [];
+      throw error;
+    });
     const applied = new Set(rows.map(([name]) => name));
     if (applied.size === 0) continue;
     if (schema !== first) throw new Error(inLaterSchema(schema, first));
@@ -119,12 +123,6 @@ const noSchema =
 const inLaterSchema = (schema: string, first: string) =>
   `The store is in the schema ${schema}, but ${first} is before it in the search_path, and new tables would be created there. ` +
   `Set a search_path that begins with ${schema}; for another store, one without ${schema}.`;
-
-/** Another application's table may have other columns, or be forbidden. */
-function unlessForeign(error: unknown): [] {
-  if (isUnmigrated(error) || sqlState(error) === '42501') return [];
-  throw error;
-}
 
 /**
  * A given id beyond this one does not advance the counter: too few would

@@ -134,6 +134,12 @@ const own = 'create schema shop authorization $role';
       ['alter role $role set search_path = missing'],
     ],
     [
+      'a store whose migrations the role may not read',
+      /permission denied for table mikro_orm_migrations/,
+      [],
+      ['revoke all on public.mikro_orm_migrations from $role'],
+    ],
+    [
       'a store whose migrations were applied through another search_path',
       /The store is in the schema shop, but public is before it/,
       [own, 'alter role $role set search_path = shop'],
