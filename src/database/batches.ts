@@ -307,7 +307,7 @@ export class Batches<In, Out> {
     if (fewest === undefined) return;
     // What is long with the fewest in flight is not long because of them.
     if (this.#window === fewest)
-      this.#shortest += (duration - this.#shortest) / 8;
+      this.#shortest += (duration - this.#shortest) / 64;
     const isLong = duration - this.#shortest > longestWait;
     let window = this.#window - 1;
     if (this.#isLimited) window = this.#window + size;

@@ -285,9 +285,9 @@ describe('callers take turns', () => {
     let now = 0;
     mock.method(performance, 'now', () => now);
     const { add, inputs, answerFrom } = withTrips({ maxBatch: 4, window: 2 });
-    const outputs = Array.from({ length: 100 }, (_, n) => add(n));
+    const outputs = Array.from({ length: 150 }, (_, n) => add(n));
     await answerFrom(0);
-    for (let at = 1; at < 30; at += 1) {
+    for (let at = 1; at < 60; at += 1) {
       await departures();
       now += 150;
       await answerFrom(at);
