@@ -78,6 +78,12 @@ export class Operation {
   readonly estimate: (variables: Record<string, unknown>) => Estimate;
   #uses = 0;
   #compiled: CompiledQuery['query'] | undefined;
+  /**
+   * How often graphql-jit has accepted variables (10 to 100) less how often
+   * not. Below zero the operation is interpreted, because both would check
+   * them.
+   */
+  #accepted = 10;
 
   constructor(
     readonly document: DocumentNode,
@@ -123,16 +129,15 @@ export class Operation {
       });
       if (isCompiledQuery(compiled)) this.#compiled = compiled.query;
     }
-    const result = await this.#compiled?.(
-      undefined,
-      contextValue,
-      variableValues,
-    );
+    const compiled = this.#accepted < 0 ? undefined : this.#compiled;
+    const result = await compiled?.(undefined, contextValue, variableValues);
     if (result && result.data !== undefined) {
+      this.#accepted = Math.min(100, this.#accepted + 1);
       return result.errors
         ? { data: result.data, errors: result.errors.map(asGraphQLError) }
         : result;
     }
+    if (result) this.#accepted -= 1;
     // Without data, graphql-jit has rejected the variables. graphql-js accepts
     // more of them (defaults of non-null input fields, int64 as bigint), and
     // its error messages are the standard.
@@ -175,14 +180,16 @@ function hasDirectives(document: DocumentNode): boolean {
  * - From a variable inside an input object it accepts null, even for a field
  *   that has a default and cannot be null
  *   (https://github.com/zalando-incubator/graphql-jit/issues/230).
+ * - It runs the mutations after a failed one, although the response says that
+ *   there is no data.
  *
- * A mutation is interpreted, because compiling saves nothing, and graphql-jit
- * rejects inputs that leave out a default. A document with several operations
- * is interpreted, because the number of its compiled functions would be
- * unbounded: two kilobytes can contain a hundred operations.
+ * A document with several operations is interpreted, because the number of its
+ * compiled functions would be unbounded: two kilobytes can contain a hundred
+ * operations.
  */
 export function isSuitable({
   document,
+  node,
   type,
   hasDirectives,
 }: Operation): boolean {
@@ -191,7 +198,8 @@ export function isSuitable({
     ({ kind }) => kind === Kind.OPERATION_DEFINITION,
   );
   const hasTrap = /__proto__|__(?:schema|type)\b/.test(loc?.source.body ?? '');
-  const isRefused = type !== 'query' || hasDirectives || hasTrap;
+  const isSeries = type === 'mutation' && !isSingleField(node);
+  const isRefused = isSeries || hasDirectives || hasTrap;
   if (isRefused || operations.length > 1) return false;
   let isPlain = true;
   visit(document, {

@@ -151,7 +151,7 @@ test.each([
   [false, 'query A { __typename } query B { __typename }'],
   [true, '# me@shop.example\n{ pets { id } }'],
   [false, '{ pets { id @skip(if: true) } }'],
-  [false, 'mutation { createPet(input: { name: "a", categoryId: 1 }) { id } }'],
+  [true, 'mutation { createPet(input: { name: "a", categoryId: 1 }) { id } }'],
 ])('it is %s that this document is compiled: %s', (expected, text) => {
   const document = parse(text);
   const node =
