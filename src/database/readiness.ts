@@ -176,8 +176,8 @@ async function idsOf(
 /**
  * Sets each counter past the greatest id of its rows. Rows that were inserted
  * with ids (COPY, a restored backup) do not advance the counter, and every
- * later insert would fail. COPY writes ids into identity columns, too. No row is
- * inserted meanwhile: an insert takes the same lock.
+ * later insert would fail. COPY writes ids into identity columns, too. No row
+ * is inserted meanwhile: an insert takes the same lock.
  */
 export async function advanceCounters(
   rows: RunStatement,

@@ -13,7 +13,8 @@ export const secretsInText = new RegExp(
   'g',
 );
 /**
- * Finds whole ones, and what follows `Bearer`. Names such as `task_id` are none.
+ * Finds whole ones, and what follows `Bearer`. Names such as `task_id` are
+ * none.
  */
 export const secretsInLines = new RegExp(
   `${secretPrefix}\\w{20,}|eyJ[\\w-]{8}[\\w.-]*|(?<=bearer +)[\\w.~+/-]{8,}`,

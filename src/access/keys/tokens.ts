@@ -178,8 +178,8 @@ function subjectOf(
     throw unacceptable('unexpected "typ" JWT header value');
   if (typeof sub !== 'string' || sub === '' || !Number.isFinite(exp))
     throw unacceptable('"sub" or "exp" claim is empty or has another type');
-  // An ID or logout token is for its client, and one that is bound to a sender (RFC 9449,
-  // RFC 8705) needs the sender's proof.
+  // An ID or logout token is for its client, and one that is bound to a sender
+  // (RFC 9449, RFC 8705) needs the sender's proof.
   const foreign = ['at_hash', 'c_hash', 'cnf', 'events'].find(
     (claim) => payload[claim] !== undefined,
   );

@@ -28,8 +28,9 @@ export function varyBy(reply: FastifyReply, name: string): void {
 }
 
 /**
- * Characters of `Accept` and `Accept-Encoding`. Parsing thousands of types takes
- * tens of milliseconds, before authentication. A longer header is ignored.
+ * Characters of `Accept` and `Accept-Encoding`. Parsing thousands of types
+ * takes tens of milliseconds, before authentication. A longer header is
+ * ignored.
  */
 const longest = 512;
 

@@ -26,10 +26,10 @@ const uploadTimeout = Object.assign(new Error('The body is late.'), {
 /**
  * Limits client connections to `max`, so that file descriptors remain for the
  * database; it closes further connections immediately. Networks of clients
- * share the limit, unless connections come from a proxy. When the server closes,
- * it also closes connections without a request in progress: Node would wait for
- * connections that never sent a request (browsers and undici open them in
- * advance) or never complete one. Bodies that have not arrived after
+ * share the limit, unless connections come from a proxy. When the server
+ * closes, it also closes connections without a request in progress: Node would
+ * wait for connections that never sent a request (browsers and undici open them
+ * in advance) or never complete one. Bodies that have not arrived after
  * `lastUpload` ms get 408; Node has stopped checking them.
  */
 export const connections = fastifyPlugin<{
