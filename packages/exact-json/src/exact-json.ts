@@ -1,4 +1,3 @@
-import { inspect } from 'node:util';
 import { parse } from 'secure-json-parse';
 
 type Reviver = (key: string, value: unknown) => unknown;
@@ -55,7 +54,7 @@ export class InexactNumber {
     return this.#source;
   }
 
-  [inspect.custom](): string {
+  [Symbol.for('nodejs.util.inspect.custom')](): string {
     return this.#source;
   }
 }
@@ -100,6 +99,22 @@ function scientific(source: string): { digits: string; exponent: number } {
     digits: all.slice(0, end),
     exponent: Number(exponent) - fraction.length + all.length - end,
   };
+}
+
+/**
+ * For `JSON.parse`: makes integers beyond 2^53 `bigint`. Other numbers, also
+ * integers with an exponent, become `number`.
+ */
+export function exactInteger(
+  _name: string,
+  value: unknown,
+  { source }: { source: string },
+): unknown {
+  const isRounded =
+    typeof value === 'number' &&
+    !Number.isSafeInteger(value) &&
+    /^-?\d+$/.test(source);
+  return isRounded ? BigInt(source) : value;
 }
 
 function reason(cause: unknown): string {

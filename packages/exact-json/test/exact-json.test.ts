@@ -1,5 +1,5 @@
 import { inspect } from 'node:util';
-import { exact, parseExactJson } from '@animal-store/exact-json';
+import { exact, exactInteger, parseExactJson } from '@animal-store/exact-json';
 import { expect, test } from '@jest/globals';
 
 const parse = (text: string) => parseExactJson(Buffer.from(text));
@@ -60,6 +60,14 @@ test('integers are written without an exponent', () => {
   expect(JSON.stringify([9007199254740993n, 1e21, -0, 1.5], exact)).toBe(
     '[9007199254740993,1000000000000000000000,0,1.5]',
   );
+});
+
+test('as a reviver it keeps every digit of an integer, and no other number', () => {
+  const read = JSON.parse(
+    '[9007199254740993,-9007199254740993,1,1e21,1.5]',
+    exactInteger as never,
+  );
+  expect(read).toEqual([9007199254740993n, -9007199254740993n, 1, 1e21, 1.5]);
 });
 
 test('members that would pollute prototypes are removed', () => {

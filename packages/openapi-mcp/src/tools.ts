@@ -1,3 +1,4 @@
+import { exact, exactInteger } from '@animal-store/exact-json';
 import type { FastifyRequest } from 'fastify';
 import inject, { type InjectOptions } from 'light-my-request';
 
@@ -15,11 +16,6 @@ export interface Service {
    * response, or an error of `refuse`
    */
   describe(error: { code?: string; message?: string }): string;
-  /**
-   * Writes JSON, with each `bigint` as an integer, and what else the parser
-   * makes of a number.
-   */
-  stringify(value: unknown): string;
 }
 
 /**
@@ -131,7 +127,7 @@ function toolOf(
   operation: RestOperation,
   service: Service,
 ) {
-  const { refuse, describe, stringify } = service;
+  const { refuse, describe } = service;
   const {
     operationId,
     description,
@@ -173,7 +169,7 @@ function toolOf(
   const invalid = (message: string) => failure(describe(refuse(400, message)));
   /** An argument as the operation reads it: text, or anything else as JSON. */
   const textOf = (value: unknown) =>
-    typeof value === 'string' ? value : `${stringify(value)}`;
+    typeof value === 'string' ? value : `${JSON.stringify(value, exact)}`;
 
   function requestOf(
     args: Arguments,
@@ -212,7 +208,9 @@ function toolOf(
           'idempotency-key': textOf(args.idempotencyKey),
         }),
       },
-      ...(body && { payload: stringify(Object.fromEntries(members)) }),
+      ...(body && {
+        payload: JSON.stringify(Object.fromEntries(members), exact),
+      }),
     };
   }
 
@@ -307,18 +305,6 @@ const mayBeRounded = (value: unknown) =>
 function integerIn(value: unknown): unknown {
   return typeof value === 'string' && /^(?:0|-?[1-9]\d{0,18})$/.test(value)
     ? BigInt(value)
-    : value;
-}
-
-function exactInteger(
-  _name: string,
-  value: unknown,
-  { source }: { source: string },
-): unknown {
-  return typeof value === 'number' &&
-    !Number.isSafeInteger(value) &&
-    /^-?\d+$/.test(source)
-    ? BigInt(source)
     : value;
 }
 

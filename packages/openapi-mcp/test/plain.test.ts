@@ -73,18 +73,10 @@ beforeAll(async () => {
       refuse: (statusCode, message) =>
         Object.assign(new Error(message), { statusCode }),
       describe: ({ message }) => `${message}`,
-      stringify: (value) =>
-        JSON.stringify(value, (_, one) =>
-          typeof one === 'bigint'
-            ? (JSON as never as Raw).rawJSON(`${one}`)
-            : one,
-        ),
     });
   });
 });
 afterAll(() => app.close());
-
-type Raw = { rawJSON(text: string): unknown };
 
 async function rpc(method: string, params = {}, headers = {}) {
   const response = await app.inject({

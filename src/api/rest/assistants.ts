@@ -1,4 +1,3 @@
-import { exact } from '@animal-store/exact-json';
 import { type OpenApiMcpOptions, openApiMcp } from '@animal-store/openapi-mcp';
 import type { FastifyInstance } from 'fastify';
 import { hasScope } from '../../access/keys/bearer.ts';
@@ -27,7 +26,6 @@ const tools: Omit<OpenApiMcpOptions, 'document' | 'origins'> = {
         )
       : new StoreError('BAD_USER_INPUT', message),
   describe: ({ code, message }) => `${code}: ${message}`,
-  stringify: (value) => JSON.stringify(value, exact),
 };
 
 interface AssistantsOptions
