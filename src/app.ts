@@ -3,7 +3,7 @@ import { addressOf, Redactor } from '@animal-store/log/redactor';
 import type { ApolloServerPlugin } from '@apollo/server';
 import Fastify, { type FastifyInstance } from 'fastify';
 import { DeprecationUsage } from './access/deprecations/usage.ts';
-import { idempotencyKeyExpiry } from './access/idempotency/expiry.ts';
+import { expireIdempotencyKeys } from './access/idempotency/expiry.ts';
 import { Authenticator } from './access/keys/authenticator.ts';
 import { bearer, presentedHint } from './access/keys/bearer.ts';
 import { secretsInLines, secretsInText } from './access/keys/secret.ts';
@@ -12,7 +12,7 @@ import { FailureLimit } from './access/limits/failure-limit.ts';
 import { countInRedis, inMemory, inParent } from './access/limits/limiter.ts';
 import { Quota } from './access/limits/quota.ts';
 import { meter } from './access/meter.ts';
-import { flushing } from './access/write-behind.ts';
+import { flushRegularly } from './access/write-behind.ts';
 import { graphQL } from './api/graphql/graphql.ts';
 import { assertSameMembers } from './api/graphql/members.ts';
 import type { GraphQLContext } from './api/graphql/operation.ts';
@@ -152,11 +152,8 @@ const build = async (options: AppOptions): Promise<FastifyInstance> => {
     isMetered: quota !== undefined,
     describe: describeRoute,
   });
-  await app.register(flushing, { buffers: [keys.uses, usage.calls] });
-  await app.register(idempotencyKeyExpiry, {
-    database,
-    hours: config.idempotencyHours,
-  });
+  for (const buffer of [keys.uses, usage.calls]) flushRegularly(app, buffer);
+  expireIdempotencyKeys(app, database, config.idempotencyHours);
   app.decorate(
     'checkReadiness',
     readiness({ app, database, dependencies, worker }),

@@ -1,7 +1,6 @@
 import type { FastifyInstance } from 'fastify';
-import fastifyPlugin from 'fastify-plugin';
 import { DatabaseUnavailable } from '../database/postgres-errors.ts';
-import { StoreError } from '../errors.ts';
+import { every } from './background.ts';
 
 /**
  * Collects notes in memory and writes them periodically, so that no request
@@ -48,45 +47,18 @@ export class WriteBehind<Note> {
   }
 }
 
-/**
- * Logs that work in the background has failed and will be repeated. The log
- * reports an unreachable database elsewhere.
- *
- * @param isLast true when it is not repeated
- */
-export function logPostponed(
-  { log }: FastifyInstance,
-  error: unknown,
-  message: string,
-  isLast = false,
+/** Milliseconds; with jitter at most nine seconds. */
+const flushInterval = 6000;
+const message = 'notes are not written yet';
+
+/** Flushes a buffer within ten seconds, and at shutdown. */
+export function flushRegularly(
+  app: FastifyInstance,
+  buffer: Pick<WriteBehind<unknown>, 'flush'>,
 ): void {
-  log[error instanceof StoreError && !isLast ? 'debug' : 'warn'](
-    { err: error },
-    message,
+  // Fastify calls the hooks that are added later first.
+  app.addHook('onClose', () =>
+    buffer.flush().catch((err) => app.log.warn({ err }, message)),
   );
+  every(app, flushInterval, () => buffer.flush(), message);
 }
-
-const flushInterval = 10_000;
-
-/** Flushes the buffers every ten seconds and at shutdown. */
-export const flushing = fastifyPlugin<{
-  buffers: Array<{ flush(): Promise<void> }>;
-}>(
-  async (app: FastifyInstance, { buffers }) => {
-    const flush = async (isLast = false) => {
-      for (const buffer of buffers) {
-        await buffer
-          .flush()
-          .catch((error) =>
-            logPostponed(app, error, 'notes are not written yet', isLast),
-          );
-      }
-    };
-    const timer = setInterval(flush, flushInterval).unref();
-    app.addHook('onClose', async () => {
-      clearInterval(timer);
-      await flush(true);
-    });
-  },
-  { name: 'flushing' },
-);

@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import Fastify from 'fastify';
 import {
-  idempotencyKeyExpiry,
+  expireIdempotencyKeys,
   removeExpiredKeys,
 } from '../../src/access/idempotency/expiry.ts';
 import { late } from '../../src/database/postgres-errors.ts';
@@ -178,11 +178,7 @@ test('expired keys are removed a thousand at a time, and no others', async () =>
     `update idempotency_key set created_at = now() - interval '2 days'`,
   );
   const app = Fastify();
-  await app.register(idempotencyKeyExpiry, {
-    database: store.database,
-    hours: 24,
-    pause: 1,
-  });
+  expireIdempotencyKeys(app, store.database, 24, 1);
   await app.ready();
   await eventually(async () => (await left()) === '0');
   await app.close();
@@ -221,11 +217,7 @@ test('the removal logs no line while the database is unreachable, but logs every
     attempts += 1;
     throw attempts < 2 ? late() : new Error('this is a bug');
   };
-  await app.register(idempotencyKeyExpiry, {
-    database: { rows } as never,
-    hours: 24,
-    pause: 1,
-  });
+  expireIdempotencyKeys(app, { rows } as never, 24, 1);
   await eventually(async () => attempts > 1 && lines.length > 0);
   await app.close();
   expect(lines[0]).toContain('this is a bug');

@@ -1,8 +1,7 @@
 import { defineEntity, p } from '@mikro-orm/core';
 import type { FastifyInstance } from 'fastify';
-import fastifyPlugin from 'fastify-plugin';
 import type { Database, Statement } from '../../database/database.ts';
-import { logPostponed } from '../write-behind.ts';
+import { every } from '../background.ts';
 
 const idempotencyKeyTable = defineEntity({
   name: 'IdempotencyKey',
@@ -73,51 +72,19 @@ export async function removeExpiredKeys(
   return keys.length === maxRows;
 }
 
-interface ExpiryOptions {
-  database: Pick<Database, 'rows'>;
-  /** Minimum retention of a key. */
-  hours: number;
-  /**
-   * Average milliseconds between two removals when no expired keys are left.
-   */
-  pause?: number;
+/**
+ * Removes expired keys while the service runs.
+ *
+ * @param hours minimum retention of a key
+ * @param pause average milliseconds between two removals when no expired keys
+ *   are left
+ */
+export function expireIdempotencyKeys(
+  app: FastifyInstance,
+  database: Pick<Database, 'rows'>,
+  hours: number,
+  pause = 60_000,
+): void {
+  const message = 'expired idempotency keys are not removed yet';
+  every(app, pause, () => removeExpiredKeys(database, hours), message);
 }
-
-/**
- * Pause (ms) between two removals while expired keys are left, so that requests
- * get their turn.
- */
-const shortPause = 20;
-
-/**
- * Removes expired keys while the service runs. Pauses have jitter, so that
- * processes take turns.
- */
-export const idempotencyKeyExpiry = fastifyPlugin<ExpiryOptions>(
-  async (app: FastifyInstance, { database, hours, pause = 60_000 }) => {
-    let timer: NodeJS.Timeout | undefined;
-    let removal = Promise.resolve();
-    const removeAfter = (milliseconds: number) => {
-      timer = setTimeout(
-        () => (removal = remove()),
-        milliseconds * (0.5 + Math.random()),
-      ).unref();
-    };
-    const remove = async () => {
-      const isMore = await removeExpiredKeys(database, hours).catch((error) => {
-        logPostponed(
-          app,
-          error,
-          'expired idempotency keys are not removed yet',
-        );
-      });
-      removeAfter(isMore ? shortPause : pause);
-    };
-    removeAfter(pause);
-    app.addHook('onClose', async () => {
-      await removal;
-      clearTimeout(timer);
-    });
-  },
-  { name: 'idempotency-key-expiry' },
-);
