@@ -47,6 +47,7 @@ export const variables = {
   DATABASE_DIRECT_URL: postgresUrl(
     undefined,
     'The same database without the pooler, for migrations (scale.md).',
+    'DATABASE_URL',
   ),
   DATA_DIR: text('.data', 'Folder of the embedded store (operate.md).'),
   DATABASE_POOL_MAX: whole(2, 1000)(
@@ -68,6 +69,7 @@ export const variables = {
   DATABASE_READ_URLS: postgresUrls(
     undefined,
     'PostgreSQL nodes that answer reads, separated by commas (scale.md).',
+    'DATABASE_URL',
   ),
   READ_MAX_LAG_MS: whole(1000, 3_600_000)(
     1000,
@@ -84,14 +86,17 @@ export const variables = {
   JWT_ISSUER: httpUrl(
     undefined,
     'Identity provider whose tokens are accepted, as in their `iss` (frontends.md).',
+    'JWT_AUDIENCE',
   ),
   JWT_AUDIENCE: text(
     undefined,
     'What `aud` of a token must name; needed with `JWT_ISSUER` (frontends.md).',
+    'JWT_ISSUER',
   ),
   JWT_JWKS_URL: httpUrl(
     undefined,
     'Keys of the provider; without it, by discovery (frontends.md).',
+    'JWT_ISSUER',
   ),
   JWT_SCOPES: scopeNames(
     'read=read,write=write',
@@ -227,14 +232,6 @@ export const variables = {
   ),
 } as const satisfies Record<string, Variable<unknown>>;
 
-const needs = [
-  ['DATABASE_DIRECT_URL', 'DATABASE_URL'],
-  ['DATABASE_READ_URLS', 'DATABASE_URL'],
-  ['JWT_ISSUER', 'JWT_AUDIENCE'],
-  ['JWT_AUDIENCE', 'JWT_ISSUER'],
-  ['JWT_JWKS_URL', 'JWT_ISSUER'],
-] as const satisfies Array<Array<keyof typeof variables>>;
-
 /** The configuration, grouped by the parts of the service that use it. */
 export type Config = ReturnType<typeof loadConfig>;
 
@@ -252,7 +249,7 @@ export function loadConfig(
 ) {
   // A module cannot redefine a variable of the service.
   const all = { ...variables, ...own, ...variables };
-  const values = readVariables(all, env, needs);
+  const values = readVariables(all, env);
   return {
     shown: withoutSecrets(all, values),
     misspelt: misspelt(Object.keys(env), Object.keys(all)),

@@ -4,6 +4,8 @@ export interface Variable<Value> {
   desc: string;
   /** The accepted values, in Markdown. */
   takes: string;
+  /** The variable without which it has no effect. */
+  needs: string | undefined;
   /** True when no log may show its value. */
   isSecret: boolean;
   /**
@@ -20,10 +22,12 @@ function kind<Value>(
   return <Default extends Value | undefined>(
     value: Default,
     desc: string,
+    needs?: string,
   ): Variable<Value | Default> => ({
     default: value,
     desc,
     takes,
+    needs,
     isSecret,
     parse,
   });
@@ -227,13 +231,11 @@ export type ValuesOf<Given extends Variables> = {
  * Reads all variables from the environment. Pure.
  *
  * @param env an empty variable counts as absent
- * @param needs pairs of a variable, and the one without which it has no effect
  * @throws Error that lists every mistake
  */
 export function readVariables<Given extends Variables>(
   variables: Given,
   env: Record<string, string | undefined>,
-  needs: ReadonlyArray<readonly [name: string, other: string]> = [],
 ): ValuesOf<Given> {
   const mistakes: string[] = [];
   const read = ([name, { default: otherwise, parse }]: [
@@ -248,9 +250,9 @@ export function readVariables<Given extends Variables>(
     }
   };
   const values = Object.fromEntries(Object.entries(variables).map(read));
-  for (const [name, other] of needs) {
-    if (env[name] && !env[other])
-      mistakes.push(`${name} has no effect without ${other}`);
+  for (const [name, { needs }] of Object.entries(variables)) {
+    if (env[name] && needs && !env[needs])
+      mistakes.push(`${name} has no effect without ${needs}`);
   }
   if (mistakes.length > 0)
     throw new Error(

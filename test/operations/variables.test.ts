@@ -95,7 +95,9 @@ test('one error lists every mistake, and quotes no secret', () => {
     KEY: 'hunter2',
     READ_URLS: 'mysql://u:hunter2@a/s',
   };
-  expect(() => readVariables(variables, env, [['KEY', 'LOCK']])).toThrow(
+  const KEY = secret(undefined, 'A key.', 'LOCK');
+  const dependent = { ...variables, KEY };
+  expect(() => readVariables(dependent, env)).toThrow(
     new Error(`Configuration error:
   PORT must be a whole number between 1 and 65535, not "0"
   SAMPLE must be a number between 0 and 1, not "2"
