@@ -144,6 +144,7 @@ export function quotaHooks({ config, schema }: RouteOptions): {
 export const meter = fastifyPlugin<{ quota: Quota | undefined }>(
   async (app: FastifyInstance, { quota }) => {
     if (!quota) return;
+    app.exposedHeaders.push('RateLimit', 'RateLimit-Policy');
     app.addHook('onRequest', ({ call }: FastifyRequest, _reply, done) => {
       const { caller } = call;
       if (caller) call.meter = new QuotaMeter(quota, caller.id, call);

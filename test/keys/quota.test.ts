@@ -442,3 +442,14 @@ test('a mutation that was carried out in part has no Retry-After', async () => {
     ]);
   });
 });
+
+test('scripts of other origins may read what is left', () => {
+  const origin = 'https://shop.example';
+  const env = { QUOTA_PER_MINUTE: '9', CORS_ORIGINS: origin };
+  return onNode(store, env, async (node) => {
+    const { headers } = await rest(node, '/v1/pets', { headers: { origin } });
+    expect(headers['access-control-expose-headers']).toMatch(
+      /, RateLimit, RateLimit-Policy$/,
+    );
+  });
+});

@@ -15,7 +15,7 @@ const preflight = {
   'access-control-request-headers': 'authorization, idempotency-key',
 };
 const exposed =
-  'Link, X-Total-Count, Preference-Applied, ETag, Deprecation, Sunset, X-Request-Id, WWW-Authenticate, Allow, Retry-After, Idempotent-Replayed, RateLimit, RateLimit-Policy';
+  'Link, X-Total-Count, Preference-Applied, ETag, Deprecation, Sunset, X-Request-Id, WWW-Authenticate, Allow, Retry-After, Idempotent-Replayed';
 
 describe.each(['/v1/pets', '/graphql', '/v1/nothing'])('at %s', (path) => {
   test.each(['https://shop.example', 'https://admin.example:8443'])(

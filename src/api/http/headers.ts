@@ -22,8 +22,12 @@ export const dataHeaders = {
   ...securityHeaders,
 };
 
-const exposedHeaders =
-  'Link, X-Total-Count, Preference-Applied, ETag, Deprecation, Sunset, X-Request-Id, WWW-Authenticate, Allow, Retry-After, Idempotent-Replayed, RateLimit, RateLimit-Policy';
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** What scripts of other origins may read. */
+    exposedHeaders: string[];
+  }
+}
 
 /**
  * Enables CORS for scripts of these origins, if any. Register it before
@@ -31,6 +35,20 @@ const exposedHeaders =
  */
 export const cors = fastifyPlugin<{ origins: string[] }>(
   async (app: FastifyInstance, { origins }) => {
+    const exposedHeaders = [
+      'Link',
+      'X-Total-Count',
+      'Preference-Applied',
+      'ETag',
+      'Deprecation',
+      'Sunset',
+      'X-Request-Id',
+      'WWW-Authenticate',
+      'Allow',
+      'Retry-After',
+      'Idempotent-Replayed',
+    ];
+    app.decorate('exposedHeaders', exposedHeaders);
     if (origins.length === 0) return;
     await app.register(
       fastifyCors,
