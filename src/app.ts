@@ -33,6 +33,7 @@ import { graphiQL, sandboxPage } from './api/pages/explorers.ts';
 import { pages } from './api/pages/pages.ts';
 import { assistants } from './api/rest/assistants.ts';
 import { describeRoute } from './api/rest/describe-route.ts';
+import { leadToLogin } from './api/rest/login.ts';
 import { info, openApi, section } from './api/rest/openapi.ts';
 import { subscriptions } from './api/subscriptions/subscriptions.ts';
 import type { Config } from './config/config.ts';
@@ -94,7 +95,7 @@ const build = async (options: AppOptions): Promise<FastifyInstance> => {
     failures: failuresPerMinute
       ? new FailureLimit(failuresPerMinute, limiters)
       : undefined,
-    verifyToken: provider?.verify,
+    identities: provider,
     onBootstrapUse: (ip) =>
       log.logger.warn(
         { key: 0, address: addressOf({ ip }) },
@@ -152,6 +153,7 @@ const build = async (options: AppOptions): Promise<FastifyInstance> => {
     isMetered: quota !== undefined,
     describe: describeRoute,
   });
+  if (config.tokens) leadToLogin(app, config.tokens);
   for (const buffer of [keys.uses, usage.calls]) flushRegularly(app, buffer);
   expireIdempotencyKeys(app, database, config.idempotencyHours);
   app.decorate(
@@ -210,7 +212,6 @@ const build = async (options: AppOptions): Promise<FastifyInstance> => {
     await app.register(assistants, {
       document: () => app.swagger(),
       origins,
-      tokens: config.tokens,
     });
 
   await app.register(pages, { info, schema, explorer, introspection });

@@ -6,14 +6,13 @@ import type { KeyObserver } from '../../runtime/telemetry/observers.ts';
 import type { FailureLimit } from '../limits/failure-limit.ts';
 import { WriteBehind } from '../write-behind.ts';
 import { KeyScope } from './api-key.entity.ts';
+import type { Identities } from './identities.ts';
 import {
   hashSecret,
   hintOf,
   isSecret,
-  isSigned,
   shortestBootstrapKey,
 } from './secret.ts';
-import type { TokenRefusal, VerifyToken } from './tokens.ts';
 
 interface AuthenticatorOptions {
   /** The configured secret, which is not stored. */
@@ -24,7 +23,7 @@ interface AuthenticatorOptions {
    */
   failures?: FailureLimit | undefined;
   /** Accepts tokens of an identity provider. */
-  verifyToken?: VerifyToken | undefined;
+  identities?: Identities | undefined;
   observer?: KeyObserver | undefined;
   /** Called when the configured secret is first used from an address. */
   onBootstrapUse?: ((address: string) => void) | undefined;
@@ -35,7 +34,7 @@ interface KnownKey {
   /** null for an unknown, expired or revoked secret. */
   readonly caller: Caller | null;
   /** Why a token was refused. */
-  readonly reason?: TokenRefusal | undefined;
+  readonly reason?: string | undefined;
   /** The time (`Date.now()`) from which the secret is rejected. */
   readonly validUntil: number;
   /**
@@ -113,7 +112,7 @@ export class Authenticator {
    *   one address are limited. A key that was valid at its last look-up, and a
    *   token that the provider has signed, are not subject to that limit.
    * @throws StoreError TOO_MANY_REQUESTS, for a token also those of
-   *   `VerifyToken`; DatabaseUnavailable
+   *   `Identities`; DatabaseUnavailable
    */
   lookUp(
     secret: string,
@@ -138,11 +137,11 @@ export class Authenticator {
 
   /** True for the form of a token; false for any text when tokens are off. */
   isToken(text: string): boolean {
-    return this.options.verifyToken !== undefined && isSigned(text);
+    return this.options.identities?.matches(text) ?? false;
   }
 
   /** Why `lookUp` returned null, where that is known. */
-  refusalOf(secret: string): TokenRefusal | undefined {
+  refusalOf(secret: string): string | undefined {
     const known = this.#known.get(hashSecret(secret));
     return known?.caller ? 'expired' : known?.reason;
   }
@@ -177,11 +176,10 @@ export class Authenticator {
     return caller;
   }
 
-  /** Who has the token, if it is one. The result is cached (`VerifyToken`). */
+  /** Who has the token, if it is one. */
   async #verify(secret: string, hash: string) {
-    return isSigned(secret)
-      ? this.options.verifyToken?.(secret, hash)
-      : undefined;
+    if (!this.isToken(secret)) return undefined;
+    return this.options.identities?.verify(secret, hash);
   }
 
   async #select(
@@ -226,7 +224,7 @@ export class Authenticator {
     return found;
   }
 
-  #reject(hash: string, reason?: TokenRefusal): null {
+  #reject(hash: string, reason?: string): null {
     this.#known.set(hash, {
       caller: null,
       reason,

@@ -18,6 +18,8 @@ declare module 'fastify' {
      * methods that write, else `read`.
      */
     scope?: KeyScope;
+    /** A route whose clients can log in. */
+    leadsToLogin?: boolean;
   }
 }
 

@@ -6,47 +6,19 @@ import { textIn } from '../../config/text-file.ts';
 import { StoreError } from '../../errors.ts';
 import { isRecord } from '../../validation/validator.ts';
 import type { KeyScope } from './api-key.entity.ts';
-import { subjectPrefix } from './secret.ts';
+import type { Identities, Identity } from './identities.ts';
+import { isSigned, subjectPrefix } from './secret.ts';
 
 /** `scopes` are the provider's and ours: `pets:read=read,pets:write=write`. */
 export type TokenOptions = NonNullable<Config['tokens']>;
 
-/**
- * A person or a program that the identity provider knows, according to a
- * verified token.
- */
-type Subject = ReturnType<typeof subjectOf>;
-
-/** Why a token is refused. `provider`: it cannot be asked for its keys. */
-export type TokenRefusal =
-  | 'unknown_key'
-  | 'signature'
-  | 'expired'
-  | 'claims'
-  | 'malformed'
-  | 'provider';
-
 /** By the codes of jose's errors. Others are about malformed tokens. */
-const refusals: Record<string, TokenRefusal> = {
+const refusals: Record<string, string> = {
   ERR_JWKS_NO_MATCHING_KEY: 'unknown_key',
   ERR_JWS_SIGNATURE_VERIFICATION_FAILED: 'signature',
   ERR_JWT_EXPIRED: 'expired',
   ERR_JWT_CLAIM_VALIDATION_FAILED: 'claims',
 };
-
-/**
- * Verifies a token. The result is cached, also a rejection.
- *
- * @param digest the SHA-256 of the token
- * @returns the reason for a token that the provider has not signed
- * @throws StoreError UNAUTHENTICATED for one that is for another service or
- *   time; SERVICE_UNAVAILABLE when the provider does not say whether the key is
- *   its own
- */
-export type VerifyToken = (
-  token: string,
-  digest: string,
-) => Promise<Subject | TokenRefusal>;
 
 /** Seconds by which the provider's clock may differ. */
 const clockTolerance = 30;
@@ -87,7 +59,7 @@ const maxBytes = 262_144;
 export async function acceptTokens(
   options: TokenOptions,
   log: Record<'warn', (fields: object, message: string) => void>,
-): Promise<{ verify: VerifyToken; readonly isUp: boolean }> {
+): Promise<Identities & { readonly isUp: boolean }> {
   // Only a service with an issuer loads it.
   const { createRemoteJWKSet, customFetch, jwtVerify } = await import('jose');
   let isUp = true;
@@ -132,24 +104,24 @@ export async function acceptTokens(
     clockTolerance,
     requiredClaims: ['exp', 'sub'],
   };
-  const results = new LRUCache<string, Promise<Subject | TokenRefusal>, string>(
-    {
-      max: 20_000,
-      ttl: pause,
-      memoMethod: (_digest, _stale, { context: token }) =>
-        jwtVerify(token, keys, rules).then(
-          (verified) => subjectOf(verified, options),
-          (error) => {
-            if (error instanceof StoreError) throw error;
-            const reason = refusals[error.code] ?? 'malformed';
-            const isSigned = reason === 'expired' || reason === 'claims';
-            if (isSigned) throw unacceptable(error.message, reason);
-            return reason;
-          },
-        ),
-    },
-  );
+  const results = new LRUCache<string, Promise<Identity | string>, string>({
+    max: 20_000,
+    ttl: pause,
+    memoMethod: (_digest, _stale, { context: token }) =>
+      jwtVerify(token, keys, rules).then(
+        (verified) => subjectOf(verified, options),
+        (error) => {
+          if (error instanceof StoreError) throw error;
+          const reason = refusals[error.code] ?? 'malformed';
+          const isSigned = reason === 'expired' || reason === 'claims';
+          if (isSigned) throw unacceptable(error.message, reason);
+          return reason;
+        },
+      ),
+  });
   return {
+    matches: isSigned,
+    // The result is cached, also a rejection.
     async verify(token, digest) {
       // A key that the provider has withdrawn is not accepted after a quiet
       // time, either. A provider that has failed is asked again while its known
@@ -171,7 +143,7 @@ export async function acceptTokens(
 function subjectOf(
   { payload, protectedHeader }: JWTVerifyResult,
   { issuer, scopes }: TokenOptions,
-) {
+): Identity {
   const { sub, exp } = payload;
   const { typ = 'JWT' } = protectedHeader;
   if (typeof typ !== 'string' || !types.test(typ))
@@ -215,21 +187,16 @@ function subjectOf(
   return {
     hash: subject,
     issuer,
-    /** What the token says of its caller; the names are the provider's. */
     caller: {
       hint: subjectPrefix + subject.slice(0, 8),
       scope,
       scopeNames: { read: read[0], write: write[0] },
     },
-    /** The time (`Date.now()`) from which the token is rejected. */
     validUntil: ((exp as number) + clockTolerance) * 1000,
   };
 }
 
-function unacceptable(
-  fault: string,
-  reason: TokenRefusal = 'claims',
-): StoreError {
+function unacceptable(fault: string, reason = 'claims'): StoreError {
   const headers = { 'www-authenticate': 'Bearer error="invalid_token"' };
   return new StoreError(
     'UNAUTHENTICATED',

@@ -1,0 +1,26 @@
+import type { Caller } from '../../call.ts';
+
+/** A person or a program without a key of ours. */
+export interface Identity {
+  /** Where it is known. */
+  readonly issuer: string;
+  /** Names it: SHA-256, in hexadecimal. */
+  readonly hash: string;
+  /** What the secret says of its caller. */
+  readonly caller: Pick<Caller, 'hint' | 'scope' | 'scopeNames'>;
+  /** The time (`Date.now()`) from which the secret is rejected. */
+  readonly validUntil: number;
+}
+
+/** Knows callers without a key of ours. */
+export interface Identities {
+  /** True for the form of its secrets. */
+  matches(secret: string): boolean;
+  /**
+   * @param digest the SHA-256 of the secret
+   * @returns why it is refused, for a secret that its issuer has not made
+   * @throws StoreError UNAUTHENTICATED for one that is for another service or
+   *   time; SERVICE_UNAVAILABLE while it cannot be verified
+   */
+  verify(secret: string, digest: string): Promise<Identity | string>;
+}

@@ -1,0 +1,45 @@
+import type { FastifyInstance, RouteOptions } from 'fastify';
+import type { TokenOptions } from '../../access/keys/tokens.ts';
+import { origin } from '../http/server.ts';
+
+const metadata = '/.well-known/oauth-protected-resource';
+
+/**
+ * Leads clients of later routes with `leadsToLogin` to the identity provider
+ * (RFC 9728; Model Context Protocol, "Authorization").
+ */
+export function leadToLogin(
+  app: FastifyInstance,
+  { issuer, audience, scopes }: TokenOptions,
+): void {
+  const names = scopes
+    .split(',')
+    .map((pair) => pair.slice(0, pair.lastIndexOf('=')));
+  const addMetadata = (url: string, path: string) =>
+    app.get(
+      url,
+      { schema: { hide: true }, config: { public: true } },
+      async (request) => ({
+        // The `resource` of RFC 8707, by which the provider chooses the token's
+        // audience.
+        resource: /^https?:/.test(audience) ? audience : origin(request) + path,
+        authorization_servers: [issuer],
+        scopes_supported: [...new Set(names)],
+        bearer_methods_supported: ['header'],
+      }),
+    );
+  app.addHook('onRoute', ({ url, config }: RouteOptions) => {
+    if (!config?.leadsToLogin) return;
+    // With the second address clients begin that do not read the challenge (RFC
+    // 9728, section 3.1).
+    addMetadata(metadata, url);
+    addMetadata(metadata + url, url);
+  });
+  app.addHook('onSend', async (request, reply) => {
+    const challenge = reply.getHeader('www-authenticate');
+    if (!challenge || !request.routeOptions.config.leadsToLogin) return;
+    const separator = challenge === 'Bearer' ? '' : ',';
+    const address = `resource_metadata="${origin(request)}${metadata}"`;
+    reply.header('www-authenticate', `${challenge}${separator} ${address}`);
+  });
+}
