@@ -11,7 +11,7 @@ import {
 } from '../../access/idempotency/idempotency-key.ts';
 import type { Claim } from '../../call.ts';
 import { lastEventIdOf } from '../subscriptions/subscriptions.ts';
-import type { GraphQLContext, Operation } from './operation.ts';
+import type { GraphQLContext, Operation } from './execution.ts';
 import { ID } from './types.ts';
 
 // Decorators of resolver methods: a mutation accepts an idempotency key, a

@@ -7,8 +7,8 @@ import { reportFault, StoreError } from '../../errors.ts';
 import { type Int64, int64FromText } from '../../validation/int64.ts';
 import { pageLimit } from '../../validation/page.ts';
 import { declared, makeLive } from './decorators.ts';
-import type { GraphQLContext } from './operation.ts';
-import { guardRoots } from './operations.ts';
+import type { GraphQLContext } from './execution.ts';
+import { guardRoots } from './pipeline.ts';
 
 declare module 'fastify' {
   interface FastifyInstance {

@@ -9,14 +9,14 @@ import {
 } from 'graphql';
 import { StoreError } from '../../errors.ts';
 import type { ListEvent } from '../../records/live-list.ts';
-import { formatError, logErrors } from './format-error.ts';
 import {
   executionOptions,
   type GraphQLContext,
   type GraphQLOptions,
   type Operation,
   type Outcome,
-} from './operation.ts';
+} from './execution.ts';
+import { formatError, logErrors } from './outcome.ts';
 
 /**
  * Opens a subscription, whose results are those of the operation for each item.

@@ -9,7 +9,7 @@ import {
 } from 'type-graphql';
 import type { DeprecatedField } from '../../access/deprecations/deprecation.ts';
 import { FollowArgs, Idempotent, Live } from '../../api/graphql/decorators.ts';
-import type { GraphQLContext } from '../../api/graphql/operation.ts';
+import type { GraphQLContext } from '../../api/graphql/execution.ts';
 import {
   ConnectionArgs,
   connectionValidator,

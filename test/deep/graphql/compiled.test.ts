@@ -11,7 +11,7 @@ import {
   type GraphQLOptions,
   isSuitable,
   Operation,
-} from '../../../src/api/graphql/operation.ts';
+} from '../../../src/api/graphql/execution.ts';
 import { cases } from '../../support/cases.ts';
 import { stock } from '../../support/database-access.ts';
 import { graphqlText } from '../../support/graphql.ts';

@@ -16,7 +16,7 @@ import {
   Idempotent,
   Live,
 } from '../../../src/api/graphql/decorators.ts';
-import type { GraphQLContext } from '../../../src/api/graphql/operation.ts';
+import type { GraphQLContext } from '../../../src/api/graphql/execution.ts';
 import { ID, ListArgs } from '../../../src/api/graphql/types.ts';
 import { orNotFound } from '../../../src/api/rest/responses.ts';
 import type { Pet } from '../../../src/modules/pets/pet.schemas.ts';

@@ -13,7 +13,7 @@ import {
   Idempotent,
   Live,
 } from '../../../src/api/graphql/decorators.ts';
-import type { GraphQLContext } from '../../../src/api/graphql/operation.ts';
+import type { GraphQLContext } from '../../../src/api/graphql/execution.ts';
 import {
   ConnectionArgs,
   connectionValidator,

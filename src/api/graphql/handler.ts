@@ -27,15 +27,15 @@ import {
 import { parseJson } from '../http/routes.ts';
 import { sendHtml } from '../pages/html.ts';
 import { sendStream } from '../subscriptions/subscriptions.ts';
-import { Apollo } from './apollo.ts';
-import { toFormatted } from './format-error.ts';
+import { Apollo } from './document.ts';
 import {
   type GraphQLContext,
   type GraphQLOptions,
   isSingleField,
   type Outcome,
-} from './operation.ts';
-import { Operations } from './operations.ts';
+} from './execution.ts';
+import { toFormatted } from './outcome.ts';
+import { Operations } from './pipeline.ts';
 
 /**
  * Serves the GraphQL API at the plugin's prefix, by POST and (queries only)

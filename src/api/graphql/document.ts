@@ -17,13 +17,13 @@ import {
   NoSchemaIntrospectionCustomRule,
 } from 'graphql';
 import { LRUCache } from 'lru-cache';
-import { formatError } from './format-error.ts';
 import {
   executionOptions,
   type GraphQLContext,
   type GraphQLOptions,
   type Outcome,
-} from './operation.ts';
+} from './execution.ts';
+import { formatError } from './outcome.ts';
 
 /**
  * Caches documents: at most 500, whose texts have at most a million characters.

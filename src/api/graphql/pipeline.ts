@@ -14,20 +14,20 @@ import { idempotencyKey } from '../../access/idempotency/idempotency-key.ts';
 import { forbidden, hasScope } from '../../access/keys/bearer.ts';
 import { StoreError } from '../../errors.ts';
 import { mostItems } from '../../validation/page.ts';
+import { assertIdempotent, claimOfField } from './decorators.ts';
 import {
   type Apollo,
   type ApolloResult,
   type BeforeExecution,
   documentCache,
-} from './apollo.ts';
-import { assertIdempotent, claimOfField } from './decorators.ts';
-import { formatError, logErrors } from './format-error.ts';
+} from './document.ts';
 import {
   type GraphQLContext,
   type GraphQLOptions,
   Operation,
   type Outcome,
-} from './operation.ts';
+} from './execution.ts';
+import { formatError, logErrors } from './outcome.ts';
 import { subscribe } from './subscription.ts';
 
 /**
