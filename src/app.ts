@@ -16,7 +16,7 @@ import { flushRegularly } from './access/write-behind.ts';
 import type { GraphQLContext } from './api/graphql/execution.ts';
 import { graphQL } from './api/graphql/handler.ts';
 import { assertSameMembers } from './api/graphql/members.ts';
-import { createSchema } from './api/graphql/schema.ts';
+import { createSchema, serveSchema } from './api/graphql/schema.ts';
 import { cors } from './api/http/headers.ts';
 import { lifecycle } from './api/http/lifecycle.ts';
 import { caching } from './api/http/negotiation.ts';
@@ -28,13 +28,12 @@ import {
 } from './api/http/overload.ts';
 import { routeHooks } from './api/http/routes.ts';
 import { addresses, proxies, serverOptions } from './api/http/server.ts';
-import { type Module, openModules } from './api/module.ts';
-import { graphiQL, sandboxPage } from './api/pages/explorers.ts';
+import { type Example, type Module, openModules } from './api/module.ts';
 import { pages } from './api/pages/pages.ts';
 import { assistants } from './api/rest/assistants.ts';
 import { describeRoute } from './api/rest/describe-route.ts';
 import { leadToLogin } from './api/rest/login.ts';
-import { info, openApi, section } from './api/rest/openapi.ts';
+import { openApi, section } from './api/rest/openapi.ts';
 import { subscriptions } from './api/subscriptions/subscriptions.ts';
 import type { Config } from './config/config.ts';
 import type { Database } from './database/database.ts';
@@ -53,6 +52,8 @@ declare module 'fastify' {
   interface FastifyInstance {
     checkReadiness: CheckReadiness;
     dependencies: Dependencies;
+    /** GraphQL operations of all modules. */
+    examples: Example[];
   }
 }
 
@@ -154,6 +155,7 @@ const build = async (options: AppOptions): Promise<FastifyInstance> => {
     describe: describeRoute,
   });
   if (config.tokens) leadToLogin(app, config.tokens);
+  pages(app, config.graphql.explorer);
   for (const buffer of [keys.uses, usage.calls]) flushRegularly(app, buffer);
   expireIdempotencyKeys(app, database, config.idempotencyHours);
   app.decorate(
@@ -163,6 +165,10 @@ const build = async (options: AppOptions): Promise<FastifyInstance> => {
   await app.register(health, { check: app.checkReadiness });
 
   const apis = openModules(modules, database, config.values);
+  app.decorate(
+    'examples',
+    modules.flatMap(({ examples = [] }) => examples),
+  );
 
   // REST
   await app.register(openApi, { tags: modules.map(({ tag }) => tag) });
@@ -173,7 +179,7 @@ const build = async (options: AppOptions): Promise<FastifyInstance> => {
 
   // GraphQL
   const resolvers = apis.flatMap(({ resolvers = [] }) => resolvers);
-  const { explorer, federation, ...graphQLSettings } = config.graphql;
+  const { federation, ...graphQLSettings } = config.graphql;
   const { introspection } = graphQLSettings;
   const references = federation
     ? Object.assign({}, ...apis.map(({ references }) => references))
@@ -188,12 +194,9 @@ const build = async (options: AppOptions): Promise<FastifyInstance> => {
       schema.getType(described.className),
     );
   }
-  const examples = apis.flatMap(({ examples = [] }) => examples);
-  const page = explorer ? sandboxPage(examples) : undefined;
   const { apolloPlugins: plugins = [] } = options;
   const graphQLOptions = {
     schema,
-    page,
     usage,
     observers: observers.operations,
     plugins,
@@ -204,7 +207,7 @@ const build = async (options: AppOptions): Promise<FastifyInstance> => {
     ...graphQLOptions,
     ...graphQLSettings,
   });
-  if (explorer) await app.register(graphiQL, { examples });
+  if (introspection) serveSchema(app, schema);
 
   // Assistants
   const { corsOrigins: origins } = config.http;
@@ -214,7 +217,6 @@ const build = async (options: AppOptions): Promise<FastifyInstance> => {
       origins,
     });
 
-  await app.register(pages, { info, schema, explorer, introspection });
   observers.onBuilt?.(app, database);
   return app;
 };

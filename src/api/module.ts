@@ -6,7 +6,18 @@ import type { Records } from '../records/records.ts';
 import type { Int64 } from '../validation/int64.ts';
 import type { References } from './graphql/schema.ts';
 import type { Routes } from './http/routes.ts';
-import type { Example } from './pages/explorers.ts';
+
+/** An operation to try in the explorers. */
+export interface Example {
+  /** A short description. */
+  title: string;
+  /**
+   * One named operation. Its variable names are unique among all examples,
+   * because Sandbox joins them in one document.
+   */
+  document: string;
+  variables?: Record<string, unknown>;
+}
 
 /** What a module gets. */
 export interface Context<Own extends Variables = Variables> {

@@ -23,7 +23,6 @@ import type { Call } from '../../call.ts';
 import type { Config } from '../../config/config.ts';
 import type { OperationObserver } from '../../runtime/telemetry/observers.ts';
 import { mostItems } from '../../validation/page.ts';
-import type { HtmlPage } from '../pages/html.ts';
 
 // What the steps of a GraphQL request pass on: its context, its operation and
 // the outcome.
@@ -39,8 +38,6 @@ export interface GraphQLOptions
   schema: GraphQLSchema;
   usage: DeprecationUsage;
   observers: readonly OperationObserver[];
-  /** The page for browsers at `/graphql`, if any. */
-  page: HtmlPage | undefined;
   /**
    * Plugins of Apollo Server. With any, or Apollo's key, Apollo Server
    * executes.

@@ -17,15 +17,8 @@ import { StoreError } from '../../errors.ts';
 import { toLoggedFailure } from '../http/failures.ts';
 import { listOf } from '../http/fields.ts';
 import { STATUS_CODES } from '../http/malformed.ts';
-import {
-  acceptedTypes,
-  acceptOf,
-  isRead,
-  prefersHtml,
-  varyBy,
-} from '../http/negotiation.ts';
+import { acceptedTypes, acceptOf, varyBy } from '../http/negotiation.ts';
 import { parseJson } from '../http/routes.ts';
-import { sendHtml } from '../pages/html.ts';
 import { sendStream } from '../subscriptions/subscriptions.ts';
 import { Apollo } from './document.ts';
 import {
@@ -39,7 +32,7 @@ import { Operations } from './pipeline.ts';
 
 /**
  * Serves the GraphQL API at the plugin's prefix, by POST and (queries only)
- * GET. Browsers get a page.
+ * GET.
  *
  * The steps of a request: media types and parameters
  * (@animal-store/graphql-http); the document, which Apollo Server parses and
@@ -54,7 +47,7 @@ export async function graphQL(
 ): Promise<void> {
   // Node.js has no reason phrase for it yet.
   STATUS_CODES[294] ??= 'Partial Success';
-  const { page, trustedDocuments } = options;
+  const { trustedDocuments } = options;
   const apollo = new Apollo(options);
   await apollo.start();
   app.addHook('onClose', () => apollo.stop());
@@ -68,8 +61,6 @@ export async function graphQL(
     parseJson(Buffer.from(text), `The ${name} are`);
   const reading = { parseJson: parse, trusted, setting };
 
-  const isPublic = (request: FastifyRequest) =>
-    isWebSocket(request) || (page !== undefined && isNavigation(request));
   app.setErrorHandler(sendGraphQLError);
   // Also formats rejections before routing (PUT, no key) as GraphQL responses.
   app.setNotFoundHandler(app.answerNotFound);
@@ -80,7 +71,7 @@ export async function graphQL(
     // Root fields charge themselves. Apollo Server and the resolvers validate
     // the input.
     config: {
-      public: isPublic,
+      public: isWebSocket,
       scope: 'read',
       isUnmetered: true,
       validatesItself: true,
@@ -88,11 +79,7 @@ export async function graphQL(
     async handler(request, reply) {
       if (isWebSocket(request))
         throw new StoreError('NOT_ACCEPTABLE', noWebSocket);
-      // The response is the page or data, in one of two media types.
       if (request.method !== 'POST') varyBy(reply, 'Accept');
-      // Without a caller, only a browser's navigation gets here; it never
-      // reaches Apollo Server.
-      if (!request.call.caller && page) return sendHtml(reply, page);
       const accepted = acceptedIn(request);
       if (!accepted.mediaType)
         throw new StoreError('NOT_ACCEPTABLE', notAcceptable);
@@ -123,12 +110,6 @@ function acceptedIn(request: FastifyRequest) {
   return acceptedBy(acceptOf(request), (offered) =>
     acceptedTypes(request, offered),
   );
-}
-
-/** True for a browser's navigation, which gets the page without a key. */
-function isNavigation(request: FastifyRequest): boolean {
-  const { method, headers } = request;
-  return isRead(method) && !headers.authorization && prefersHtml(request);
 }
 
 /** True for a WebSocket upgrade, for example graphql-ws. */

@@ -1,11 +1,13 @@
 import { assertCosts } from '@animal-store/graphql-limits/cost';
 import { subgraph } from '@animal-store/graphql-subgraph';
-import type { GraphQLSchema } from 'graphql';
+import type { FastifyInstance } from 'fastify';
+import { type GraphQLSchema, printSchema } from 'graphql';
 import { buildSchema, type NonEmptyArray, type PubSub } from 'type-graphql';
 import type { Call } from '../../call.ts';
 import { reportFault, StoreError } from '../../errors.ts';
 import { type Int64, int64FromText } from '../../validation/int64.ts';
 import { pageLimit } from '../../validation/page.ts';
+import { serveDocument } from '../http/documents.ts';
 import { declared, makeLive } from './decorators.ts';
 import type { GraphQLContext } from './execution.ts';
 import { guardRoots } from './pipeline.ts';
@@ -110,4 +112,11 @@ export async function createSchema(
   guardRoots(schema);
   makeLive(schema);
   return schema;
+}
+
+/** Serves the contract, in the schema definition language. */
+export function serveSchema(app: FastifyInstance, schema: GraphQLSchema): void {
+  const headers = { 'content-type': 'text/plain; charset=utf-8' };
+  const read = () => `${printSchema(schema)}\n`;
+  serveDocument(app, '/schema.graphql', read, headers);
 }

@@ -1,22 +1,18 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { type ErrorCode, internalError, StoreError } from '../../errors.ts';
-import { isRead, prefersHtml, varyBy } from './negotiation.ts';
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** Sends a failure as a page. */
-    errorPage?(
+    /** Sends a failure as a page; false for a client that wants none. */
+    sendErrorPage?(
       failure: StoreError,
       request: FastifyRequest,
       reply: FastifyReply,
-    ): FastifyReply;
+    ): boolean;
   }
 }
 
-/**
- * Sends an Error body; to a browser at an address outside of the APIs, a page
- * with the same status and headers.
- */
+/** Sends an Error body. */
 export function sendError(
   error: unknown,
   request: FastifyRequest,
@@ -24,34 +20,11 @@ export function sendError(
 ): void {
   const failure = toLoggedFailure(error, request);
   reply.code(failure.status).headers(failure.headers);
-  const { errorPage } = request.server;
-  if (errorPage && isForPage(failure, request)) {
-    varyBy(reply, 'Accept');
-    if (prefersHtml(request)) return void errorPage(failure, request, reply);
-  }
+  if (request.server.sendErrorPage?.(failure, request, reply)) return;
   reply
     .type('application/json; charset=utf-8')
     .serializer(JSON.stringify)
     .send(failure.toBody());
-}
-
-/**
- * Decides by the URL, as the router decodes it, because a 401 must not reveal
- * whether a route exists.
- */
-function isForPage(
-  { status }: StoreError,
-  { method, originalUrl }: FastifyRequest,
-): boolean {
-  // Unlike `decodeURI`, this decodes a path of which other parts cannot be
-  // decoded.
-  const decoded = originalUrl.replace(/%([2-7][\da-f])/gi, (_, hex) =>
-    String.fromCharCode(Number.parseInt(hex, 16)),
-  );
-  const isApi = /^(?:https?:\/\/[^/?#]*)?\/(?:v1|graphql)(?![\w-])/i.test(
-    decoded,
-  );
-  return (status === 401 || status === 404) && isRead(method) && !isApi;
 }
 
 /**

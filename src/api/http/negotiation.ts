@@ -56,13 +56,6 @@ export function acceptedTypes<Type extends string>(
   ]) as Type[];
 }
 
-/** Whether a client prefers HTML to JSON, as browsers do. */
-export function prefersHtml(request: FastifyRequest): boolean {
-  return (
-    acceptedTypes(request, ['application/json', 'text/html'])[0] === 'text/html'
-  );
-}
-
 /** HEAD is handled like GET (RFC 9110 section 9.3.2). */
 export function isRead(method: string): boolean {
   return method === 'GET' || method === 'HEAD';

@@ -1,7 +1,13 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import type { FastifyInstance } from 'fastify';
+import type {
+  FastifyInstance,
+  FastifyReply,
+  FastifyRequest,
+  RouteOptions,
+} from 'fastify';
 import { root } from '../../config/config.ts';
+import { isRead, varyBy } from '../http/negotiation.ts';
 import {
   asset,
   dataElement,
@@ -9,22 +15,9 @@ import {
   type HtmlPage,
   hashOf,
   policyOf,
-  serveFiles,
-  servePage,
   styleOf,
 } from './html.ts';
-
-/** An operation to try in the explorers. */
-export interface Example {
-  /** A short description. */
-  title: string;
-  /**
-   * One named operation. Its variable names are unique among all examples,
-   * because Sandbox joins them in one document.
-   */
-  document: string;
-  variables?: Record<string, unknown>;
-}
+import { prefersHtml, type Site } from './site.ts';
 
 /** One folder, named by the hash of its content (web/explorer/bundle.ts). */
 const bundles = join(root, 'web/explorer/dist');
@@ -44,10 +37,8 @@ const graphiQLPolicy = policyOf(
  * Serves GraphiQL at `/graphiql`, with all its files, without a key. Users
  * enter their key there.
  */
-export async function graphiQL(
-  app: FastifyInstance,
-  { examples }: { examples: Example[] },
-): Promise<void> {
+export function serveGraphiQL(site: Site): void {
+  const { app } = site;
   const [version] = existsSync(bundles)
     ? readdirSync(bundles).filter((name) => !name.startsWith('.'))
     : [];
@@ -55,25 +46,17 @@ export async function graphiQL(
     app.log.warn('GraphiQL is not served, because explorer/dist is missing');
     return;
   }
-  const places = {
-    files: `graphiql/${version}`,
-    theme: `<style>${asset('static/theme.css')}</style>`,
-    examples: dataElement('examples', examples),
-  };
-  servePage(
-    app,
-    '/graphiql',
-    () => fill(asset('graphiql.html').toString(), places),
-    graphiQLPolicy,
-  );
+  const folder = `graphiql/${version}`;
+  const page = () =>
+    fill(asset('graphiql.html').toString(), {
+      files: folder,
+      theme: `<style>${asset('static/theme.css')}</style>`,
+      examples: dataElement('examples', app.examples),
+    });
+  site.servePage('/graphiql', page, graphiQLPolicy);
   const headers = { 'cache-control': 'public, max-age=31536000, immutable' };
-  serveFiles(
-    app,
-    `/graphiql/${version}`,
-    join(bundles, version),
-    graphiQLPolicy,
-    headers,
-  );
+  const files = join(bundles, version);
+  site.serveFiles(`/${folder}`, files, graphiQLPolicy, headers);
 }
 
 /** Apollo's script, and the frame that it opens. */
@@ -81,12 +64,43 @@ const script =
   'https://embeddable-sandbox.cdn.apollographql.com/v2/embeddable-sandbox.umd.production.min.js';
 const frame = 'https://sandbox.embed.apollographql.com/';
 
+/** Serves Sandbox to browsers at the address of the GraphQL API. */
+export function serveSandbox(site: Site): void {
+  const { app } = site;
+  let page: HtmlPage | undefined;
+  const send = async (request: FastifyRequest, reply: FastifyReply) => {
+    if (!isNavigation(request)) return;
+    varyBy(reply, 'Accept');
+    page ??= sandboxPage(app.examples);
+    return site.sendPage(reply, page, site.bar('/graphql'));
+  };
+  app.addHook('onRoute', (route) => {
+    if (route.url !== '/graphql') return;
+    route.config = { ...route.config, public: orNavigation(route) };
+    route.preHandler = send;
+  });
+}
+
+/** Selects the public requests of a route, and navigations. */
+function orNavigation({ config }: RouteOptions) {
+  const isPublic = config?.public;
+  return (request: FastifyRequest) =>
+    isNavigation(request) ||
+    (typeof isPublic === 'function' && isPublic(request));
+}
+
+/** True for a browser's navigation, which gets the page without a key. */
+function isNavigation(request: FastifyRequest): boolean {
+  const { method, headers } = request;
+  return isRead(method) && !headers.authorization && prefersHtml(request);
+}
+
 /**
- * Serves Apollo Sandbox for the endpoint at the page's address, with an
+ * Creates Apollo Sandbox for the endpoint at the page's address, with an
  * `Authorization` header to fill in. Sandbox itself is loaded from Apollo;
  * without internet, a notice links to GraphiQL.
  */
-export function sandboxPage(examples: Example[]): HtmlPage {
+function sandboxPage(examples: FastifyInstance['examples']): HtmlPage {
   const style = styleOf('sandbox.css');
   const start = asset('sandbox.js').toString();
   const options = {

@@ -2,8 +2,8 @@ import swagger from '@fastify/swagger';
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
 import { reportFault } from '../../errors.ts';
+import { serveDocument } from '../http/documents.ts';
 import type { Routes } from '../http/routes.ts';
-import { serveFile } from '../pages/html.ts';
 import { toOpenApi30 } from './openapi-3.0.ts';
 import { offerEvents } from './responses.ts';
 
@@ -98,13 +98,14 @@ export const openApi = fastifyPlugin<{
       }
       if (schema.response) schema.response = byReference(schema.response);
     });
-    const serve = (path: string, documentOf: () => object) =>
-      serveFile(app, path, (address) =>
-        JSON.stringify({
-          ...documentOf(),
-          servers: [{ ...server, url: address + server.url }],
-        }),
-      );
+    const headers = { 'content-type': 'application/json; charset=utf-8' };
+    const serve = (path: string, documentOf: () => object) => {
+      const textOf = (address: string) => {
+        const servers = [{ ...server, url: address + server.url }];
+        return JSON.stringify({ ...documentOf(), servers });
+      };
+      serveDocument(app, path, textOf, headers);
+    };
     serve('/v1/openapi.json', () => app.swagger());
     let older: object | undefined;
     serve('/v1/openapi-3.0.json', () => {

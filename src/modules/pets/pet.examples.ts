@@ -1,5 +1,5 @@
 import { parse, print } from 'graphql';
-import type { Example } from '../../api/pages/explorers.ts';
+import type { Example } from '../../api/module.ts';
 
 const example = (
   title: string,

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { getIntrospectionQuery } from 'graphql';
-import type { Example } from '../../../src/api/pages/explorers.ts';
+import type { Example } from '../../../src/api/module.ts';
 import { modules } from '../../../src/modules/modules.ts';
 import { graphqlText } from '../../support/graphql.ts';
 import { send } from '../../support/http.ts';

@@ -1,0 +1,34 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { root } from '../../config/config.ts';
+import { policyOf } from './html.ts';
+import type { Site } from './site.ts';
+
+/**
+ * The build renders README.md and `docs/` into this folder (tools/guide.mjs).
+ */
+const guides = join(root, 'dist/guide');
+
+/** Serves the guides at `/guide`, and each page below it. */
+export function serveGuides(site: Site): void {
+  if (!existsSync(guides)) {
+    site.app.log.warn(
+      'the guides are not served, because dist/guide is missing: run `npm ci`, and build again',
+    );
+    return;
+  }
+  const policy = policyOf(
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self'",
+  );
+  for (const file of readdirSync(guides).filter((name) =>
+    name.endsWith('.html'),
+  )) {
+    const path =
+      file === 'index.html' ? '/guide' : `/guide/${basename(file, '.html')}`;
+    site.servePage(path, () => readFileSync(join(guides, file)), policy);
+  }
+  const index = () => readFileSync(join(guides, 'search-index.js'));
+  site.serveFile('/guide/search-index.js', index);
+}

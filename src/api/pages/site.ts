@@ -1,0 +1,124 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { basename, extname, join } from 'node:path';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { publicRoute, serveDocument } from '../http/documents.ts';
+import { securityHeaders } from '../http/headers.ts';
+import { acceptedTypes } from '../http/negotiation.ts';
+import { asset, fill, type HtmlPage } from './html.ts';
+
+/** The pages of the bar, by their paths. */
+const barLinks = {
+  '/': 'Animals',
+  '/guide': 'Guides',
+  '/docs': 'REST',
+  '/graphiql': 'GraphiQL',
+  '/graphql': 'Sandbox',
+};
+
+const types: Record<string, string | undefined> = {
+  '.css': 'text/css; charset=utf-8',
+  '.html': 'text/html; charset=utf-8',
+  '.ico': 'image/vnd.microsoft.icon',
+  '.js': 'text/javascript; charset=utf-8',
+  '.svg': 'image/svg+xml',
+  '.txt': 'text/plain; charset=utf-8',
+};
+
+/**
+ * Headers of a page. It may load what its policy allows, and must not be
+ * framed.
+ */
+export const pageHeaders = (policy: string) => ({
+  ...securityHeaders,
+  'content-type': 'text/html; charset=utf-8',
+  'content-security-policy': `${policy};frame-ancestors 'none'`,
+  'origin-agent-cluster': '?1',
+  'x-dns-prefetch-control': 'off',
+  'x-download-options': 'noopen',
+  'x-frame-options': 'SAMEORIGIN',
+  'x-permitted-cross-domain-policies': 'none',
+  'x-xss-protection': '0',
+});
+
+/** Whether a client prefers HTML to JSON, as browsers do. */
+export function prefersHtml(request: FastifyRequest): boolean {
+  return (
+    acceptedTypes(request, ['application/json', 'text/html'])[0] === 'text/html'
+  );
+}
+
+/** The pages of a service, which need no key. All of them have one bar. */
+export class Site {
+  readonly app: FastifyInstance;
+  readonly #hasSandbox: boolean;
+  readonly #icon = asset('static/icon.svg').toString();
+
+  constructor(app: FastifyInstance, hasSandbox: boolean) {
+    this.app = app;
+    this.#hasSandbox = hasSandbox;
+  }
+
+  /** Only after the start every route is known. */
+  isServed(path: string): boolean {
+    // GraphQL answers GET even without a page.
+    if (path === '/graphql') return this.#hasSandbox;
+    return this.app.hasRoute({ method: 'GET', url: path });
+  }
+
+  /**
+   * Creates the links that all pages have, and marks the page's own.
+   *
+   * @param path of the page, such as `/guide/errors`
+   * @param top the way from the page to the front page
+   */
+  bar(path: string, top = path.lastIndexOf('/') > 0 ? '../' : './'): string {
+    const [section] = /^\/[^/]*/.exec(path) ?? [];
+    const items = Object.entries(barLinks)
+      .filter(([path]) => this.isServed(path))
+      .map(([path, title]) => {
+        const mark = path === section ? ' aria-current="true"' : '';
+        return `<a href="${top}${path.slice(1)}"${mark}>${title}</a>`;
+      });
+    return `<a class="home" href="${top}">${this.#icon} Animal Store</a>
+<nav aria-label="Pages">${items.join('\n')}</nav>`;
+  }
+
+  /** Serves a page, which is read at the first request. */
+  servePage(path: string, read: () => string | Buffer, policy: string): void {
+    const page = () => fill(read().toString(), { bar: this.bar(path) });
+    serveDocument(this.app, path, page, pageHeaders(policy));
+    this.app.get(`${path}/`, publicRoute, async (_request, reply) =>
+      reply.redirect(`../${basename(path)}`, 308),
+    );
+  }
+
+  sendPage(
+    reply: FastifyReply,
+    { html, policy }: HtmlPage,
+    bar: string,
+  ): FastifyReply {
+    return reply.headers(pageHeaders(policy)).send(fill(html, { bar }));
+  }
+
+  serveFile(
+    path: string,
+    read: () => string | Buffer,
+    headers: object = {},
+  ): void {
+    const type = types[extname(path)] ?? 'application/octet-stream';
+    serveDocument(this.app, path, read, { ...headers, 'content-type': type });
+  }
+
+  /**
+   * Serves the files of a folder. One route per file: an address without a file
+   * needs a key, as any other.
+   */
+  serveFiles(prefix: string, folder: string, policy: string, more = {}): void {
+    // A worker has the policy of its script, not the page's.
+    const headers = { ...pageHeaders(policy), ...more };
+    for (const name of readdirSync(folder)) {
+      const read = () => readFileSync(join(folder, name));
+      this.serveFile(`${prefix}/${name}`, read, headers);
+    }
+  }
+}
