@@ -107,18 +107,40 @@ export function internalError(cause: unknown): StoreError {
   );
 }
 
-/**
- * A temporary failure that a client may retry after a second: nothing was done,
- * or the retry is safe because the request has an idempotency key.
- */
-export function serviceUnavailable(
-  message: string,
-  cause?: unknown,
-): StoreError {
-  return new StoreError('SERVICE_UNAVAILABLE', message, {
-    cause,
-    headers: { 'retry-after': '1' },
-  });
+/** A temporary failure, most often of the database. */
+export class Unavailable extends StoreError {
+  override readonly name = 'Unavailable';
+
+  /**
+   * @param isOutcomeUnknown true when a write may have been executed, so that a
+   *   retry may write twice. Otherwise a retry after a second is worth it:
+   *   nothing was written, or the request has an idempotency key.
+   */
+  constructor(message: string, cause?: unknown, isOutcomeUnknown = false) {
+    const headers: Record<string, string> = isOutcomeUnknown
+      ? {}
+      : { 'retry-after': '1' };
+    super('SERVICE_UNAVAILABLE', message, { cause, isOutcomeUnknown, headers });
+  }
+
+  static busy(): Unavailable {
+    return new Unavailable(
+      'Too many requests wait for the database; try again shortly.',
+    );
+  }
+
+  /** For a missed deadline when nothing was written. */
+  static late(): Unavailable {
+    return new Unavailable(
+      'The database did not answer in time; try again shortly.',
+    );
+  }
+
+  static outcomeUnknown(cause?: unknown): Unavailable {
+    const message =
+      'The database did not say whether this was stored: it may have been. Look for it before you send it again.';
+    return new Unavailable(message, cause, true);
+  }
 }
 
 const faultsOfBuild = new AsyncLocalStorage<string[]>();

@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify';
-import { DatabaseUnavailable } from '../database/postgres-errors.ts';
+import { Unavailable } from '../errors.ts';
 import { every } from './background.ts';
 
 /**
@@ -37,7 +37,7 @@ export class WriteBehind<Note> {
     try {
       await this.write([...notes.values()]);
     } catch (error) {
-      if (!(error instanceof DatabaseUnavailable && error.isOutcomeUnknown)) {
+      if (!(error instanceof Unavailable && error.isOutcomeUnknown)) {
         const later = this.#notes;
         this.#notes = notes;
         for (const [key, note] of later) this.add(key, note);

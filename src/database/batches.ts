@@ -1,12 +1,10 @@
 import type { Call } from '../call.ts';
+import { Unavailable } from '../errors.ts';
 import { FairQueue } from '../shared-budget.ts';
 import {
-  busy,
   failureOf,
   isDataError,
   isWorthAnotherTry,
-  late,
-  outcomeUnknown,
 } from './postgres-errors.ts';
 
 /**
@@ -139,7 +137,7 @@ export class Batches<In, Out> {
   }
 
   /**
-   * @throws DatabaseUnavailable when too many inputs of this caller are
+   * @throws Unavailable when too many inputs of this caller are
    *   pending, or the deadline passes
    */
   add(input: In, call: Call): Promise<Out> {
@@ -150,7 +148,7 @@ export class Batches<In, Out> {
       const one = { input, call, since, resolve, reject };
       if (isLate || !this.#waiting.push(holder, one)) {
         this.#refused += 1;
-        return reject(busy());
+        return reject(Unavailable.busy());
       }
       this.#sweeper ??= setInterval(
         () => this.#rejectLate(),
@@ -326,6 +324,7 @@ export class Batches<In, Out> {
    */
   #rejectLate(): void {
     const now = performance.now();
+    const { outcomeUnknown, late } = Unavailable;
     const lateInFlight = this.#options.isWrite ? outcomeUnknown : late;
     for (const batch of this.#inFlight.keys()) {
       for (const { call, reject } of batch)
@@ -350,7 +349,7 @@ function keepOrReject<In, Out>(
   now: number,
 ): boolean {
   if (call.at > now && !call.hasLeft) return true;
-  reject(late());
+  reject(Unavailable.late());
   return false;
 }
 function ageOf({ since }: { since: number }): number {

@@ -1,6 +1,7 @@
 import type { EmbeddedPostgres } from '@animal-store/pglite-server';
 import { MikroORM } from '@mikro-orm/postgresql';
 import { Client } from 'pg';
+import { Unavailable } from '../errors.ts';
 import {
   Batches,
   type BatchOptions,
@@ -15,11 +16,7 @@ import {
   migrationRetries,
 } from './migrations.ts';
 import { type DatabaseOptions, type Model, ormOptions } from './options.ts';
-import {
-  DatabaseUnavailable,
-  isUnmigrated,
-  unavailable,
-} from './postgres-errors.ts';
+import { isUnmigrated, unavailable } from './postgres-errors.ts';
 import {
   type PoolState,
   PostgresServer,
@@ -117,7 +114,7 @@ export class Database {
 
   /**
    * Runs work on a database that is reachable, and closes it afterwards.
-   * @throws DatabaseUnavailable
+   * @throws Unavailable
    */
   static async use<T>(
     options: DatabaseOptions,
@@ -138,7 +135,7 @@ export class Database {
    *
    * @returns rows as arrays in the order of the columns. Every value is the
    *   text that PostgreSQL sends, or null.
-   * @throws DatabaseUnavailable when PostgreSQL is unreachable or takes too
+   * @throws Unavailable when PostgreSQL is unreachable or takes too
    *   long; else the driver's error.
    */
   rows<Row extends unknown[]>(
@@ -268,7 +265,7 @@ export class Database {
 
   /**
    * The names of the migrations that the database lacks. @throws
-   * DatabaseUnavailable
+   * Unavailable
    */
   pending(): Promise<string[]> {
     return pendingMigrations(this.primary, this.model);
@@ -286,7 +283,7 @@ export class Database {
    * Checks at start that the database is reachable. Waits while the embedded
    * store changes owner.
    *
-   * @throws DatabaseUnavailable, also for a Citus worker
+   * @throws Unavailable, also for a Citus worker
    */
   async assertReachable(): Promise<void> {
     if (this.embedded) return retryDuringTakeover(() => this.ping());
@@ -296,23 +293,23 @@ export class Database {
     const text = 'select groupid from pg_catalog.pg_dist_local_group';
     const group = await this.#askCitus({ name: 'citus_group', text }, []);
     if (group === undefined || group === '0') return;
-    throw new DatabaseUnavailable(
+    throw new Unavailable(
       'DATABASE_URL names a worker of a Citus cluster; it must name the coordinator.',
     );
   }
 
-  /** @throws DatabaseUnavailable */
+  /** @throws Unavailable */
   async ping(): Promise<void> {
     await this.checks.rows({ name: 'ping', text: 'select 1' }, []);
   }
 
   /**
    * Checks that the database is reachable, writable, migrated and not stuck.
-   * @throws DatabaseUnavailable
+   * @throws Unavailable
    */
   async assertReady(): Promise<void> {
     if (this.#queues.some(({ isStuck }) => isStuck))
-      throw new DatabaseUnavailable(
+      throw new Unavailable(
         'Requests queued for the database are not making progress.',
       );
     await assertServable(this.orm, this.model, this.checks, this.primary).catch(
@@ -388,7 +385,7 @@ function retryDuringTakeover<T>(work: () => Promise<T>): Promise<T> {
   const giveUpAt = performance.now() + 30_000;
   return retry(work, (error) => {
     const isTemporary =
-      error instanceof DatabaseUnavailable || unavailable(error) !== undefined;
+      error instanceof Unavailable || unavailable(error) !== undefined;
     return isTemporary && performance.now() <= giveUpAt ? 100 : undefined;
   });
 }

@@ -1,25 +1,4 @@
-import { StoreError } from '../errors.ts';
-
-/**
- * The database did not answer, or refused for a temporary reason. The message
- * may be shown to clients, `cause` may not.
- */
-export class DatabaseUnavailable extends StoreError {
-  override readonly name = 'DatabaseUnavailable';
-
-  /**
-   * @param cause the driver's error
-   * @param isOutcomeUnknown true when a write may have been executed, so that a
-   *   retry may write twice. Otherwise nothing was written, and a retry after a
-   *   second is worth it.
-   */
-  constructor(message: string, cause?: unknown, isOutcomeUnknown = false) {
-    const headers: Record<string, string> = isOutcomeUnknown
-      ? {}
-      : { 'retry-after': '1' };
-    super('SERVICE_UNAVAILABLE', message, { cause, isOutcomeUnknown, headers });
-  }
-}
+import { Unavailable } from '../errors.ts';
 
 /**
  * True for invalid data in a statement (SQLSTATE classes 22 and 23). Other
@@ -129,18 +108,15 @@ export function codeOf(error: unknown): string | undefined {
  * Converts a temporary failure of the driver; returns undefined for any other
  * error.
  */
-export function unavailable(error: unknown): DatabaseUnavailable | undefined {
+export function unavailable(error: unknown): Unavailable | undefined {
   if (isUnmigrated(error))
-    return new DatabaseUnavailable(
-      'The database has not been migrated.',
-      error,
-    );
+    return new Unavailable('The database has not been migrated.', error);
   if (!isTransient(error)) return undefined;
   // A full disk, or a standby: reads go on.
   const what = /^(?:53100|25006)$/.test(`${sqlState(error)}`)
     ? 'write now'
     : 'be reached';
-  return new DatabaseUnavailable(
+  return new Unavailable(
     `The database cannot ${what}; try again shortly.`,
     error,
   );
@@ -164,25 +140,6 @@ export function leavesOutcomeUnknown(error: unknown): boolean {
   return (
     isTransient(error) &&
     !/and is not queryable$/.test((error as Error).message)
-  );
-}
-
-export function outcomeUnknown(cause?: unknown): DatabaseUnavailable {
-  const message =
-    'The database did not say whether this was stored: it may have been. Look for it before you send it again.';
-  return new DatabaseUnavailable(message, cause, true);
-}
-
-export function busy(): DatabaseUnavailable {
-  return new DatabaseUnavailable(
-    'Too many requests wait for the database; try again shortly.',
-  );
-}
-
-/** The error for a missed deadline when nothing was written. */
-export function late(): DatabaseUnavailable {
-  return new DatabaseUnavailable(
-    'The database did not answer in time; try again shortly.',
   );
 }
 
@@ -238,7 +195,7 @@ export function failureOf(error: unknown): {
     state,
     type: isTimeout
       ? 'timeout'
-      : error instanceof DatabaseUnavailable
+      : error instanceof Unavailable
         ? 'unavailable'
         : 'other',
   };
@@ -256,5 +213,5 @@ export function reasonOf(error: unknown): string {
 
 /** The driver's error behind a translated one. */
 export function causeOf(error: unknown): unknown {
-  return error instanceof DatabaseUnavailable ? error.cause : error;
+  return error instanceof Unavailable ? error.cause : error;
 }

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Incident } from '@animal-store/log/incident';
 import type { Pool, PoolClient, QueryArrayConfig } from 'pg';
+import { Unavailable } from '../errors.ts';
 import type { Log } from './options.ts';
 import {
   codeOf,
@@ -8,7 +9,6 @@ import {
   isConnectionLoss,
   isStalePlan,
   leavesOutcomeUnknown,
-  outcomeUnknown,
   sqlState,
   unavailable,
 } from './postgres-errors.ts';
@@ -89,7 +89,7 @@ export class PostgresServer {
   /**
    * Runs one statement in any session, and retries it after a conflict.
    *
-   * @throws DatabaseUnavailable when PostgreSQL is unreachable or takes too
+   * @throws Unavailable when PostgreSQL is unreachable or takes too
    *   long; else the driver's error
    */
   readonly rows = <Row extends unknown[]>(
@@ -165,7 +165,7 @@ export class PostgresServer {
     if (failure && this.#hasAnswered) this.#report(error as Error);
     if (isWrite && leavesOutcomeUnknown(error)) {
       void this.onWrite?.(undefined);
-      throw outcomeUnknown(error);
+      throw Unavailable.outcomeUnknown(error);
     }
     throw failure ?? error;
   }

@@ -1,11 +1,8 @@
 import type { MikroORM } from '@mikro-orm/postgresql';
 import { escapeLiteral as literal, escapeIdentifier as quoted } from 'pg';
+import { Unavailable } from '../errors.ts';
 import type { Log, Model } from './options.ts';
-import {
-  DatabaseUnavailable,
-  isUnmigrated,
-  sqlState,
-} from './postgres-errors.ts';
+import { isUnmigrated, sqlState } from './postgres-errors.ts';
 import type {
   PostgresServer,
   RunStatement,
@@ -40,7 +37,7 @@ function readinessOf(orm: MikroORM, { migrations }: Model): Statement {
  * Checks that the database accepts writes, that this role may read and write
  * all tables, that they are migrated, and that no counter is behind its rows.
  *
- * @throws DatabaseUnavailable
+ * @throws Unavailable
  */
 export async function assertServable(
   orm: MikroORM,
@@ -53,24 +50,20 @@ export async function assertServable(
     readinessOf(orm, model),
     [],
   ).catch((error) => {
-    throw sqlState(error) === '42501'
-      ? new DatabaseUnavailable(mayNot, error)
-      : error;
+    throw sqlState(error) === '42501' ? new Unavailable(mayNot, error) : error;
   });
   if (isReadOnly === 't') {
     // The primary's address may now lead to another server.
     for (const server of [primary, checks]) server.discardSessions();
-    throw new DatabaseUnavailable(
-      'The database is read-only; it may be a standby.',
-    );
+    throw new Unavailable('The database is read-only; it may be a standby.');
   }
-  if (mayWrite !== 't') throw new DatabaseUnavailable(mayNot);
+  if (mayWrite !== 't') throw new Unavailable(mayNot);
   if (Number(applied) < model.migrations.length)
-    throw new DatabaseUnavailable('The database lacks migrations.');
+    throw new Unavailable('The database lacks migrations.');
   for (const one of countedTables(orm)) {
     if (!(await idsOf(rows, one)).isBehind) continue;
     const { table } = one;
-    throw new DatabaseUnavailable(
+    throw new Unavailable(
       `Every creation fails: the ids of ${table} are behind its rows. Run \`migrate\`.`,
     );
   }
@@ -87,7 +80,7 @@ const schemasOfPath = {
  * The names of the migrations that the database lacks, in the schema in which
  * tables are created.
  *
- * @throws DatabaseUnavailable
+ * @throws Unavailable
  * @throws Error when no table can be created, or the store is in a later schema
  *   of the search_path
  */

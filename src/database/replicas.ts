@@ -1,7 +1,7 @@
+import { Unavailable } from '../errors.ts';
 import type { DatabaseOptions } from './options.ts';
 import {
   causeOf,
-  DatabaseUnavailable,
   isConflict,
   isWorthAnotherServer,
   reasonOf,
@@ -176,8 +176,7 @@ export class Replicas {
       this.#cover(parsePosition(end), writes, true);
       return rows;
     } catch (error) {
-      if (error instanceof DatabaseUnavailable && !isConflict(error))
-        throw error;
+      if (error instanceof Unavailable && !isConflict(error)) throw error;
       // The role may not be allowed to query the position.
       const rows = await this.primary.rows(statement, values);
       this.#isComplete = false;
@@ -355,7 +354,7 @@ export class Replicas {
   }
 }
 
-/** @throws DatabaseUnavailable after a second */
+/** @throws Unavailable after a second */
 export async function positionOf(rows: RunStatement): Promise<LogPosition> {
   return parsePosition(
     await withTimeout(timeoutMs, rows(position, []), lateAnswer('', timeoutMs)),
@@ -363,9 +362,7 @@ export async function positionOf(rows: RunStatement): Promise<LogPosition> {
 }
 
 const lateAnswer = (to: string, milliseconds: number) => () =>
-  new DatabaseUnavailable(
-    `It has not answered ${to}within ${milliseconds} ms.`,
-  );
+  new Unavailable(`It has not answered ${to}within ${milliseconds} ms.`);
 
 function parsePosition([[text] = [null]]: Rows): LogPosition {
   const seen: LogPosition = JSON.parse(`${text}`);

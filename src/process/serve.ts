@@ -13,7 +13,7 @@ import type { Config } from '../config/config.ts';
 import { Database, type DatabaseOptions } from '../database/database.ts';
 import { settingsDropped } from '../database/sessions.ts';
 import { withTimeout } from '../database/with-timeout.ts';
-import { StoreError, serviceUnavailable } from '../errors.ts';
+import { StoreError, Unavailable } from '../errors.ts';
 import { modelOf } from '../modules/mikro-orm.config.ts';
 import { modules } from '../modules/modules.ts';
 import type { CheckReadiness } from '../runtime/health.ts';
@@ -68,7 +68,7 @@ export async function serve(options: ProcessOptions): Promise<Service> {
   });
   let app: FastifyInstance | undefined;
   const check: CheckReadiness = () => {
-    if (!app) throw serviceUnavailable('The service is starting.');
+    if (!app) throw new Unavailable('The service is starting.');
     return app.checkReadiness();
   };
   const operations = worker
@@ -202,7 +202,7 @@ async function checkWorkers(
   workers: Workers<unknown> | undefined,
   { cluster }: Telemetry,
 ): Promise<object> {
-  if (!workers) throw serviceUnavailable('The workers are starting.');
+  if (!workers) throw new Unavailable('The workers are starting.');
   const answer = await withTimeout(
     timeout,
     workers.ask(),

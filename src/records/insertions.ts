@@ -1,9 +1,8 @@
 import { hash } from 'node:crypto';
 import { Call, type Claim } from '../call.ts';
 import type { Batches, Database } from '../database/database.ts';
-import { DatabaseUnavailable } from '../database/postgres-errors.ts';
 import { withTimeout } from '../database/with-timeout.ts';
-import { StoreError, serviceUnavailable } from '../errors.ts';
+import { StoreError, Unavailable } from '../errors.ts';
 import type { Statements } from './statements.ts';
 import { parameterOf, type Table } from './table.ts';
 
@@ -267,11 +266,10 @@ function fingerprintOf(
  * safe.
  */
 function throwRetryable(error: unknown): never {
-  if (!(error instanceof DatabaseUnavailable && error.isOutcomeUnknown))
-    throw error;
+  if (!(error instanceof Unavailable && error.isOutcomeUnknown)) throw error;
   const message =
     'The database did not say whether this was stored: it may have been. Send it again with the same Idempotency-Key.';
-  throw serviceUnavailable(message, error.cause);
+  throw new Unavailable(message, error.cause);
 }
 
 /** The error for an idempotency key that was used for another input. */

@@ -1,4 +1,4 @@
-import { DatabaseUnavailable } from '../database/postgres-errors.ts';
+import { Unavailable } from '../errors.ts';
 import type { Int64 } from '../validation/int64.ts';
 import { type Page, type PageQuery, pageLimit } from '../validation/page.ts';
 import type { Validated } from '../validation/validator.ts';
@@ -71,7 +71,7 @@ export class LiveList<Item extends Identified> {
   }
 
   /**
-   * @throws DatabaseUnavailable at the start; later, or with `after`, it waits
+   * @throws Unavailable at the start; later, or with `after`, it waits
    *   until the database is available again
    */
   subscribe(query: LiveQuery<Item>): AsyncGenerator<ListEvent<Item>, void> {
@@ -164,7 +164,6 @@ export class LiveList<Item extends Identified> {
 }
 
 function emptyWhileUnavailable<Item>(error: unknown): Page<Item> {
-  if (error instanceof DatabaseUnavailable)
-    return { items: [], hasNext: false };
+  if (error instanceof Unavailable) return { items: [], hasNext: false };
   throw error;
 }

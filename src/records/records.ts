@@ -108,7 +108,7 @@ export class Records<
   /**
    * Reads one page, ascending by id.
    *
-   * @throws DatabaseUnavailable
+   * @throws Unavailable
    */
   async list(
     query: Validated<PageQuery & FilterOf<Item>>,
@@ -126,7 +126,7 @@ export class Records<
   /**
    * Counts the items of a list, on all its pages.
    *
-   * @throws DatabaseUnavailable
+   * @throws Unavailable
    */
   async count(
     query: Partial<PageQuery> & FilterOf<Item>,
@@ -165,7 +165,7 @@ export class Records<
    * @param id undefined when the client's id is invalid, so there is no such
    *   row
    * @returns null when there is none
-   * @throws DatabaseUnavailable
+   * @throws Unavailable
    */
   async find(id: Int64 | undefined, call = new Call()): Promise<Item | null> {
     // Lists cannot contain the least int64, so `find` treats it as absent, too.
@@ -178,7 +178,7 @@ export class Records<
   /**
    * The row is durable when the promise resolves.
    *
-   * @throws DatabaseUnavailable, StoreError BAD_USER_INPUT for a relation that
+   * @throws Unavailable, StoreError BAD_USER_INPUT for a relation that
    *   does not exist; with a claim also IDEMPOTENCY_KEY_REUSED,
    *   IDEMPOTENCY_KEY_IN_USE, and SERVICE_UNAVAILABLE after an unknown outcome,
    *   because the claim makes a retry safe
@@ -195,7 +195,7 @@ export class Records<
    *
    * @returns null when there is none
    * @throws StoreError CONFLICT with the current `version`, BAD_USER_INPUT for
-   *   an empty change or a relation that does not exist; DatabaseUnavailable
+   *   an empty change or a relation that does not exist; Unavailable
    */
   change(
     id: Int64 | undefined,
@@ -208,7 +208,7 @@ export class Records<
   /**
    * @returns null when there is none
    * @throws StoreError CONFLICT when it has another version or others refer to
-   *   it; DatabaseUnavailable
+   *   it; Unavailable
    */
   remove(
     id: Int64 | undefined,
@@ -232,7 +232,7 @@ export class Records<
 
   /**
    * The greatest id, or the least int64. Replicas may lag behind it. @throws
-   * DatabaseUnavailable
+   * Unavailable
    */
   async lastId(): Promise<Int64> {
     const horizon = await this.#horizon();

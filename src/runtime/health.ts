@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import { withTimeout } from '../database/with-timeout.ts';
-import { StoreError, serviceUnavailable } from '../errors.ts';
+import { StoreError, Unavailable } from '../errors.ts';
 
 /**
  * @returns members of the response. @throws StoreError SERVICE_UNAVAILABLE when
@@ -59,7 +59,7 @@ export function readiness({
     // Clients that connected now would all stay with the first worker, on
     // keep-alive connections.
     if (worker && !worker.state?.hasStarted)
-      throw serviceUnavailable('The workers are starting.');
+      throw new Unavailable('The workers are starting.');
     await checkOnce();
     const { up = 1, count = 1 } = worker?.state ?? {};
     // Without them and without a worker the service works, with limits.

@@ -75,7 +75,7 @@ const outcomeOf = (output: Promise<string>): Promise<unknown> =>
     isOutcomeUnknown,
   }));
 const refusal = (message: string, isOutcomeUnknown = false) => ({
-  name: 'DatabaseUnavailable',
+  name: 'Unavailable',
   message,
   isOutcomeUnknown,
 });

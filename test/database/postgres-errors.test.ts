@@ -1,10 +1,10 @@
 import {
-  DatabaseUnavailable,
   isWorthAnotherServer,
   isWorthAnotherTry,
   leavesOutcomeUnknown,
   unavailable,
 } from '../../src/database/postgres-errors.ts';
+import { Unavailable } from '../../src/errors.ts';
 import { describe, expect, test } from '../support/jest.ts';
 
 /**
@@ -48,7 +48,7 @@ describe('temporary errors', () => {
     ...[stalePlan, lostWorker, ...lostByLibpq],
   ])('$code is temporary: the request is worth another try', (cause) => {
     const message = 'The database cannot be reached; try again shortly.';
-    expect(unavailable(cause)).toBeInstanceOf(DatabaseUnavailable);
+    expect(unavailable(cause)).toBeInstanceOf(Unavailable);
     expect(unavailable(cause)).toMatchObject({
       message,
       isOutcomeUnknown: false,

@@ -5,7 +5,7 @@ import type {
 } from '../../src/access/keys/api-key.service.ts';
 import { Authenticator } from '../../src/access/keys/authenticator.ts';
 import { createSecret } from '../../src/access/keys/secret.ts';
-import { DatabaseUnavailable } from '../../src/database/postgres-errors.ts';
+import { Unavailable } from '../../src/errors.ts';
 import { apis } from '../support/apis.ts';
 import { sql, statementsOf } from '../support/database-access.ts';
 import { withClock } from '../support/guesses.ts';
@@ -154,7 +154,7 @@ test('a database that cannot be reached is 503, not 401', async () => {
   const { rows } = store.database;
   const { key } = await store.keys.issue({ name: 'unlucky' });
   store.database.rows = async () => {
-    throw new DatabaseUnavailable('gone');
+    throw new Unavailable('gone');
   };
   try {
     for (const api of apis)

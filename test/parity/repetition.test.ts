@@ -6,7 +6,7 @@ import {
   expireIdempotencyKeys,
   removeExpiredKeys,
 } from '../../src/access/idempotency/expiry.ts';
-import { late } from '../../src/database/postgres-errors.ts';
+import { Unavailable } from '../../src/errors.ts';
 import { type Created, creators } from '../support/creations.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { sql, whileWritesWait, withRows } from '../support/database-access.ts';
@@ -87,7 +87,7 @@ describe.each(creators)('through $name', ({ create }) => {
       );
     let isAhead = false;
     database.rows = async (statement, values) => {
-      if (statement.name === 'find_one_pet') throw late();
+      if (statement.name === 'find_one_pet') throw Unavailable.late();
       if (statement.name === 'insert_one_pet') {
         isAhead = true;
         await eventually(isBehind);
@@ -215,7 +215,7 @@ test('the removal logs no line while the database is unreachable, but logs every
   let attempts = 0;
   const rows = async () => {
     attempts += 1;
-    throw attempts < 2 ? late() : new Error('this is a bug');
+    throw attempts < 2 ? Unavailable.late() : new Error('this is a bug');
   };
   expireIdempotencyKeys(app, { rows } as never, 24, 1);
   await eventually(async () => attempts > 1 && lines.length > 0);

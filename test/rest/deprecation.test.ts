@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { DeprecationUsage } from '../../src/access/deprecations/usage.ts';
-import { late, outcomeUnknown } from '../../src/database/postgres-errors.ts';
+import { Unavailable } from '../../src/errors.ts';
 import { sql, whileReadsFail } from '../support/database-access.ts';
 import type { HttpResponse } from '../support/http.ts';
 import { expect, test } from '../support/jest.ts';
@@ -126,10 +126,10 @@ test('a call is never counted twice, and is counted later when the database has 
   call();
   await flushWith(async (...statement) => {
     await rows.apply(database, statement);
-    throw outcomeUnknown();
+    throw Unavailable.outcomeUnknown();
   });
   expect(await counted()).toBe(1n);
   call();
-  await flushWith(() => Promise.reject(late()));
+  await flushWith(() => Promise.reject(Unavailable.late()));
   expect(await counted()).toBe(2n);
 });

@@ -112,7 +112,7 @@ export class Authenticator {
    *   one address are limited. A key that was valid at its last look-up, and a
    *   token that the provider has signed, are not subject to that limit.
    * @throws StoreError TOO_MANY_REQUESTS, for a token also those of
-   *   `Identities`; DatabaseUnavailable
+   *   `Identities`; Unavailable
    */
   lookUp(
     secret: string,

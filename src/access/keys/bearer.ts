@@ -64,7 +64,7 @@ export const bearer = fastifyPlugin<{ keys: Authenticator }>(
 );
 
 /**
- * @throws StoreError UNAUTHENTICATED, TOO_MANY_REQUESTS; DatabaseUnavailable
+ * @throws StoreError UNAUTHENTICATED, TOO_MANY_REQUESTS; Unavailable
  */
 export async function authenticate(
   keys: Authenticator,

@@ -4,7 +4,7 @@ import { Incident } from '@animal-store/log/incident';
 import type { FastifyInstance } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
 import { networkOf } from '../../access/limits/network.ts';
-import { serviceUnavailable } from '../../errors.ts';
+import { Unavailable } from '../../errors.ts';
 import { SharedBudget } from '../../shared-budget.ts';
 
 // More than the process can take: connections, connections at a time, requests,
@@ -212,7 +212,7 @@ export const overload = fastifyPlugin<{ maxDelay: number }>(
       app.shedRequests += 1;
       incident.occurred();
       reply.header('connection', 'close');
-      done(serviceUnavailable('The service is overloaded; try again shortly.'));
+      done(new Unavailable('The service is overloaded; try again shortly.'));
     });
   },
   { name: 'overload', dependencies: ['lifecycle'] },

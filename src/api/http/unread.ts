@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { networkOf } from '../../access/limits/network.ts';
-import { serviceUnavailable } from '../../errors.ts';
+import { Unavailable } from '../../errors.ts';
 import { type Holder, SharedBudget } from '../../shared-budget.ts';
 
 /** The key of a request; the network of a client without one. */
@@ -59,5 +59,5 @@ export class Unread {
 
 export function tooMany(noun: 'answers' | 'bodies'): Error {
   const message = `Too many large ${noun} are under way; try again shortly.`;
-  return serviceUnavailable(message);
+  return new Unavailable(message);
 }

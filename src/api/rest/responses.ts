@@ -133,7 +133,7 @@ function prefersEvents(request: FastifyRequest, reply: FastifyReply): boolean {
 
 /**
  * @throws StoreError BAD_USER_INPUT, TOO_MANY_REQUESTS, SERVICE_UNAVAILABLE;
- *   DatabaseUnavailable
+ *   Unavailable
  */
 async function follow(
   request: FastifyRequest,

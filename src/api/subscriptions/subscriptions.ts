@@ -17,7 +17,7 @@ import fastifyPlugin from 'fastify-plugin';
 import type { Authenticator } from '../../access/keys/authenticator.ts';
 import { authenticate } from '../../access/keys/bearer.ts';
 import type { Config } from '../../config/config.ts';
-import { StoreError, serviceUnavailable } from '../../errors.ts';
+import { StoreError, Unavailable } from '../../errors.ts';
 import type { ListEvent } from '../../records/live-list.ts';
 import { serialiseOnce } from '../../records/shared-items.ts';
 import type { Holder, SharedBudget } from '../../shared-budget.ts';
@@ -90,7 +90,7 @@ class Subscriptions {
    *
    * @throws StoreError TOO_MANY_REQUESTS when the key has too many;
    *   SERVICE_UNAVAILABLE when the process has too many, or is shutting down;
-   *   DatabaseUnavailable
+   *   Unavailable
    */
   async open(
     request: FastifyRequest,
@@ -124,11 +124,11 @@ class Subscriptions {
   #reserveSlot(request: FastifyRequest, response: ServerResponse): void {
     const { max, perKey } = this.options;
     if (request.server.isDraining)
-      throw serviceUnavailable(
+      throw new Unavailable(
         'The service is shutting down; subscribe again shortly.',
       );
     if (this.#open.size >= max)
-      throw serviceUnavailable(
+      throw new Unavailable(
         'Too many subscriptions are open; try again shortly.',
       );
     const ofKey = [...this.#open.keys()].filter(
@@ -317,5 +317,5 @@ export const subscriptions = fastifyPlugin<SubscriptionsOptions>(
 );
 
 function gone(): StoreError {
-  return serviceUnavailable('The client has disconnected.');
+  return new Unavailable('The client has disconnected.');
 }

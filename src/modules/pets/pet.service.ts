@@ -22,7 +22,7 @@ export class PetService extends Records<Pet, NewPet> {
   /**
    * Follows the list: first the pets after an id, then each new pet.
    *
-   * @throws DatabaseUnavailable
+   * @throws Unavailable
    */
   added(query: LiveQuery<Pet>): AsyncGenerator<ListEvent<Pet>, void> {
     return this.#live.subscribe(query);

@@ -2,8 +2,7 @@ import { once } from 'node:events';
 import { rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { DatabaseUnavailable } from '../../../src/database/postgres-errors.ts';
-import { serviceUnavailable } from '../../../src/errors.ts';
+import { Unavailable } from '../../../src/errors.ts';
 import { startFailure } from '../../../src/process/start-failure.ts';
 import { databaseForEach } from '../../support/each.ts';
 import { newFolder } from '../../support/folder.ts';
@@ -125,8 +124,6 @@ test('a database that is lost during a command is named with the reason, even if
   const cause = new Error('Connection terminated unexpectedly');
   const message =
     'The database (DATABASE_URL) cannot be reached: Connection terminated unexpectedly';
-  expect(startFailure(new DatabaseUnavailable('Try again.', cause))).toBe(
-    message,
-  );
-  expect(startFailure(serviceUnavailable('Try again.', cause))).toBe(message);
+  expect(startFailure(new Unavailable('Try again.', cause))).toBe(message);
+  expect(startFailure(new Unavailable('Try again.', cause))).toBe(message);
 });

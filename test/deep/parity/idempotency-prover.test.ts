@@ -2,7 +2,7 @@ import { once as event } from 'node:events';
 import { request } from 'node:http';
 import fc from 'fast-check';
 import type { Database, Statement } from '../../../src/database/database.ts';
-import { outcomeUnknown } from '../../../src/database/postgres-errors.ts';
+import { Unavailable } from '../../../src/errors.ts';
 import { cases } from '../../support/cases.ts';
 import { type Created, creators, headerOf } from '../../support/creations.ts';
 import { withRows } from '../../support/database-access.ts';
@@ -203,7 +203,7 @@ function whileLosing<Result>(
     async (statement: Statement, values: unknown[]) => {
       const found = await rows(statement, values);
       if (statement.name === 'insert_once_pet' && left-- > 0)
-        throw outcomeUnknown(new Error('Connection terminated'));
+        throw Unavailable.outcomeUnknown(new Error('Connection terminated'));
       return found as never;
     };
   return withRows(store.database, lose, work);

@@ -1,6 +1,6 @@
 // runs: embedded, postgres
 
-import { outcomeUnknown } from '../../../src/database/postgres-errors.ts';
+import { Unavailable } from '../../../src/errors.ts';
 import type { Telemetry } from '../../../src/runtime/telemetry/telemetry.ts';
 import { creators } from '../../support/creations.ts';
 import { createTestDatabase } from '../../support/database.ts';
@@ -82,7 +82,7 @@ test('an insertion with an unknown outcome counts as failed, with and without an
   store.database.rows = async (statement, values) => {
     if (!statement.name.startsWith('insert_'))
       return rows.call(store.database, statement, values) as never;
-    throw outcomeUnknown(
+    throw Unavailable.outcomeUnknown(
       Object.assign(new Error('this is a test'), { code: '08006' }),
     );
   };
