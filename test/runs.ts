@@ -31,6 +31,7 @@ const folders: Record<string, string[]> = {
   'test/cli': ['embedded'],
   'test/contracts': ['embedded'],
   'test/database': statements,
+  'test/features/*': ['embedded'],
   'test/graphql': ['embedded', 'plugins'],
   'test/keys': ['embedded', 'postgres', 'pgbouncer'],
   'test/modules': statements,
@@ -47,6 +48,7 @@ const folders: Record<string, string[]> = {
   'test/deep/clients': ['embedded'],
   'test/deep/database': oncePerKind,
   'test/deep/docs': ['embedded'],
+  'test/deep/features/*': ['embedded'],
   'test/deep/examples': ['embedded'],
   'test/deep/fuzz': ['embedded'],
   'test/deep/graphql': ['embedded'],
@@ -67,7 +69,8 @@ export function runsOf(
 ): string[] {
   const folder = file
     .replace(/\/[^/]*$/, '')
-    .replace(/^packages\/[^/]+\//, 'packages/*/');
+    .replace(/^packages\/[^/]+\//, 'packages/*/')
+    .replace(/^(test\/(?:deep\/)?features)\/[^/]+$/, '$1/*');
   const usual = folders[folder];
   if (!usual)
     throw new Error(`${file}: tests are in a folder that test/runs.ts lists`);

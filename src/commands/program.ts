@@ -62,13 +62,11 @@ const milliseconds: Record<string, number> = {
 
 /** Parses `90d`, `12h`, `30m`, `10s` or `0`, to milliseconds. */
 export function duration(text: string): number {
-  if (text === '0') return 0;
-  const [, amount, unit = ''] = /^(\d{1,6})([smhd])$/.exec(text) ?? [];
-  if (!amount)
+  if (!/^(0|\d{1,6}[smhd])$/.test(text))
     throw new InvalidArgumentError(
       'It must be a time like 90d, 12h, 30m or 10s.',
     );
-  return Number(amount) * (milliseconds[unit] ?? 0);
+  return Number.parseInt(text, 10) * (milliseconds[text.slice(-1)] ?? 0);
 }
 
 /**
@@ -76,18 +74,13 @@ export function duration(text: string): number {
  * must be in the future.
  */
 export function momentFrom(text: string): Date {
-  const isDate = /^\d{4}-\d\d-\d\d(T[\d:.]+Z)?$/.test(text);
-  const moment = new Date(isDate ? text : Date.now() + duration(text));
+  const [day] = /^\d{4}-\d\d-\d\d(?=$|T[\d:.]+Z$)/.exec(text) ?? [];
+  const moment = new Date(day ? text : Date.now() + duration(text));
   // Date turns a nonexistent day into a day of the next month.
-  if (
-    isDate &&
-    new Date(text.slice(0, 10)).getUTCDate() !== Number(text.slice(8, 10))
-  ) {
+  if (day && !new Date(day).toJSON()?.startsWith(day))
     throw new InvalidArgumentError('There is no such date.');
-  }
-  if (!(moment.getTime() > Date.now()))
-    throw new InvalidArgumentError('It must be in the future.');
-  return moment;
+  if (moment.getTime() > Date.now()) return moment;
+  throw new InvalidArgumentError('It must be in the future.');
 }
 
 /**
@@ -173,8 +166,6 @@ export const printable = (text: string) => text.replace(/\p{Cc}/gu, '?');
  * to other streams.
  */
 export class Progress {
-  /** The first report of the items that are counted now. */
-  #first = { name: '', done: 0, at: 0 };
   #shown = 0;
 
   constructor(private readonly stream: NodeJS.WriteStream) {}
@@ -182,16 +173,9 @@ export class Progress {
   /** @param done number of items so far */
   readonly show = (name: string, done: number): void => {
     const now = performance.now();
-    if (name !== this.#first.name || done <= this.#first.done)
-      this.#first = { name, done, at: now };
     if (!this.stream.isTTY || now - this.#shown < 100) return;
     this.#shown = now;
-    const added = done - this.#first.done;
-    const rate =
-      added > 0
-        ? ` (${Math.round(added / ((now - this.#first.at) / 1000))}/s)`
-        : '';
-    this.stream.write(`\r\x1b[2K${name}: ${done}${rate}\r`);
+    this.stream.write(`\r\x1b[2K${name}: ${done}\r`);
   };
 
   clear(): void {

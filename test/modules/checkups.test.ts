@@ -1,10 +1,6 @@
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { defineEntity, p } from '@mikro-orm/core';
 import { MikroORM } from '@mikro-orm/postgresql';
 import { type Module, openModules } from '../../src/api/module.ts';
-import { formats } from '../../src/commands/formats.ts';
-import { importFile } from '../../src/commands/transfer.ts';
 import { StoreError } from '../../src/errors.ts';
 import { PetEntity } from '../../src/modules/pets/pet.entity.ts';
 import { petsModule } from '../../src/modules/pets/pets.module.ts';
@@ -22,7 +18,6 @@ import { validator } from '../../src/validation/validator.ts';
 import { citusLayout } from '../support/citus.ts';
 import { sql } from '../support/database-access.ts';
 import { openStream } from '../support/events.ts';
-import { newFolder } from '../support/folder.ts';
 import { graphqlText } from '../support/graphql.ts';
 import {
   afterAll,
@@ -148,32 +143,6 @@ describeHere('checkups', () => {
       code: 'BAD_USER_INPUT',
       status: 400,
     });
-  });
-
-  test('are imported, except those of unknown pets', async () => {
-    const file = join(await newFolder(), 'checkups.ndjson');
-    const lines = [rex, unknown, bello].map(
-      (petId) => `{"petId":${petId},"reason":"import","price":"1.5"}\n`,
-    );
-    writeFileSync(file, lines.join(''));
-    const reasons: string[] = [];
-    const watch = {
-      signal: new AbortController().signal,
-      progress: () => undefined,
-      refused: (line: number, reason: string) =>
-        void reasons.push(`line ${line}: ${reason}`),
-    };
-    const options = {
-      ...watch,
-      format: formats.ndjson,
-      maxLength: 10_000,
-      again: false,
-      dryRun: false,
-    };
-    expect(
-      await importFile(file, checkupCollection() as never, options),
-    ).toEqual({ added: 2, same: 0, refused: 1 });
-    expect(reasons).toEqual([`line 2: ${noPet}`]);
   });
 
   test('have samples, which refer to pets that exist', async () => {

@@ -1,13 +1,9 @@
-import { rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { defineEntity, p } from '@mikro-orm/core';
 import { MikroORM } from '@mikro-orm/postgresql';
 import { Type } from 'typebox';
 import type { Module } from '../../src/api/module.ts';
 import { success } from '../../src/api/rest/documented-responses.ts';
 import { sendPage } from '../../src/api/rest/responses.ts';
-import { formats } from '../../src/commands/formats.ts';
-import { exportTo, importFile } from '../../src/commands/transfer.ts';
 import { LiveList } from '../../src/records/live-list.ts';
 import { Records } from '../../src/records/records.ts';
 import { Table } from '../../src/records/table.ts';
@@ -18,11 +14,9 @@ import {
   int64Schema,
   moment,
   nullable,
-  textSchema,
 } from '../../src/validation/schemas.ts';
 import { citusLayout } from '../support/citus.ts';
 import { sql } from '../support/database-access.ts';
-import { newFolder } from '../support/folder.ts';
 import { beforeEach, expect, test } from '../support/jest.ts';
 import { migrationOf } from '../support/migrations.ts';
 import { rest } from '../support/rest.ts';
@@ -308,80 +302,6 @@ test('REST writes null and int64; two routes with different schemas over one lis
   });
 });
 
-/** Observes a transfer. */
-function watching() {
-  const refused: string[] = [];
-  const watch = {
-    signal: new AbortController().signal,
-    progress: () => undefined,
-    refused: (line: number, reason: string) =>
-      void refused.push(`${line}: ${reason}`),
-  };
-  return { refused, watch };
-}
-
-test.each(['ndjson', 'csv'] as const)(
-  'an export and an import keep every type of value (%s)',
-  async (kind) => {
-    const folder = await newFolder();
-    const file = join(folder, `crates.${kind}`);
-    const text = textSchema({ maxLength: 100, description: 'A text.' });
-    const time = moment({ description: 'A time.' });
-    const input = Type.Object({
-      ...{
-        place: text,
-        level: text,
-        quote: nullable(text),
-        seenAt: time,
-        addedAt: time,
-        isOpen: Type.Boolean(),
-      },
-      order: nullable(Type.Integer({ minimum: -100, maximum: 100 })),
-      parent: nullable(int64Schema({ description: 'The crate around it.' })),
-      size: nullable(enumSchema('Size', Size, 'How large it is.')),
-      weight: nullable(Type.Number()),
-    });
-    const item = Type.Object({
-      id: int64Schema({ description: 'Its id.' }),
-      ...input.properties,
-    });
-    const collection = { name: 'crates', input, item, service: records() };
-    const { refused, watch } = watching();
-    // Null and the empty text differ; a double may be larger than any integer.
-    for (const crate of [
-      most,
-      { ...most, ...nulls },
-      { ...most, weight: -0.1, level: '', quote: null },
-    ]) {
-      await records().create(crate);
-    }
-    const before = (await records().list({ limit: 100 } as never)).items;
-    const format = formats[kind];
-    await exportTo(file, collection, { ...watch, format });
-    await sql(store.database, 'truncate "Order" restart identity');
-    const options = {
-      ...watch,
-      format,
-      maxLength: 10_000,
-      again: false,
-      dryRun: false,
-    };
-    expect([
-      refused,
-      await importFile(file, collection, options),
-    ]).toMatchObject([[], { added: 3, same: 0 }]);
-    expect((await records().list({ limit: 100 } as never)).items).toEqual(
-      before,
-    );
-    expect(await importFile(file, collection, options)).toMatchObject({
-      added: 0,
-      same: 3,
-    });
-    expect(refused).toEqual([]);
-    await rm(folder, { recursive: true });
-  },
-);
-
 test.each<[string, object, string?]>([
   ['varchar', { it: p.string() }, 'varchar(255)'],
   ['whole seconds', { it: p.datetime(0) }, 'timestamptz(0)'],
@@ -450,44 +370,5 @@ test('a relation may lead to its own table', async () => {
       message: `Another one has this ${named}.`,
     });
     await sql(store.database, 'drop index once');
-  },
-);
-
-(citusLayout ? test.skip : test)(
-  'an import refuses the line with a value that must be unique, and adds the others',
-  async () => {
-    await sql(store.database, 'create unique index once on "Order" (place)');
-    const folder = await newFolder();
-    const file = join(folder, 'crates.ndjson');
-    const lines = ['a', 'b', 'a', 'c'].map((place) =>
-      JSON.stringify({ ...least, place }),
-    );
-    await writeFile(file, lines.join('\n'));
-    const input = Type.Object({
-      place: textSchema({ maxLength: 100, description: 'A place.' }),
-      isOpen: Type.Boolean(),
-      seenAt: moment({ description: 'A time.' }),
-    });
-    const item = Type.Object({
-      id: int64Schema({ description: 'Its id.' }),
-      ...input.properties,
-    });
-    const { refused, watch } = watching();
-    const options = {
-      ...watch,
-      format: formats.ndjson,
-      maxLength: 10_000,
-      again: false,
-      dryRun: false,
-    };
-    const collection = { name: 'crates', input, item, service: records() };
-    expect(await importFile(file, collection, options)).toEqual({
-      added: 3,
-      same: 0,
-      refused: 1,
-    });
-    expect(refused).toEqual(['3: Another one has this place.']);
-    await sql(store.database, 'drop index once');
-    await rm(folder, { recursive: true });
   },
 );

@@ -3,12 +3,12 @@ import { once } from 'node:events';
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
-import { createTestDatabase } from '../../support/database.ts';
-import { sql } from '../../support/database-access.ts';
-import { databaseForEach } from '../../support/each.ts';
-import { foldersForEach } from '../../support/embedded.ts';
-import { describe, expect, test } from '../../support/jest.ts';
-import { openNode } from '../../support/migrations.ts';
+import { createTestDatabase } from '../../../support/database.ts';
+import { sql } from '../../../support/database-access.ts';
+import { databaseForEach } from '../../../support/each.ts';
+import { foldersForEach } from '../../../support/embedded.ts';
+import { describe, expect, test } from '../../../support/jest.ts';
+import { openNode } from '../../../support/migrations.ts';
 import {
   bootstrapKey,
   cli,
@@ -16,8 +16,8 @@ import {
   run,
   runCommand,
   startServer,
-} from '../../support/process.ts';
-import { rest } from '../../support/rest.ts';
+} from '../../../support/process.ts';
+import { rest } from '../../../support/rest.ts';
 
 const folders = foldersForEach();
 const database = databaseForEach(createTestDatabase);
@@ -327,7 +327,7 @@ describe('an import', () => {
       child.kill(signal);
       const { code, stderr } = await ended;
       const note =
-        'interrupted: the lines added so far stay; the same command continues\n';
+        'interrupted: the lines added so far stay; the same command continues, unless with --again\n';
       expect([code, stderr.endsWith(note)]).toEqual(
         signal === 'SIGKILL' ? [null, false] : [130, true],
       );

@@ -3,8 +3,8 @@ import {
   type FormatName,
   fieldsOf,
   formats,
-} from '../../src/commands/formats.ts';
-import { expect, test } from '../support/jest.ts';
+} from '../../../src/commands/formats.ts';
+import { expect, test } from '../../support/jest.ts';
 
 const item = Type.Object({
   id: Type.Unsafe<bigint>({ type: 'integer', format: 'int64' }),

@@ -1,0 +1,67 @@
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { Type } from 'typebox';
+import { assertFree, writeWhole } from '../backup/files.ts';
+import type { Int64 } from '../validation/int64.ts';
+import { pageLimit, pageQueryMembers } from '../validation/page.ts';
+import { validator } from '../validation/validator.ts';
+import { type FormatName, fieldsOf, formatOf, formats } from './formats.ts';
+import type { Report, Transfer } from './transfer.ts';
+
+export interface ExportFlags {
+  output?: string;
+  force?: boolean;
+  format?: FormatName;
+  /** Only items with a greater id. */
+  after?: Int64;
+}
+
+/** Writes all items to a file, or to standard output. */
+export async function exportItems(
+  { collection: { item, service }, progress, signal }: Transfer,
+  { output, force = false, format = formatOf(output), after }: ExportFlags,
+): Promise<Report> {
+  if (output) assertFree(output, force);
+  const { head, write } = formats[format];
+  const columns = fieldsOf(item);
+  let exported = 0;
+  let last: Int64 | undefined;
+  /**
+   * Reads each page in a separate statement, so that a slow reader holds no
+   * transaction open.
+   */
+  async function* pages(): AsyncGenerator<string> {
+    yield head(columns);
+    for (let hasMore = true; hasMore; ) {
+      const { items, hasNext } = await service.list(
+        pageOf({ limit: pageLimit.max, after: last ?? after }),
+      );
+      signal.throwIfAborted();
+      if (items.length > 0) yield write(columns, items);
+      exported += items.length;
+      last = items.at(-1)?.id ?? last;
+      progress(exported);
+      hasMore = hasNext;
+    }
+  }
+  if (output) await writeWhole(output, (handle) => handle.writeFile(pages()));
+  else {
+    const { isTTY } = process.stdout;
+    const shown = Readable.from(pages());
+    await pipeline(isTTY ? shown.map(printablePage) : shown, process.stdout, {
+      end: false,
+    });
+  }
+  const suffix = last === undefined ? '' : `, the last with id ${last}`;
+  return {
+    result: { exported, last: last?.toString() },
+    items: exported,
+    text: `${exported} exported${suffix}`,
+  };
+}
+
+/** Replaces what a terminal would interpret. JSON escapes only some of it. */
+const printablePage = (text: string) =>
+  text.replace(/\r(?!\n)|[^\P{Cc}\r\n]/gu, '?');
+
+const pageOf = validator(Type.Object(pageQueryMembers('item')));

@@ -1,0 +1,133 @@
+import { hash } from 'node:crypto';
+import { open } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { addAbortSignal } from 'node:stream';
+import { exact } from '@animal-store/exact-json';
+import { Call } from '../call.ts';
+import { isDataError } from '../database/postgres-errors.ts';
+import { StoreError } from '../errors.ts';
+import { validator } from '../validation/validator.ts';
+import {
+  type FormatName,
+  fieldsOf,
+  formatOf,
+  formats,
+  type Line,
+} from './formats.ts';
+import { exitCodes } from './program.ts';
+import type { Report, Transfer } from './transfer.ts';
+
+export interface ImportFlags {
+  input?: string;
+  format?: FormatName;
+  again?: boolean;
+  dryRun?: boolean;
+}
+
+/** Adds the items of a file, or of standard input. */
+export async function importFile(
+  transfer: Transfer,
+  { input, format = formatOf(input), again, dryRun }: ImportFlags,
+): Promise<Report> {
+  if (!input && process.stdin.isTTY)
+    throw new Error('There is no input: give --input FILE, or a pipe.');
+  const { collection, maxLength, signal } = transfer;
+  const stream = input ? (await open(input)).createReadStream() : process.stdin;
+  addAbortSignal(signal, stream);
+  const { read, hasOnlyTexts: isLenient } = formats[format];
+  const columns = fieldsOf(collection.item, collection.input);
+  const lines = read(stream, columns, maxLength);
+  const source = input ? resolve(input) : '-';
+  return importLines(lines, transfer, {
+    isLenient,
+    dryRun,
+    source: again ? undefined : source,
+  });
+}
+
+interface ImportOptions {
+  /** True when numbers may be texts of digits. */
+  isLenient?: boolean;
+  dryRun?: boolean | undefined;
+  /** Each line of a source is added once; each line is added when absent. */
+  source?: string | undefined;
+}
+
+/** Maximum number of concurrent creations. The service batches them. */
+const window = 1024;
+
+/**
+ * Adds lines in order through the module's service. Added items stay, however
+ * this ends.
+ */
+export async function importLines(
+  lines: AsyncIterable<Line>,
+  { collection, progress, refused, signal }: Transfer,
+  { isLenient = false, dryRun = false, source }: ImportOptions = {},
+): Promise<Report> {
+  const { name, input, service } = collection;
+  const check = validator(input, { isLenient });
+  const operation = `import ${name}`;
+  const result = { added: 0, same: 0, refused: 0 };
+  let failure: unknown;
+  const create = async ({ line, ...one }: Line): Promise<void> => {
+    try {
+      if ('fault' in one) throw new StoreError('BAD_USER_INPUT', one.fault);
+      const item = check(one.input);
+      const call = new Call();
+      if (source) {
+        const hash = hashOf([source, line, item]);
+        call.claim = { keyId: 0, operation, hash };
+      }
+      if (!dryRun) await service.create(item as never, call);
+      result[call.isReplay ? 'same' : 'added'] += 1;
+    } catch (error) {
+      const reason = refusalOf(error);
+      if (reason) {
+        result.refused += 1;
+        refused(line, reason);
+      } else failure ??= error;
+    }
+  };
+
+  // Reads one half of the window while the half before is being created.
+  let creations: Array<Promise<void>> = [];
+  let earlier: Promise<unknown> = Promise.resolve();
+  try {
+    for await (const one of lines) {
+      creations.push(create(one));
+      if (creations.length < window / 2) continue;
+      await earlier;
+      if (signal.aborted || failure) break;
+      earlier = Promise.all(creations);
+      creations = [];
+      progress(result.added + result.same + result.refused);
+    }
+  } catch (error) {
+    failure ??= error;
+  }
+  await Promise.all([earlier, ...creations]);
+  const { added, same } = result;
+  const counts = [`${added} ${dryRun ? 'valid' : 'added'}`];
+  if (same > 0) counts.push(`${same} added before`);
+  if (result.refused > 0) {
+    counts.push(`${result.refused} refused`);
+    // An interrupted one says so.
+    process.exitCode ??= exitCodes.refused;
+  }
+  return { result, items: added + same, text: counts.join(', '), failure };
+}
+
+const hashOf = (line: unknown[]) =>
+  hash('sha256', JSON.stringify(line, exact), 'buffer');
+
+/**
+ * @returns undefined for an error that is not the line's, and ends the import
+ */
+function refusalOf(error: unknown): string | undefined {
+  if (isDataError(error))
+    return `the database refuses it: ${(error as Error).message}`;
+  const isRefused =
+    error instanceof StoreError && /BAD_USER_INPUT|CONFLICT/.test(error.code);
+  return isRefused ? error.message : undefined;
+}
