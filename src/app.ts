@@ -46,7 +46,7 @@ import {
 } from './runtime/health.ts';
 import { Log, type LogSettings } from './runtime/log/log.ts';
 import { loggingOptions, requestLog } from './runtime/log/request-log.ts';
-import type { Observers } from './runtime/telemetry/observers.ts';
+import { type Observers, observersOf } from './runtime/telemetry/observers.ts';
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -68,10 +68,8 @@ export interface AppOptions {
   log?: Log;
   /** This process, when it is a worker. */
   worker?: ClusterWorker<LogSettings> | undefined;
-  observers?: Observers;
+  observers?: readonly Partial<Observers>[];
 }
-
-const none: Observers = { requests: [], operations: [], databases: [] };
 
 /**
  * Assembles the service. Read from top to bottom, it lists everything the
@@ -83,11 +81,12 @@ const build = async (options: AppOptions): Promise<FastifyInstance> => {
     database,
     modules,
     worker,
-    observers = none,
+    observers = [],
     log = new Log(config.log),
   } = options;
   const limiters = worker ? inParent : inMemory;
-  const usage = new DeprecationUsage(database, observers.keys);
+  const keyObservers = observersOf(observers, 'key');
+  const usage = new DeprecationUsage(database, keyObservers);
   const { bootstrapKey, failuresPerMinute } = config.keys;
   const provider =
     config.tokens && (await acceptTokens(config.tokens, log.logger));
@@ -102,7 +101,7 @@ const build = async (options: AppOptions): Promise<FastifyInstance> => {
         { key: 0, address: addressOf({ ip }) },
         'the bootstrap key is used',
       ),
-    observer: observers.keys,
+    observers: keyObservers,
   });
   const redactor = new Redactor(secretsInText, bootstrapKey);
   log.redactor = new Redactor(secretsInLines, bootstrapKey);
@@ -111,7 +110,7 @@ const build = async (options: AppOptions): Promise<FastifyInstance> => {
   // reports the reason.
   const timeout = config.database.statementTimeout + 1000;
   const requestObservers = [
-    ...observers.requests,
+    ...observersOf(observers, 'request'),
     requestLog(log, redactor, presentedHint),
   ];
   const app = Fastify({
@@ -198,7 +197,7 @@ const build = async (options: AppOptions): Promise<FastifyInstance> => {
   const graphQLOptions = {
     schema,
     usage,
-    observers: observers.operations,
+    observers: observersOf(observers, 'operation'),
     plugins,
     logger: app.log,
   };
@@ -217,7 +216,7 @@ const build = async (options: AppOptions): Promise<FastifyInstance> => {
       origins,
     });
 
-  observers.onBuilt?.(app, database);
+  for (const part of observers) part.onBuilt?.(app, database);
   return app;
 };
 

@@ -18,6 +18,7 @@ import { modelOf } from '../modules/mikro-orm.config.ts';
 import { modules } from '../modules/modules.ts';
 import type { CheckReadiness } from '../runtime/health.ts';
 import type { Log, LogSettings } from '../runtime/log/log.ts';
+import { observersOf } from '../runtime/telemetry/observers.ts';
 import {
   Telemetry,
   type TelemetryOptions,
@@ -64,7 +65,7 @@ export async function serve(options: ProcessOptions): Promise<Service> {
   const telemetry = await openTelemetry(options, worker ? 'worker' : 'alone');
   const { observers } = telemetry;
   const database = await openDatabase(options, {
-    observers: observers.databases,
+    observers: observersOf(observers, 'database'),
   });
   let app: FastifyInstance | undefined;
   const check: CheckReadiness = () => {

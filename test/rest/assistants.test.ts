@@ -702,7 +702,7 @@ describe('with an identity provider', () => {
       end.isAnswered,
       { api: end.api, id: end.id },
     ]);
-  const observers = { requests: [{ ended }], operations: [], databases: [] };
+  const observers = [{ request: { ended } }];
   fieldsForAll({ Pet: ['checkups'], Checkup: ['pet'] });
   const more = storeForAll({ MCP: 'true' }, undefined, {
     more: [toysModule, checkupsModule],

@@ -48,10 +48,8 @@ export async function allMetrics(): Promise<MetricDescription[]> {
   const created = new Map<string, MetricDescription>();
   for (const role of ['alone', 'parent'] as const) {
     const telemetry = await openTelemetry(role);
-    telemetry.observers.onBuilt?.(
-      { server, addHook: () => undefined } as never,
-      {} as never,
-    );
+    const app = { server, addHook: () => undefined } as never;
+    for (const { onBuilt } of telemetry.observers) onBuilt?.(app, {} as never);
     await telemetry.close();
     const metrics = (telemetry.metrics?.registry.getMetricsAsArray() ??
       []) as object[];

@@ -7,7 +7,10 @@ import { type Config, loadConfig } from '../../src/config/config.ts';
 import { Database } from '../../src/database/database.ts';
 import { modelOf } from '../../src/modules/mikro-orm.config.ts';
 import { modules } from '../../src/modules/modules.ts';
-import type { Observers } from '../../src/runtime/telemetry/observers.ts';
+import {
+  type Observers,
+  observersOf,
+} from '../../src/runtime/telemetry/observers.ts';
 import { citusLayout } from './citus.ts';
 import { Contract } from './contract.ts';
 import { createTestDatabase, type TestDatabase } from './database.ts';
@@ -38,7 +41,7 @@ export interface StartStoreOptions {
   database?: TestDatabase;
   /** Modules beside those of the service. */
   more?: Module[];
-  observers?: Observers;
+  observers?: readonly Partial<Observers>[];
   apolloPlugins?: AppOptions['apolloPlugins'];
 }
 
@@ -83,7 +86,7 @@ async function start(
   {
     database: given,
     more = [],
-    observers,
+    observers = [],
     apolloPlugins = usual,
   }: StartStoreOptions,
   opened: Array<() => Promise<unknown>>,
@@ -94,7 +97,7 @@ async function start(
   const config = configOf({ ...test.env, ...env }, all);
   const model = modelOf(all);
   const database = await Database.open(
-    { ...config.database, observers: observers?.databases ?? [] },
+    { ...config.database, observers: observersOf(observers, 'database') },
     model,
   );
   opened.push(() => database.close());
@@ -117,7 +120,7 @@ async function start(
     database,
     modules: all,
     apolloPlugins,
-    ...(observers && { observers }),
+    observers,
   });
   opened.push(() => app.close());
   const origin = await listening(app);

@@ -62,7 +62,7 @@ export class DeprecationUsage {
 
   constructor(
     private readonly database: Database,
-    private readonly observer?: KeyObserver,
+    private readonly observers: readonly KeyObserver[] = [],
   ) {
     this.calls = new WriteBehind<Calls>(
       (calls) =>
@@ -85,7 +85,8 @@ export class DeprecationUsage {
       calls: 1,
       lastCallAt: new Date(),
     });
-    this.observer?.deprecatedCall(operation, name);
+    for (const observer of this.observers)
+      observer.deprecatedCall(operation, name);
   }
 
   /** The most recently called first. */

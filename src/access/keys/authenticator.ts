@@ -24,7 +24,7 @@ interface AuthenticatorOptions {
   failures?: FailureLimit | undefined;
   /** Accepts tokens of an identity provider. */
   identities?: Identities | undefined;
-  observer?: KeyObserver | undefined;
+  observers?: readonly KeyObserver[];
   /** Called when the configured secret is first used from an address. */
   onBootstrapUse?: ((address: string) => void) | undefined;
 }
@@ -215,12 +215,14 @@ export class Authenticator {
   }
 
   async #find(hash: string, call: Call): Promise<KnownKey | null> {
-    const { observer } = this.options;
+    const tell: KeyObserver['lookedUp'] = (result) => {
+      for (const one of this.options.observers ?? []) one.lookedUp(result);
+    };
     const found = await this.#selections.add(hash, call).catch((error) => {
-      observer?.lookedUp('failed');
+      tell('failed');
       throw error;
     });
-    observer?.lookedUp(found ? 'known' : 'unknown');
+    tell(found ? 'known' : 'unknown');
     return found;
   }
 

@@ -1,11 +1,20 @@
 import { promisify } from 'node:util';
 import type { FastifyInstance } from 'fastify';
 import type { GraphQLFormattedError } from 'graphql';
-import type { Database, QueueState } from '../../database/database.ts';
+import type {
+  Database,
+  DatabaseObserver,
+  QueueState,
+} from '../../database/database.ts';
 import { withTimeout } from '../../database/with-timeout.ts';
 import { codeLabel, methodLabel, other, routeLabel } from './labels.ts';
 import type { Metrics, Reading } from './metrics.ts';
-import type { Observers } from './observers.ts';
+import type {
+  KeyObserver,
+  Observers,
+  OperationObserver,
+  RequestObserver,
+} from './observers.ts';
 
 /** OpenTelemetry's recommended buckets for HTTP, in seconds. */
 const httpBuckets = [
@@ -28,26 +37,71 @@ const pingTimeout = 1000;
  * where those exist. Tests compare them with `docs/observe.md`, and with the
  * dashboard and the alerts in `operations/`.
  */
-export function measure(metrics: Metrics, observers: Observers): void {
-  const zero = measureOperations(metrics, observers);
-  measureRoundTrips(metrics, observers);
-  measureKeys(metrics, observers);
-  observers.onBuilt = (app, database) => {
-    readDatabase(metrics, database);
-    readDependencies(metrics, app, database);
-    readApp(metrics, app);
-    app.addHook('onReady', async () => zero(app));
+export function measure(metrics: Metrics): Observers {
+  const operations = new OperationMetrics(metrics);
+  return {
+    request: measureRequests(metrics, operations),
+    operation: measureRootFields(operations),
+    database: measureRoundTrips(metrics),
+    key: measureKeys(metrics),
+    onBuilt(app, database) {
+      readDatabase(metrics, database);
+      readDependencies(metrics, app, database);
+      readApp(metrics, app);
+      app.addHook('onReady', async () => operations.zero(app));
+    },
   };
 }
 
-/**
- * Measures requests, and the operations of both APIs. @returns a function that
- * creates all series with zero
- */
-function measureOperations(
+type Api = 'rest' | 'graphql';
+
+/** The operations of both APIs; in GraphQL, root fields. */
+class OperationMetrics {
+  readonly #total;
+  readonly #durations;
+  readonly #overQuota;
+
+  constructor(metrics: Metrics) {
+    this.#overQuota = metrics.counter(
+      'animal_store_quota_refusals_total',
+      'Operations of keys over their quota.',
+    );
+    this.#total = metrics.counter(
+      'animal_store_operations_total',
+      'Operations (in GraphQL, root fields) by error code; OK without one.',
+      ['api', 'operation', 'code'],
+    );
+    this.#durations = metrics.histogram(
+      'animal_store_operation_duration_seconds',
+      'From the arrival to the answer.',
+      operationBuckets,
+      ['api', 'operation'],
+    );
+  }
+
+  count(api: Api, operation: string, code: unknown, seconds: number): void {
+    this.#durations.observe({ api, operation }, seconds);
+    this.#total.inc({ api, operation, code: codeLabel(code) });
+    if (code === 'TOO_MANY_REQUESTS') this.#overQuota.inc();
+  }
+
+  /**
+   * Creates all series, because alerts use them, and Prometheus detects no
+   * increase in the first sample of a series.
+   */
+  zero(app: FastifyInstance): void {
+    for (const [api, operation] of [...operationsOf(app), ['rest', other]]) {
+      this.#durations.zero({ api, operation } as never);
+      for (const code of ['OK', 'SERVICE_UNAVAILABLE', 'INTERNAL_SERVER_ERROR'])
+        this.#total.inc({ api, operation, code } as never, 0);
+    }
+  }
+}
+
+function measureRequests(
   metrics: Metrics,
-  observers: Observers,
-): (app: FastifyInstance) => void {
+  operations: OperationMetrics,
+): RequestObserver {
   const durations = metrics.histogram(
     'http_server_request_duration_seconds',
     'Duration of requests, of streams until they begin.',
@@ -67,36 +121,7 @@ function measureOperations(
     'Requests refused for their key or token.',
     ['code', 'reason'],
   );
-  const overQuota = metrics.counter(
-    'animal_store_quota_refusals_total',
-    'Operations of keys over their quota.',
-  );
-  const help =
-    'Operations (in GraphQL, root fields) by error code; OK without one.';
-  const total = metrics.counter('animal_store_operations_total', help, [
-    'api',
-    'operation',
-    'code',
-  ]);
-  const name = 'animal_store_operation_duration_seconds';
-  const taken = metrics.histogram(
-    name,
-    'From the arrival to the answer.',
-    operationBuckets,
-    ['api', 'operation'],
-  );
-  const count = (
-    api: 'rest' | 'graphql',
-    operation: string,
-    code: unknown,
-    seconds: number,
-  ) => {
-    taken.observe({ api, operation }, seconds);
-    total.inc({ api, operation, code: codeLabel(code) });
-    if (code === 'TOO_MANY_REQUESTS') overQuota.inc();
-  };
-
-  observers.requests.push({
+  return {
     ended(request, reply, { milliseconds, isAnswered, api, id }) {
       const { call } = request;
       const { caller, code, reason = '' } = call;
@@ -114,45 +139,36 @@ function measureOperations(
       const operation = http_route === other ? other : id;
       // A request that the client aborted neither succeeded nor failed.
       if (operation && (isAnswered || code !== undefined))
-        count('rest', operation, code, seconds);
+        operations.count('rest', operation, code, seconds);
       // A GraphQL request that was rejected before its operation was known.
       else if (api === 'graphql' && !call.operation?.fields && code)
-        count('graphql', other, code, seconds);
+        operations.count('graphql', other, code, seconds);
       if (reply.getHeader('idempotent-replayed') === 'true') replays.inc();
       const isKeyError = code === 'UNAUTHENTICATED' || code === 'FORBIDDEN';
-      // With a caller, a 429 is due to the quota, which `count` has counted.
+      // With a caller, a 429 is due to the quota.
       const isLimited = code === 'TOO_MANY_REQUESTS' && !caller;
       if (code && (isKeyError || isLimited || reason))
         refusals.inc({ code, reason });
     },
-  });
-  observers.operations.push({
+  };
+}
+
+function measureRootFields(operations: OperationMetrics): OperationObserver {
+  return {
     ended({ fields, call }, errors) {
-      const seconds =
-        (call.streamedAfter ?? performance.now() - call.arrived) / 1000;
+      const milliseconds =
+        call.streamedAfter ?? performance.now() - call.arrived;
       // The document is valid, so these are fields of the schema or of
       // introspection.
       for (const [key, name] of fields) {
-        count(
+        operations.count(
           'graphql',
           name.startsWith('__') ? other : name,
           errors && codeFor(key, errors),
-          seconds,
+          milliseconds / 1000,
         );
       }
     },
-  });
-  return (app) => {
-    // Alerts use these series, and Prometheus detects no increase in the first
-    // sample of a series.
-    for (const [api, operation] of [
-      ...operationsOf(app),
-      ['rest', other],
-    ] as const) {
-      taken.zero({ api, operation });
-      for (const code of ['OK', 'SERVICE_UNAVAILABLE', 'INTERNAL_SERVER_ERROR'])
-        total.inc({ api, operation, code }, 0);
-    }
   };
 }
 
@@ -169,9 +185,7 @@ function codeFor(
 }
 
 /** All operations of both APIs, from the served contracts. */
-function operationsOf(
-  app: FastifyInstance,
-): Array<['rest' | 'graphql', string]> {
+function operationsOf(app: FastifyInstance): Array<[Api, string]> {
   const { paths = {} } = app.swagger() as {
     paths?: Record<string, Record<string, { operationId?: string }>>;
   };
@@ -191,7 +205,7 @@ function operationsOf(
   ] as never;
 }
 
-function measureRoundTrips(metrics: Metrics, observers: Observers): void {
+function measureRoundTrips(metrics: Metrics): DatabaseObserver {
   const labelNames = ['db_collection_name', 'db_operation_name'];
   const name = 'db_client_operation_duration_seconds';
   const help = 'Duration of round trips to the database.';
@@ -210,7 +224,7 @@ function measureRoundTrips(metrics: Metrics, observers: Observers): void {
     'Reads sent to each server.',
     ['node'],
   );
-  observers.databases.push({
+  return {
     sent({
       collection: db_collection_name,
       operation: db_operation_name,
@@ -227,10 +241,10 @@ function measureRoundTrips(metrics: Metrics, observers: Observers): void {
       };
     },
     readOn: (node) => reads.inc({ node }),
-  });
+  };
 }
 
-function measureKeys(metrics: Metrics, observers: Observers): void {
+function measureKeys(metrics: Metrics): KeyObserver {
   const lookUps = metrics.counter(
     'animal_store_key_lookups_total',
     'Look-ups of keys in the database.',
@@ -245,7 +259,7 @@ function measureKeys(metrics: Metrics, observers: Observers): void {
     ['operation', 'key'],
   );
   const names = new Set<string>();
-  observers.keys = {
+  return {
     lookedUp: (result) => lookUps.inc({ result }),
     deprecatedCall(operation, key) {
       if (names.size < maxKeys) names.add(key);

@@ -4,15 +4,23 @@ import type { Call } from '../../call.ts';
 import type { Database, DatabaseObserver } from '../../database/database.ts';
 
 /**
- * The observers of the service: its log, metrics and traces. Every observer
- * sees every event once, returns quickly and does not throw.
+ * What a part of the service observes: its log, metrics and traces. Every
+ * observer sees every event once, returns quickly and does not throw.
  */
 export interface Observers {
-  requests: RequestObserver[];
-  operations: OperationObserver[];
-  databases: DatabaseObserver[];
-  keys?: KeyObserver;
-  onBuilt?(app: FastifyInstance, database: Database): void;
+  request: RequestObserver;
+  operation: OperationObserver;
+  database: DatabaseObserver;
+  key: KeyObserver;
+  onBuilt(app: FastifyInstance, database: Database): void;
+}
+
+/** The observers of one kind. */
+export function observersOf<Kind extends keyof Observers>(
+  parts: readonly Partial<Observers>[],
+  kind: Kind,
+): Observers[Kind][] {
+  return parts.flatMap((part) => (part[kind] ? [part[kind]] : []));
 }
 
 export interface RequestObserver {

@@ -15,11 +15,7 @@ export interface TelemetryOptions extends TraceOptions {
  * code is not loaded.
  */
 export class Telemetry {
-  readonly observers: Observers = {
-    requests: [],
-    operations: [],
-    databases: [],
-  };
+  readonly observers: Partial<Observers>[] = [];
   /** Undefined when they are off. */
   metrics: Metrics | undefined;
   /** The reports of all workers, in the parent. */
@@ -36,7 +32,9 @@ export class Telemetry {
       log.warn({ exporter }, 'OTEL_TRACES_EXPORTER: only otlp is known here');
     if (role !== 'parent' && isTraced(process.env, onUnknown)) {
       const { traceTo } = await import('./traces.ts');
-      telemetry.#sendLastSpans = traceTo(telemetry.observers, options);
+      const traces = traceTo(options);
+      telemetry.observers.push(traces.observers);
+      telemetry.#sendLastSpans = traces.sendLastSpans;
     }
     if (config.operations.port > 0) await telemetry.#measure(options);
     return telemetry;
@@ -78,7 +76,7 @@ export class Telemetry {
       () => output.dropped,
     );
     this.#endMeasurements = measureProcess(metrics);
-    if (role !== 'parent') measure(metrics, this.observers);
+    if (role !== 'parent') this.observers.push(measure(metrics));
     if (role === 'worker') return reportToParent(metrics);
     const cluster = role === 'parent' ? new ClusterMetrics(metrics) : undefined;
     this.cluster = cluster;

@@ -55,24 +55,16 @@ export interface TraceOptions {
   redactor: Redactor;
 }
 
-/**
- * Makes spans of requests, operations and round trips. @returns a function that
- * sends the last spans
- */
-export function traceTo(
-  observers: Observers,
-  options: TraceOptions,
-): () => Promise<void> {
+/** Makes spans of requests, operations and round trips. */
+export function traceTo(options: TraceOptions) {
   const { tracer, sendLastSpans } = openTracing(options.log);
-  observers.requests.push(requestSpans(tracer, options));
-  observers.operations.push(
-    operationSpans(
-      tracer,
-      options.config.graphql.trustedDocuments !== undefined,
-    ),
-  );
-  observers.databases.push(databaseSpans(tracer));
-  return sendLastSpans;
+  const isTrusted = options.config.graphql.trustedDocuments !== undefined;
+  const observers: Partial<Observers> = {
+    request: requestSpans(tracer, options),
+    operation: operationSpans(tracer, isTrusted),
+    database: databaseSpans(tracer),
+  };
+  return { observers, sendLastSpans };
 }
 
 /**

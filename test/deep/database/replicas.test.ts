@@ -246,7 +246,7 @@ where('reads go to replicas (where PostgreSQL is installed)', () => {
       { ...env, READ_MAX_LAG_MS: '60000' },
       {
         database: { env, drop: async () => {} },
-        observers: { requests: [], operations: [], databases: [observer] },
+        observers: [{ database: observer }],
       },
     );
     const add = (name: string) =>
