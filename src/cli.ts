@@ -2,14 +2,15 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { Command } from 'commander';
-import { dataCommands } from './commands/data.commands.ts';
 import { doctorCommand } from './commands/doctor.ts';
 import { keyCommands } from './commands/keys.commands.ts';
+import { migrateCommand } from './commands/migrate.command.ts';
 import { runProgram, withExamples } from './commands/program.ts';
-import { storeCommands } from './commands/store.commands.ts';
 import { assertNode, releasedVersion, variables } from './config/config.ts';
 import { readEnvFile } from './config/env-file.ts';
 import type { Variable } from './config/variables.ts';
+import { backupCommands } from './features/backup/commands.ts';
+import { transferCommands } from './features/transfer/commands.ts';
 
 /**
  * Registers all commands. Each loads the service when it runs: help and usage
@@ -75,10 +76,11 @@ program.commandsGroup('Keys:');
 keyCommands(program);
 
 program.commandsGroup('The database:');
-storeCommands(program);
+migrateCommand(program);
+backupCommands(program);
 
 program.commandsGroup('Data:');
-dataCommands(program);
+transferCommands(program);
 
 program
   .commandsGroup('Tools:')

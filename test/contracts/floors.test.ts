@@ -7,7 +7,7 @@ import { expect, test } from '../support/jest.ts';
  * below it, and the packages.
  */
 const floors = [
-  'main cli process commands app modules/modules modules/mikro-orm.config',
+  'main cli process commands features app modules/modules modules/mikro-orm.config',
   'modules',
   'api/module',
   'api',
@@ -15,7 +15,6 @@ const floors = [
   'records',
   'validation',
   'runtime',
-  'backup',
   'database',
   'call errors shared-budget',
   'config',

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { defineEntity, p } from '@mikro-orm/core';
 import { Type } from 'typebox';
 import { type Module, openModules } from '../../../src/api/module.ts';
-import { exportItems } from '../../../src/commands/export.ts';
-import { importFile } from '../../../src/commands/import.ts';
+import { exportItems } from '../../../src/features/transfer/export.ts';
+import { importFile } from '../../../src/features/transfer/import.ts';
 import { Records } from '../../../src/records/records.ts';
 import type { Int64 } from '../../../src/validation/int64.ts';
 import {

@@ -3,7 +3,7 @@ import {
   type FormatName,
   fieldsOf,
   formats,
-} from '../../../src/commands/formats.ts';
+} from '../../../src/features/transfer/formats.ts';
 import { expect, test } from '../../support/jest.ts';
 
 const item = Type.Object({

@@ -1,10 +1,10 @@
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { Type } from 'typebox';
-import { assertFree, writeWhole } from '../backup/files.ts';
-import type { Int64 } from '../validation/int64.ts';
-import { pageLimit, pageQueryMembers } from '../validation/page.ts';
-import { validator } from '../validation/validator.ts';
+import { assertFree, writeWhole } from '../../commands/files.ts';
+import type { Int64 } from '../../validation/int64.ts';
+import { pageLimit, pageQueryMembers } from '../../validation/page.ts';
+import { validator } from '../../validation/validator.ts';
 import { type FormatName, fieldsOf, formatOf, formats } from './formats.ts';
 import type { Report, Transfer } from './transfer.ts';
 

@@ -7,12 +7,12 @@ import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { isDeepStrictEqual } from 'node:util';
 import type { Client } from 'pg';
+import { assertFree, linesOf, writeWhole } from '../../commands/files.ts';
 import {
   Database,
   type DatabaseOptions,
   type Model,
-} from '../database/database.ts';
-import { assertFree, linesOf, writeWhole } from './files.ts';
+} from '../../database/database.ts';
 import {
   appliedMigrations,
   assertCurrent,

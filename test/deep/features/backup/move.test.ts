@@ -4,22 +4,22 @@ import { readFileSync, rmSync } from 'node:fs';
 import {
   createTestDatabase,
   type TestDatabase,
-} from '../../support/database.ts';
+} from '../../../support/database.ts';
 import {
   contentsOf,
   foldersForEach,
   onceMore,
   sessionWith,
   usedStoreIn,
-} from '../../support/embedded.ts';
+} from '../../../support/embedded.ts';
 import {
   afterEach,
   beforeEach,
   describe,
   expect,
   test,
-} from '../../support/jest.ts';
-import { openNode } from '../../support/migrations.ts';
+} from '../../../support/jest.ts';
+import { openNode } from '../../../support/migrations.ts';
 import {
   cli,
   eventually,
@@ -27,9 +27,9 @@ import {
   run,
   startAndFail,
   startServer,
-} from '../../support/process.ts';
-import { rest } from '../../support/rest.ts';
-import { Road } from '../../support/road.ts';
+} from '../../../support/process.ts';
+import { rest } from '../../../support/rest.ts';
+import { Road } from '../../../support/road.ts';
 
 const folders = foldersForEach();
 const env = () => ({ DATA_DIR: folders.store });

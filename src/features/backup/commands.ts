@@ -1,5 +1,4 @@
 import type { Command } from 'commander';
-import type { Contents } from '../backup/tables.ts';
 import {
   interruption,
   json,
@@ -7,7 +6,8 @@ import {
   show,
   table,
   withExamples,
-} from './program.ts';
+} from '../../commands/program.ts';
+import type { Contents } from './tables.ts';
 
 interface Flags {
   json?: boolean;
@@ -15,29 +15,8 @@ interface Flags {
   retire?: boolean;
 }
 
-/**
- * The commands on a whole store. Each loads what it runs: help and usage errors
- * come at once.
- */
-export function storeCommands(program: Command): void {
-  program
-    .command('migrate')
-    .description(
-      'apply pending migrations; nodes of the previous release may serve meanwhile',
-    )
-    .option(...json)
-    .action(async (flags: Flags) => {
-      const { applyMigrations } = await import('./context.ts');
-      const applied = await applyMigrations();
-      show(
-        { applied },
-        flags,
-        applied.length > 0
-          ? `applied: ${applied.join(', ')}`
-          : 'the database is up to date',
-      );
-    });
-
+/** Each loads what it runs: help and usage errors come at once. */
+export function backupCommands(program: Command): void {
   const backingUp = program
     .command('backup')
     .description(
@@ -48,8 +27,8 @@ export function storeCommands(program: Command): void {
     .option('--retire', 'mark the store as moved; nothing may use it')
     .option(...json)
     .action(async (file: string, flags: Flags) => {
-      const { configuredStore } = await import('./context.ts');
-      const { backup } = await import('../backup/backup.ts');
+      const { configuredStore } = await import('../../commands/context.ts');
+      const { backup } = await import('./backup.ts');
       const { show: progress } = new Progress(process.stderr);
       const { options, model } = await configuredStore();
       if (options.url)
@@ -86,8 +65,8 @@ export function storeCommands(program: Command): void {
     .argument('<file>', 'what `backup` has written')
     .option(...json)
     .action(async (file: string, flags: Flags) => {
-      const { configuredStore } = await import('./context.ts');
-      const { restore } = await import('../backup/backup.ts');
+      const { configuredStore } = await import('../../commands/context.ts');
+      const { restore } = await import('./backup.ts');
       const { show: progress } = new Progress(process.stderr);
       const { options, model } = await configuredStore();
       const result = await restore(file, options, model, progress);

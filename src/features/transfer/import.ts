@@ -3,10 +3,11 @@ import { open } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { addAbortSignal } from 'node:stream';
 import { exact } from '@animal-store/exact-json';
-import { Call } from '../call.ts';
-import { isDataError } from '../database/postgres-errors.ts';
-import { StoreError } from '../errors.ts';
-import { validator } from '../validation/validator.ts';
+import { Call } from '../../call.ts';
+import { exitCodes } from '../../commands/program.ts';
+import { isDataError } from '../../database/postgres-errors.ts';
+import { StoreError } from '../../errors.ts';
+import { validator } from '../../validation/validator.ts';
 import {
   type FormatName,
   fieldsOf,
@@ -14,7 +15,6 @@ import {
   formats,
   type Line,
 } from './formats.ts';
-import { exitCodes } from './program.ts';
 import type { Report, Transfer } from './transfer.ts';
 
 export interface ImportFlags {

@@ -1,4 +1,4 @@
-import type { Collection } from '../api/module.ts';
+import type { Collection } from '../../api/module.ts';
 
 /** What a transfer works with. */
 export interface Transfer {

@@ -10,24 +10,23 @@ import {
 } from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';
 import { defineEntity, p } from '@mikro-orm/core';
-import { ApiKey } from '../../../src/access/keys/api-key.entity.ts';
-import { backup, restore } from '../../../src/backup/backup.ts';
-import { tablesOf } from '../../../src/backup/tables.ts';
-import { loadConfig } from '../../../src/config/config.ts';
-import { Database } from '../../../src/database/database.ts';
-import { modelOf } from '../../../src/modules/mikro-orm.config.ts';
-import { modules } from '../../../src/modules/modules.ts';
-import { PetEntity } from '../../../src/modules/pets/pet.entity.ts';
-import { sql } from '../../support/database-access.ts';
+import { ApiKey } from '../../../../src/access/keys/api-key.entity.ts';
+import { loadConfig } from '../../../../src/config/config.ts';
+import { Database } from '../../../../src/database/database.ts';
+import { backup, restore } from '../../../../src/features/backup/backup.ts';
+import { modelOf } from '../../../../src/modules/mikro-orm.config.ts';
+import { modules } from '../../../../src/modules/modules.ts';
+import { PetEntity } from '../../../../src/modules/pets/pet.entity.ts';
+import { sql } from '../../../support/database-access.ts';
 import {
   contentsOf,
   foldersForEach,
   onceMore,
   sessionWith,
   usedStoreIn,
-} from '../../support/embedded.ts';
-import { describe, expect, test } from '../../support/jest.ts';
-import { migrationOf, openNode } from '../../support/migrations.ts';
+} from '../../../support/embedded.ts';
+import { describe, expect, test } from '../../../support/jest.ts';
+import { migrationOf, openNode } from '../../../support/migrations.ts';
 import {
   bootstrapKey as BOOTSTRAP_API_KEY,
   cli,
@@ -35,8 +34,8 @@ import {
   onPostgres,
   run,
   startServer,
-} from '../../support/process.ts';
-import { rest } from '../../support/rest.ts';
+} from '../../../support/process.ts';
+import { rest } from '../../../support/rest.ts';
 
 const folders = foldersForEach();
 const env = () => ({ DATA_DIR: folders.store });
@@ -622,32 +621,4 @@ test('with DATABASE_URL `backup` names the tool of PostgreSQL instead', async ()
   expect(stderr).toBe(
     'animal-store: DATABASE_URL is set, and PostgreSQL has its own tool: pg_dump --format=custom --file=shop.dump "$DATABASE_URL"\n',
   );
-});
-
-test('a table is copied after the tables that it references, with the columns of its relations', () => {
-  const Shop = defineEntity({
-    name: 'Shop',
-    tableName: 'shop',
-    properties: {
-      id: p.bigint().primary().autoincrement(),
-      toys: () => p.oneToMany(Toy).mappedBy('shop'),
-    },
-  });
-  const Toy = defineEntity({
-    name: 'Toy',
-    tableName: 'a_toy',
-    properties: {
-      id: p.bigint().primary().autoincrement(),
-      shop: () => p.manyToOne(Shop),
-    },
-  });
-  expect(tablesOf({ entities: [Toy, Shop], migrations: [] })).toEqual([
-    { name: 'shop', columns: { id: 'bigserial' }, key: ['id'], counted: 'id' },
-    {
-      name: 'a_toy',
-      columns: { id: 'bigserial', shop_id: 'bigint' },
-      key: ['id'],
-      counted: 'id',
-    },
-  ]);
 });

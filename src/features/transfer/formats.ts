@@ -4,8 +4,8 @@ import { exact, parseExactJson } from '@animal-store/exact-json';
 import { type InfoRecord, parse } from 'csv-parse';
 import { stringify } from 'csv-stringify/sync';
 import type { TObject } from 'typebox';
-import { linesOf } from '../backup/files.ts';
-import { isRecord } from '../validation/validator.ts';
+import { linesOf } from '../../commands/files.ts';
+import { isRecord } from '../../validation/validator.ts';
 
 /**
  * An item and the line (from 1) where it begins, or the reason why it cannot be

@@ -1,9 +1,9 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { type Int64, int64FromText } from '../validation/int64.ts';
-import { json, whole, withExamples } from './program.ts';
-import type { TransferFlags, TransferName } from './run-transfer.ts';
+import { json, whole, withExamples } from '../../commands/program.ts';
+import { type Int64, int64FromText } from '../../validation/int64.ts';
+import type { TransferFlags, TransferName } from './run.ts';
 
-export function dataCommands(program: Command): void {
+export function transferCommands(program: Command): void {
   const command = (name: TransferName, description: string) =>
     program
       .command(name)
@@ -13,7 +13,7 @@ export function dataCommands(program: Command): void {
         'which items; the first collection when omitted',
       )
       .action(async (collection: string | undefined, flags: TransferFlags) => {
-        const { runTransfer } = await import('./run-transfer.ts');
+        const { runTransfer } = await import('./run.ts');
         await runTransfer(name, collection, flags);
       });
   const format = () =>

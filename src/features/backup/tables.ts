@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { MikroORM } from '@mikro-orm/postgresql';
 import { type ClientBase, escapeIdentifier as quoted } from 'pg';
-import { withoutLimits } from '../database/migrations.ts';
-import { type Model, ormOptions } from '../database/options.ts';
-import { endOfCounter } from '../database/readiness.ts';
+import { withoutLimits } from '../../database/migrations.ts';
+import { type Model, ormOptions } from '../../database/options.ts';
+import { endOfCounter } from '../../database/readiness.ts';
 
 /**
  * A table of the model. A backup stores this description, because a later

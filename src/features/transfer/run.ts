@@ -1,9 +1,14 @@
-import { type Collection, openModules } from '../api/module.ts';
-import { modules } from '../modules/modules.ts';
-import { withDatabase } from './context.ts';
+import { type Collection, openModules } from '../../api/module.ts';
+import { withDatabase } from '../../commands/context.ts';
+import {
+  interruption,
+  Progress,
+  printable,
+  show,
+} from '../../commands/program.ts';
+import { modules } from '../../modules/modules.ts';
 import { type ExportFlags, exportItems } from './export.ts';
 import { type ImportFlags, importFile } from './import.ts';
-import { interruption, Progress, printable, show } from './program.ts';
 import { type SeedFlags, seed } from './seed.ts';
 
 /** Each with the state after an interruption. */

@@ -1,0 +1,22 @@
+import type { Command } from 'commander';
+import { json, show } from './program.ts';
+
+export function migrateCommand(program: Command): void {
+  program
+    .command('migrate')
+    .description(
+      'apply pending migrations; nodes of the previous release may serve meanwhile',
+    )
+    .option(...json)
+    .action(async (flags: { json?: boolean }) => {
+      const { applyMigrations } = await import('./context.ts');
+      const applied = await applyMigrations();
+      show(
+        { applied },
+        flags,
+        applied.length > 0
+          ? `applied: ${applied.join(', ')}`
+          : 'the database is up to date',
+      );
+    });
+}
