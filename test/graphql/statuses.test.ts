@@ -584,7 +584,6 @@ test('an Accept with thousands of types is ignored, because parsing it would tak
       store.key,
     ),
   ).toEqual([200, type]);
-  expect(await statusAndType('/', `${types}text/html`)).toEqual([200, type]);
 });
 
 test('a client that accepts neither media type gets 406, and no animal is created', async () => {

@@ -10,7 +10,6 @@ import { citusLayout } from '../support/citus.ts';
 import { sql } from '../support/database-access.ts';
 import { openStream } from '../support/events.ts';
 import { graphqlText } from '../support/graphql.ts';
-import { send } from '../support/http.ts';
 import { beforeEach, describe, expect, test } from '../support/jest.ts';
 import { rest } from '../support/rest.ts';
 import { onNode, storeForAll } from '../support/store.ts';
@@ -261,16 +260,6 @@ test('both contracts have the toys beside the pets', async () => {
   });
   expect(both['schema.graphql']).toContain('createToy(');
   expect(both['schema.graphql']).toContain('toys(');
-});
-
-test('the explorer offers the example of the toys beside those of the pets', async () => {
-  const { text } = await send(store.origin, {
-    path: '/graphql',
-    headers: { accept: 'text/html' },
-  });
-  expect(text).toMatch(
-    /# List animals\\nquery Pets \{.+?status.+?# List toys\\nquery Toys \{/,
-  );
 });
 
 test('docs/add-a-module.md shows only lines of the modules that run, and they stay small', () => {

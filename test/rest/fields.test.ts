@@ -139,20 +139,6 @@ describe('Accept of a list', () => {
   });
 });
 
-describe('Accept of a page', () => {
-  test.each([
-    ['text/html', 'text/html'],
-    [`text/html;level=1, ${json};q=0.9`, 'text/html'],
-    [`${json}, text/html;q=0.9`, json],
-    [`${json};a="text/html"`, json],
-    ['', json],
-    ['*', json],
-  ])('%j: %s', async (accept, type) => {
-    const headers = [`Accept: ${accept}`];
-    expect(typeOf(await send(headers, { path: '/' }))).toBe(type);
-  });
-});
-
 describe('Content-Type (RFC 9110, section 8.3) of a body', () => {
   const post = (type: string, path = '/v1/pets') =>
     send(type === 'none' ? [] : [`Content-Type: ${type}`], {

@@ -1,4 +1,3 @@
-import { send } from '../../support/http.ts';
 import { expect, test } from '../../support/jest.ts';
 import { exchange, requestText } from '../../support/raw.ts';
 import { storeForAll } from '../../support/store.ts';
@@ -70,26 +69,3 @@ test.each<[status: number, what: string, bytes: () => string | Buffer]>([
     }
   },
 );
-
-test('the reference cannot be framed, and loads scripts and styles only from its own origin', async () => {
-  const { headers, text } = await send(store.origin, { path: '/docs' });
-  expect(headers['x-content-type-options']).toBe('nosniff');
-  expect(headers['content-security-policy']).toBe(
-    "default-src 'none';script-src 'self';style-src 'self';img-src 'self' data:;connect-src 'self';base-uri 'none';form-action 'none';frame-ancestors 'none'",
-  );
-  expect(text).not.toMatch(/(?:src|href)="(?:https?:)?\/\//);
-});
-
-test('the explorer page repeats nothing from its address', async () => {
-  for (const payload of [
-    '<script>alert(1)</script>',
-    '"><img src=x onerror=alert(1)>',
-  ]) {
-    const path = `/graphql?query=${encodeURIComponent(payload)}&x=${encodeURIComponent(payload)}`;
-    const { text } = await send(store.origin, {
-      path,
-      headers: { accept: 'text/html' },
-    });
-    expect(text).not.toContain(payload);
-  }
-});
