@@ -41,7 +41,7 @@ export const restCodes = Object.keys(common);
 
 export type ErrorCode = keyof typeof httpStatusOf;
 
-export interface StoreErrorOptions {
+interface StoreErrorOptions {
   /** The underlying failure. It is logged and never sent to a client. */
   cause?: unknown;
   /**
