@@ -9,7 +9,11 @@ import { bearer, presentedHint } from './access/keys/bearer.ts';
 import { secretsInLines, secretsInText } from './access/keys/secret.ts';
 import { acceptTokens } from './access/keys/tokens.ts';
 import { FailureLimit } from './access/limits/failure-limit.ts';
-import { countInRedis, inMemory, inParent } from './access/limits/limiter.ts';
+import {
+  countInRedis,
+  inMemory,
+  type LimiterStore,
+} from './access/limits/limiter.ts';
 import { Quota } from './access/limits/quota.ts';
 import { meter } from './access/meter.ts';
 import { flushRegularly } from './access/write-behind.ts';
@@ -38,6 +42,7 @@ import { subscriptions } from './api/subscriptions/subscriptions.ts';
 import type { Config } from './config/config.ts';
 import type { Database } from './database/database.ts';
 import { namingAllFaults } from './errors.ts';
+import type { Running } from './feature.ts';
 import {
   type CheckReadiness,
   type Dependencies,
@@ -69,6 +74,10 @@ export interface AppOptions {
   /** This process, when it is a worker. */
   worker?: ClusterWorker<LogSettings> | undefined;
   observers?: readonly Partial<Observers>[];
+  /** Where limits are counted; in this process by default. */
+  limiters?: LimiterStore;
+  /** The running features. */
+  parts?: readonly Running[];
 }
 
 /**
@@ -82,9 +91,10 @@ const build = async (options: AppOptions): Promise<FastifyInstance> => {
     modules,
     worker,
     observers = [],
+    limiters = inMemory,
+    parts = [],
     log = new Log(config.log),
   } = options;
-  const limiters = worker ? inParent : inMemory;
   const keyObservers = observersOf(observers, 'key');
   const usage = new DeprecationUsage(database, keyObservers);
   const { bootstrapKey, failuresPerMinute } = config.keys;
@@ -162,15 +172,15 @@ const build = async (options: AppOptions): Promise<FastifyInstance> => {
     readiness({ app, database, dependencies, worker }),
   );
   await app.register(health, { check: app.checkReadiness });
-
-  const apis = openModules(modules, database, config.values);
+  await app.register(openApi, { tags: modules.map(({ tag }) => tag) });
   app.decorate(
     'examples',
     modules.flatMap(({ examples = [] }) => examples),
   );
+  for (const part of parts) await part.http?.(app);
 
   // REST
-  await app.register(openApi, { tags: modules.map(({ tag }) => tag) });
+  const apis = openModules(modules, database, config.values);
   for (const { tag, routes } of apis) {
     if (routes)
       await app.register(section(tag.name, routes), { prefix: '/v1' });

@@ -6,11 +6,11 @@ import { doctorCommand } from './commands/doctor.ts';
 import { keyCommands } from './commands/keys.commands.ts';
 import { migrateCommand } from './commands/migrate.command.ts';
 import { runProgram, withExamples } from './commands/program.ts';
-import { assertNode, releasedVersion, variables } from './config/config.ts';
+import { allVariables, assertNode, releasedVersion } from './config/config.ts';
 import { readEnvFile } from './config/env-file.ts';
 import type { Variable } from './config/variables.ts';
-import { backupCommands } from './features/backup/commands.ts';
-import { transferCommands } from './features/transfer/commands.ts';
+import type { Stores } from './feature.ts';
+import { features } from './features.ts';
 
 /**
  * Registers all commands. Each loads the service when it runs: help and usage
@@ -68,7 +68,8 @@ withExamples(
   'DATABASE_URL=postgres://store@db.example/store animal-store start --workers auto',
 ).addHelpText(
   'after',
-  () => `\nEnvironment:\n${Object.entries(variables).map(describe).join('\n')}`,
+  () =>
+    `\nEnvironment:\n${Object.entries(allVariables(features)).map(describe).join('\n')}`,
 );
 doctorCommand(program);
 
@@ -77,10 +78,18 @@ keyCommands(program);
 
 program.commandsGroup('The database:');
 migrateCommand(program);
-backupCommands(program);
 
-program.commandsGroup('Data:');
-transferCommands(program);
+const stores: Stores = {
+  async configuredStore() {
+    const { configuredStore } = await import('./commands/context.ts');
+    return configuredStore();
+  },
+  async withDatabase(work) {
+    const { withDatabase } = await import('./commands/context.ts');
+    return withDatabase(work);
+  },
+};
+for (const { commands } of features) await commands?.(program, stores);
 
 program
   .commandsGroup('Tools:')

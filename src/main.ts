@@ -4,6 +4,7 @@ import { ClusterWorker } from '@animal-store/cluster/worker';
 import { LogOutput } from '@animal-store/log/log-output';
 import type { Logger } from 'pino';
 import { assertNode, loadConfig } from './config/config.ts';
+import { features } from './features.ts';
 import { startFailure } from './process/start-failure.ts';
 import { Log, type LogSettings } from './runtime/log/log.ts';
 
@@ -45,11 +46,8 @@ async function main(): Promise<void> {
   const worker = ClusterWorker.ofThisProcess<LogSettings>();
   worker?.onLost(() => stop('the parent has gone'));
 
-  const [{ modules }, { variablesOf }] = await Promise.all([
-    import('./modules/modules.ts'),
-    import('./api/module.ts'),
-  ]);
-  const config = loadConfig(process.env, variablesOf(modules));
+  const { modules } = await import('./modules/modules.ts');
+  const config = loadConfig(process.env, [...modules, ...features]);
   const count = worker
     ? 1
     : config.workers === 'auto'

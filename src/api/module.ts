@@ -127,8 +127,3 @@ export function openModules(
   };
   return modules.map((module) => ({ ...module, ...open(module) }));
 }
-
-/** The own variables of all modules. */
-export function variablesOf(modules: Module[]): Variables {
-  return Object.assign({}, ...modules.map(({ variables }) => variables));
-}

@@ -7,18 +7,19 @@ import {
   type DatabaseOptions,
   type Model,
 } from '../database/database.ts';
+import type { ConfiguredStore } from '../feature.ts';
+import { features } from '../features.ts';
 import { notMigrated } from '../process/start-failure.ts';
 
 /** The configured store, with the tables of all modules. */
-export async function configuredStore() {
-  const [{ modelOf }, { modules }, { variablesOf }] = await Promise.all([
+export async function configuredStore(): Promise<ConfiguredStore> {
+  const [{ modelOf }, { modules }] = await Promise.all([
     import('../modules/mikro-orm.config.ts'),
     import('../modules/modules.ts'),
-    import('../api/module.ts'),
   ]);
-  const config = loadConfig(process.env, variablesOf(modules));
+  const config = loadConfig(process.env, [...modules, ...features]);
   const options = optionsOf(config);
-  return { config, options, model: modelOf(modules) };
+  return { config, options, model: modelOf(modules), modules };
 }
 
 /**
@@ -36,9 +37,10 @@ export async function applyMigrations(): Promise<string[]> {
  * unless MIGRATE_ON_START is false.
  */
 export async function withDatabase<T>(
-  work: (database: Database, config: Config) => Promise<T>,
+  work: (database: Database, store: ConfiguredStore) => Promise<T>,
 ): Promise<T> {
-  const { config, options, model } = await configuredStore();
+  const store = await configuredStore();
+  const { config, options, model } = store;
   const { migrate } = await import('../process/migrate.ts');
   // A command waits while a table is locked for minutes.
   return Database.use(
@@ -46,7 +48,7 @@ export async function withDatabase<T>(
     model,
     async (database) => {
       if (config.migrateOnStart) await migrate(database);
-      return work(database, config);
+      return work(database, store);
     },
   );
 }
@@ -65,7 +67,7 @@ const keyTables: Model = {
 export async function withKeyTables<T>(
   work: (database: Database) => Promise<T>,
 ): Promise<T> {
-  const config = loadConfig(process.env);
+  const config = loadConfig(process.env, features);
   const unmigrated = new Error(notMigrated);
   const run = () =>
     Database.use(optionsOf(config), keyTables, async (database) => {

@@ -1,8 +1,8 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type Module, variablesOf } from '../api/module.ts';
-import { variables } from '../config/config.ts';
-import type { Variables } from '../config/variables.ts';
+import { allVariables } from '../config/config.ts';
+import type { VariableOwner, Variables } from '../config/variables.ts';
+import { features } from '../features.ts';
 import { modules } from '../modules/modules.ts';
 import { contracts } from '../process/contracts.ts';
 
@@ -21,7 +21,10 @@ export async function emitContracts(
   );
   for (const [path, served] of [
     ...files,
-    ['docs/configuration.md', configurationPage(modules)] as const,
+    [
+      'docs/configuration.md',
+      configurationPage([...features, ...modules]),
+    ] as const,
   ]) {
     if (!check) await writeFile(path, served);
     else if ((await readFile(path, 'utf8')) !== served) {
@@ -35,17 +38,16 @@ export async function emitContracts(
 /**
  * `docs/configuration.md`: every variable, in the order of the configuration.
  */
-export function configurationPage(modules: Module[]): string {
-  const all: Variables = { ...variables, ...variablesOf(modules) };
-  const rows = Object.entries(all).map(
-    ([name, { desc, takes, default: value }]) => {
-      const isNone =
-        value === undefined || (Array.isArray(value) && value.length === 0);
-      const meaning = desc.replace(/\((\w+\.md)\)\.$/, '([more]($1)).');
-      return `| \`${name}\` | ${takes} | ${isNone ? 'none' : `\`${value}\``} | ${meaning} |\n`;
-    },
-  );
-  return `<!-- Written by \`npm run schema\` from src/config/config.ts: change it there. -->
+export function configurationPage(owners: readonly VariableOwner[]): string {
+  const all: Variables = allVariables(owners);
+  const documented = Object.entries(all).filter(([, { desc }]) => desc !== '');
+  const rows = documented.map(([name, { desc, takes, default: value }]) => {
+    const isNone =
+      value === undefined || (Array.isArray(value) && value.length === 0);
+    const meaning = desc.replace(/\((\w+\.md)\)\.$/, '([more]($1)).');
+    return `| \`${name}\` | ${takes} | ${isNone ? 'none' : `\`${value}\``} | ${meaning} |\n`;
+  });
+  return `<!-- Written by \`npm run schema\` from src/config/config.ts, features and modules: change it there. -->
 
 # Configuration
 

@@ -4,6 +4,7 @@ import type { Command } from 'commander';
 import type { Database } from '../database/database.ts';
 
 import { codeOf } from '../database/postgres-errors.ts';
+import { features } from '../features.ts';
 import { startFailure } from '../process/start-failure.ts';
 import { exitCodes, json, show } from './program.ts';
 
@@ -107,6 +108,12 @@ async function examine(): Promise<Finding[]> {
     const { modules } = await import('../modules/modules.ts');
     await contracts(modules, process.env);
   });
+  const { values } = config;
+  for (const { checks } of features) {
+    const own = checks?.({ config, values }, configured) ?? [];
+    for (const { name, remedy, state, run } of own)
+      await check(name, remedy, async () => isFine(name, await run()), state);
+  }
   const { tokens } = config;
   const correct =
     'start the provider, or correct JWT_ISSUER and JWT_JWKS_URL; until then its tokens get 503';

@@ -23,6 +23,7 @@ import {
   share,
   text,
   type Variable,
+  type VariableOwner,
   type Variables,
   whole,
   withoutSecrets,
@@ -232,6 +233,17 @@ export const variables = {
   ),
 } as const satisfies Record<string, Variable<unknown>>;
 
+/**
+ * The variables of the service, and those of modules and features. Neither can
+ * redefine one of the service.
+ */
+export function allVariables(
+  owners: readonly VariableOwner[],
+): typeof variables & Variables {
+  const own = owners.map((one) => one.variables);
+  return Object.assign({}, variables, ...own, variables);
+}
+
 /** The configuration, grouped by the parts of the service that use it. */
 export type Config = ReturnType<typeof loadConfig>;
 
@@ -240,20 +252,19 @@ export type Config = ReturnType<typeof loadConfig>;
  * names of variables. Pure.
  *
  * @param env an empty variable counts as absent
- * @param own the variables of modules
+ * @param owners modules and features, with their variables
  * @throws Error that lists every mistake.
  */
 export function loadConfig(
   env: Record<string, string | undefined>,
-  own: Variables = {},
+  owners: readonly VariableOwner[] = [],
 ) {
-  // A module cannot redefine a variable of the service.
-  const all = { ...variables, ...own, ...variables };
+  const all = allVariables(owners);
   const values = readVariables(all, env);
   return {
     shown: withoutSecrets(all, values),
     misspelt: misspelt(Object.keys(env), Object.keys(all)),
-    /** All values by name, for modules. */
+    /** All values by name, for modules and features. */
     values,
     revision: values.REVISION,
     port: values.PORT,

@@ -223,6 +223,10 @@ function listOf(text: string): string[] {
 }
 
 export type Variables = Record<string, Variable<unknown>>;
+/** A module or a feature. */
+export interface VariableOwner {
+  readonly variables?: Variables;
+}
 export type ValuesOf<Given extends Variables> = {
   [Name in keyof Given]: Given[Name]['default'];
 };

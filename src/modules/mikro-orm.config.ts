@@ -7,6 +7,7 @@ import { ApiKey, KeyEvent } from '../access/keys/api-key.entity.ts';
 import type { Module } from '../api/module.ts';
 import { loadConfig } from '../config/config.ts';
 import { type Model, ormOptionsFor } from '../database/database.ts';
+import { features } from '../features.ts';
 import { modules } from './modules.ts';
 
 /**
@@ -38,4 +39,4 @@ export function modelOf(modules: Module[]): Model {
  * database as the service.
  */
 export default () =>
-  ormOptionsFor(loadConfig(process.env).database, modelOf(modules));
+  ormOptionsFor(loadConfig(process.env, features).database, modelOf(modules));

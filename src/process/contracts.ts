@@ -1,11 +1,15 @@
 import { printSchema } from 'graphql';
-import { type Module, variablesOf } from '../api/module.ts';
+import { inMemory } from '../access/limits/limiter.ts';
+import type { Module } from '../api/module.ts';
 import { anyServer } from '../api/rest/openapi.ts';
 import { buildApp } from '../app.ts';
 import { loadConfig } from '../config/config.ts';
 import { readVariables } from '../config/variables.ts';
 import { Database } from '../database/database.ts';
+import { startFeatures } from '../feature.ts';
+import { features } from '../features.ts';
 import { modelOf } from '../modules/mikro-orm.config.ts';
+import { Log } from '../runtime/log/log.ts';
 
 /**
  * The served contracts, by file name. Connects to no database.
@@ -21,11 +25,17 @@ export async function contracts(
     DATABASE_URL: 'postgres://nobody@127.0.0.1/none',
     LOG_LEVEL: 'silent',
   };
-  const variables = variablesOf(modules);
-  const config = loadConfig(env, variables);
-  Object.assign(config.values, readVariables(variables, own));
+  const config = loadConfig(env, [...modules, ...features]);
+  for (const { variables = {} } of modules)
+    Object.assign(config.values, readVariables(variables, own));
+  const log = new Log(config.log);
+  const parts = await startFeatures(features, {
+    config,
+    log: log.logger,
+    limiters: inMemory,
+  });
   const database = await Database.open(config.database, modelOf(modules));
-  const app = await buildApp({ config, database, modules });
+  const app = await buildApp({ config, database, modules, parts, log });
   try {
     await app.ready();
     return {

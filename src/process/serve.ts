@@ -8,12 +8,15 @@ import { Redactor } from '@animal-store/log/redactor';
 import type { FastifyInstance } from 'fastify';
 import { RateLimiterClusterMaster } from 'rate-limiter-flexible';
 import { secretsInText } from '../access/keys/secret.ts';
+import { inMemory, inParent } from '../access/limits/limiter.ts';
 import type { AppOptions } from '../app.ts';
 import type { Config } from '../config/config.ts';
 import { Database, type DatabaseOptions } from '../database/database.ts';
 import { settingsDropped } from '../database/sessions.ts';
 import { withTimeout } from '../database/with-timeout.ts';
 import { StoreError, Unavailable } from '../errors.ts';
+import { observersIn, startFeatures } from '../feature.ts';
+import { features } from '../features.ts';
 import { modelOf } from '../modules/mikro-orm.config.ts';
 import { modules } from '../modules/modules.ts';
 import type { CheckReadiness } from '../runtime/health.ts';
@@ -63,7 +66,14 @@ const backlog = 4096;
 export async function serve(options: ProcessOptions): Promise<Service> {
   const { config, log, worker } = options;
   const telemetry = await openTelemetry(options, worker ? 'worker' : 'alone');
-  const { observers } = telemetry;
+  const limiters = worker ? inParent : inMemory;
+  const { logger } = log;
+  const parts = await startFeatures(features, {
+    config,
+    log: logger,
+    limiters,
+  });
+  const observers = [...telemetry.observers, ...observersIn(parts)];
   const database = await openDatabase(options, {
     observers: observersOf(observers, 'database'),
   });
@@ -85,6 +95,8 @@ export async function serve(options: ProcessOptions): Promise<Service> {
     log,
     worker,
     observers,
+    limiters,
+    parts,
   });
   const served = app;
   const address = await served.listen({
@@ -103,7 +115,8 @@ export async function serve(options: ProcessOptions): Promise<Service> {
       if (delay > 0) await sleep(delay);
       const longest = config.drainTimeout + lastStep;
       const isClean = await close(log, { requests: served }, longest);
-      await close(log, { telemetry, operations, database });
+      const own = Object.fromEntries(parts.map((part) => [part.name, part]));
+      await close(log, { telemetry, operations, database, ...own });
       return isClean;
     },
     left: () => ({ requests: served.activeRequests.count }),
@@ -122,12 +135,12 @@ const afterDrain = 2 * lastStep + 2000;
  */
 async function close(
   { logger }: Log,
-  parts: Record<string, { close(): PromiseLike<unknown> } | undefined>,
+  parts: Record<string, { close?(): PromiseLike<unknown> } | undefined>,
   timeout = lastStep,
 ): Promise<boolean> {
   const late = () => new Error(`It is still open after ${timeout} ms.`);
   const ends = Object.entries(parts).map(async ([part, opened]) => {
-    const end = Promise.resolve(opened?.close());
+    const end = Promise.resolve(opened?.close?.());
     return withTimeout(timeout, end, late).then(
       () => true,
       (err) => logger.warn({ part, err }, 'a part is not closed'),

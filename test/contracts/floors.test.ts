@@ -7,7 +7,9 @@ import { expect, test } from '../support/jest.ts';
  * below it, and the packages.
  */
 const floors = [
-  'main cli process commands features app modules/modules modules/mikro-orm.config',
+  'main cli process commands app modules/modules modules/mikro-orm.config',
+  'features',
+  'feature commands/program commands/files process/start-failure',
   'modules',
   'api/module',
   'api',

@@ -5,7 +5,6 @@ import {
   type Context,
   type Module,
   openModules,
-  variablesOf,
 } from '../../src/api/module.ts';
 import { Call } from '../../src/call.ts';
 import { configurationPage } from '../../src/commands/contracts.ts';
@@ -54,7 +53,7 @@ const needing = (name: string, needs: () => Module): Module => ({
   open: ({ serviceOf }: Context) => ({ service: serviceOf(needs()) }),
 });
 const open = (all: Module[], env: Record<string, string> = {}) =>
-  openModules(all, store.database, loadConfig(env, variablesOf(all)).values);
+  openModules(all, store.database, loadConfig(env, all).values);
 
 test('a module has its own variables, and the one service of another module, in any order', () => {
   const guest = needing('Guest', () => shelterModule);

@@ -1,12 +1,21 @@
 import type { ApolloServerPlugin } from '@apollo/server';
 import type { FastifyInstance } from 'fastify';
 import { ApiKeyService } from '../../src/access/keys/api-key.service.ts';
-import { type Module, variablesOf } from '../../src/api/module.ts';
+import { inMemory } from '../../src/access/limits/limiter.ts';
+import type { Module } from '../../src/api/module.ts';
 import { type AppOptions, buildApp } from '../../src/app.ts';
 import { type Config, loadConfig } from '../../src/config/config.ts';
 import { Database } from '../../src/database/database.ts';
+import {
+  type Feature,
+  observersIn,
+  type Running,
+  startFeatures,
+} from '../../src/feature.ts';
+import { features } from '../../src/features.ts';
 import { modelOf } from '../../src/modules/mikro-orm.config.ts';
 import { modules } from '../../src/modules/modules.ts';
+import { Log } from '../../src/runtime/log/log.ts';
 import {
   type Observers,
   observersOf,
@@ -43,6 +52,8 @@ export interface StartStoreOptions {
   more?: Module[];
   observers?: readonly Partial<Observers>[];
   apolloPlugins?: AppOptions['apolloPlugins'];
+  /** The optional parts; all of the service by default. */
+  parts?: readonly Feature[];
 }
 
 /**
@@ -88,16 +99,19 @@ async function start(
     more = [],
     observers = [],
     apolloPlugins = usual,
+    parts: optional = features,
   }: StartStoreOptions,
   opened: Array<() => Promise<unknown>>,
 ): Promise<Omit<Store, 'close'>> {
   const all = [...modules, ...more];
   const test = given ?? (await createTestDatabase());
   opened.push(test.drop);
-  const config = configOf({ ...test.env, ...env }, all);
+  const config = configOf({ ...test.env, ...env }, [...all, ...optional]);
+  const parts = await started(optional, config, opened);
+  const observing = [...observers, ...observersIn(parts)];
   const model = modelOf(all);
   const database = await Database.open(
-    { ...config.database, observers: observersOf(observers, 'database') },
+    { ...config.database, observers: observersOf(observing, 'database') },
     model,
   );
   opened.push(() => database.close());
@@ -120,7 +134,8 @@ async function start(
     database,
     modules: all,
     apolloPlugins,
-    observers,
+    observers: observing,
+    parts,
   });
   opened.push(() => app.close());
   const origin = await listening(app);
@@ -176,13 +191,32 @@ export function nodeForAll(
 }
 
 /** Turns off logs and limits that a test does not set. */
-function configOf(env: Record<string, string>, modules: Module[]): Config {
+function configOf(
+  env: Record<string, string>,
+  owners: Array<Module | Feature>,
+): Config {
   const quiet = {
     LOG_LEVEL: 'silent',
     AUTH_FAILURES_PER_MINUTE: '0',
     EVENT_LOOP_MAX_DELAY_MS: '0',
   };
-  return loadConfig({ ...quiet, ...env }, variablesOf(modules));
+  return loadConfig({ ...quiet, ...env }, owners);
+}
+
+/** Starts the optional parts. `opened` closes them. */
+async function started(
+  optional: readonly Feature[],
+  config: Config,
+  opened: Array<() => Promise<unknown>>,
+): Promise<Running[]> {
+  const log = new Log(config.log).logger;
+  const parts = await startFeatures(optional, {
+    config,
+    log,
+    limiters: inMemory,
+  });
+  opened.push(() => Promise.all(parts.map(({ close }) => close?.())));
+  return parts;
 }
 
 const listening = (app: FastifyInstance) =>
@@ -208,18 +242,26 @@ export async function startNode(
   env: Record<string, string> = {},
   apolloPlugins = usual,
 ): Promise<ServiceNode> {
+  const opened: Array<() => Promise<unknown>> = [];
+  const config = configOf(env, [...modules, ...features]);
+  const parts = await started(features, config, opened);
   const app = await buildApp({
-    config: configOf(env, modules),
+    config,
     database,
     modules,
     apolloPlugins,
+    observers: observersIn(parts),
+    parts,
   });
+  opened.push(() => app.close());
   return {
     origin: await listening(app),
     key,
     app,
     contract,
-    close: () => app.close(),
+    async close() {
+      for (const closeOne of opened.splice(0).reverse()) await closeOne();
+    },
   };
 }
 

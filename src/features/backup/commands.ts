@@ -7,6 +7,7 @@ import {
   table,
   withExamples,
 } from '../../commands/program.ts';
+import type { Stores } from '../../feature.ts';
 import type { Contents } from './tables.ts';
 
 interface Flags {
@@ -16,7 +17,8 @@ interface Flags {
 }
 
 /** Each loads what it runs: help and usage errors come at once. */
-export function backupCommands(program: Command): void {
+export function backupCommands(program: Command, stores: Stores): void {
+  program.commandsGroup('The database:');
   const backingUp = program
     .command('backup')
     .description(
@@ -27,10 +29,9 @@ export function backupCommands(program: Command): void {
     .option('--retire', 'mark the store as moved; nothing may use it')
     .option(...json)
     .action(async (file: string, flags: Flags) => {
-      const { configuredStore } = await import('../../commands/context.ts');
       const { backup } = await import('./backup.ts');
       const { show: progress } = new Progress(process.stderr);
-      const { options, model } = await configuredStore();
+      const { options, model } = await stores.configuredStore();
       if (options.url)
         throw new Error(
           `DATABASE_URL is set, and PostgreSQL has its own tool: pg_dump --format=custom --file=${file} "$DATABASE_URL"`,
@@ -65,10 +66,9 @@ export function backupCommands(program: Command): void {
     .argument('<file>', 'what `backup` has written')
     .option(...json)
     .action(async (file: string, flags: Flags) => {
-      const { configuredStore } = await import('../../commands/context.ts');
       const { restore } = await import('./backup.ts');
       const { show: progress } = new Progress(process.stderr);
-      const { options, model } = await configuredStore();
+      const { options, model } = await stores.configuredStore();
       const result = await restore(file, options, model, progress);
       warn(result.tables);
       const migrated =

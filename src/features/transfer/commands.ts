@@ -1,9 +1,11 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { json, whole, withExamples } from '../../commands/program.ts';
+import type { Stores } from '../../feature.ts';
 import { type Int64, int64FromText } from '../../validation/int64.ts';
 import type { TransferFlags, TransferName } from './run.ts';
 
-export function transferCommands(program: Command): void {
+export function transferCommands(program: Command, stores: Stores): void {
+  program.commandsGroup('Data:');
   const command = (name: TransferName, description: string) =>
     program
       .command(name)
@@ -14,7 +16,7 @@ export function transferCommands(program: Command): void {
       )
       .action(async (collection: string | undefined, flags: TransferFlags) => {
         const { runTransfer } = await import('./run.ts');
-        await runTransfer(name, collection, flags);
+        await runTransfer(name, collection, flags, stores);
       });
   const format = () =>
     new Option(

@@ -1,12 +1,11 @@
 import { type Collection, openModules } from '../../api/module.ts';
-import { withDatabase } from '../../commands/context.ts';
 import {
   interruption,
   Progress,
   printable,
   show,
 } from '../../commands/program.ts';
-import { modules } from '../../modules/modules.ts';
+import type { Stores } from '../../feature.ts';
 import { type ExportFlags, exportItems } from './export.ts';
 import { type ImportFlags, importFile } from './import.ts';
 import { type SeedFlags, seed } from './seed.ts';
@@ -36,13 +35,15 @@ export async function runTransfer(
   name: TransferName,
   collectionName: string | undefined,
   flags: TransferFlags,
+  stores: Stores,
 ): Promise<void> {
   const { run, interrupted } = transfers[name];
   const signal = interruption();
   const note = (text: string) => process.stderr.write(`${text}\n`);
   const progress = new Progress(process.stderr);
   try {
-    await withDatabase(async (database, { values, http }) => {
+    await stores.withDatabase(async (database, { config, modules }) => {
+      const { values, http } = config;
       const began = performance.now();
       const { result, items, text, failure } = await run(
         {

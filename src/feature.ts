@@ -1,0 +1,155 @@
+import type { Command } from 'commander';
+import type { FastifyInstance } from 'fastify';
+import type { Logger } from 'pino';
+import type { LimiterStore } from './access/limits/limiter.ts';
+import type { Module } from './api/module.ts';
+import type { Config } from './config/config.ts';
+import type { ValuesOf, Variables } from './config/variables.ts';
+import type { Database, DatabaseOptions, Model } from './database/database.ts';
+import type { Observers } from './runtime/telemetry/observers.ts';
+
+/**
+ * An optional part of the service: a folder in `features/`, and an entry in
+ * `features.ts`. Its `index.ts` imports variables and types only, because every
+ * command loads it.
+ */
+export interface Feature<Own extends Variables = Variables> {
+  /** The name of its folder. */
+  readonly name: string;
+  /** The features that the list must have before it. */
+  readonly needs?: readonly string[];
+  /** Its variables of the environment. */
+  readonly variables?: Own;
+  /** Adds commands. Each loads its code when it runs. */
+  commands?(program: Command, stores: Stores): Promise<void>;
+  /** What `doctor` checks. It starts nothing. */
+  checks?(settings: Settings<Own>, store: ConfiguredStore): Check[];
+  /**
+   * Starts it in a process that serves, before the database opens, and loads
+   * its code.
+   *
+   * @returns undefined when it is switched off
+   */
+  start?(context: FeatureContext<Own>): Promise<Parts | undefined>;
+}
+
+export interface Settings<Own extends Variables = Variables> {
+  config: Config;
+  /** The values of its own variables. */
+  values: ValuesOf<Own>;
+}
+
+export interface FeatureContext<Own extends Variables = Variables>
+  extends Settings<Own> {
+  log: Logger;
+  /** Where limits are counted: in this process, or for all workers. */
+  limiters: LimiterStore;
+}
+
+/** What a running feature adds. */
+export interface Parts {
+  /**
+   * Adds hooks and routes, after all hooks of the core and before the routes of
+   * modules. A hook for some routes only is added by `onRoute`.
+   */
+  http?(app: FastifyInstance): void | Promise<void>;
+  /** Is told of requests, operations, round trips and keys. */
+  observers?: Partial<Observers>;
+  /** Closes what it opened, after the app. */
+  close?(): Promise<void>;
+}
+
+/** A feature that is switched on. */
+export type Running = Parts & { readonly name: string };
+
+/** A check of `doctor`. */
+export interface Check {
+  /** Its subject, as the first word of the line: `redis`. */
+  name: string;
+  /** What to do when it fails. */
+  remedy: string;
+  /**
+   * `warning`: the service works without it; `failure`, the default: it does
+   * not.
+   */
+  state?: 'warning' | 'failure';
+  /** @returns what it found @throws Error that says what is wrong */
+  run(): Promise<string>;
+}
+
+/** The store that the configuration names, not yet opened. */
+export interface ConfiguredStore {
+  config: Config;
+  options: DatabaseOptions;
+  model: Model;
+  modules: Module[];
+}
+
+/** What commands work on. */
+export interface Stores {
+  configuredStore(): Promise<ConfiguredStore>;
+  /**
+   * Runs work on the configured database, migrated unless MIGRATE_ON_START is
+   * false.
+   */
+  withDatabase<T>(
+    work: (database: Database, store: ConfiguredStore) => Promise<T>,
+  ): Promise<T>;
+}
+
+/** Infers the types of the values from the variables. */
+export const feature = <Own extends Variables = Record<never, never>>(
+  one: Feature<Own>,
+): Feature<Own> => one;
+
+/**
+ * Takes the place of a deleted feature in the list: its settings are refused by
+ * name.
+ */
+export function removed(name: string, ...variables: string[]): Feature {
+  const refuse = () => {
+    throw new Error(`belongs to ${name}, which this build leaves out`);
+  };
+  const variable = {
+    default: undefined,
+    desc: '',
+    takes: '',
+    isSecret: true,
+    parse: refuse,
+  };
+  const refused = variables.map((one) => [one, variable]);
+  return { name, variables: Object.fromEntries(refused) };
+}
+
+/**
+ * Starts features in the order of their list.
+ *
+ * @throws Error of the first that cannot start, or that lacks another; the
+ *   others are closed
+ */
+export async function startFeatures(
+  features: readonly Feature[],
+  { config, ...context }: Omit<FeatureContext, 'values'>,
+): Promise<Running[]> {
+  const running: Running[] = [];
+  const names = features.map(({ name }) => name);
+  try {
+    for (const [at, { name, needs = [], start }] of features.entries()) {
+      const before = names.slice(0, at);
+      const missing = needs.filter((one) => !before.includes(one));
+      if (missing.length > 0)
+        throw new Error(`${name} needs ${missing} before it in features.ts.`);
+      const { values } = config;
+      const parts = await start?.({ config, values, ...context });
+      if (parts) running.push({ name, ...parts });
+    }
+    return running;
+  } catch (error) {
+    await Promise.allSettled(running.map(({ close }) => close?.()));
+    throw error;
+  }
+}
+
+/** What the features observe. */
+export const observersIn = (parts: readonly Parts[]): Partial<Observers>[] =>
+  parts.flatMap(({ observers = [] }) => observers);

@@ -1,0 +1,13 @@
+import type { Feature } from './feature.ts';
+import { backup } from './features/backup/index.ts';
+import { transfer } from './features/transfer/index.ts';
+
+/**
+ * The optional parts, in the order in which they start and see a request.
+ * docs/leave-parts-out.md says how to delete one.
+ */
+export const features: readonly Feature[] = [
+  backup,
+
+  transfer,
+];
