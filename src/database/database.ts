@@ -1,4 +1,3 @@
-import type { EmbeddedPostgres } from '@animal-store/pglite-server';
 import { MikroORM } from '@mikro-orm/postgresql';
 import { Client } from 'pg';
 import { Unavailable } from '../errors.ts';
@@ -9,18 +8,25 @@ import {
   type Run,
 } from './batches.ts';
 import { assertColumns } from './columns.ts';
+import { embeddedStore } from './embedded-store.ts';
 import {
   type AssertHeld,
   applyMigrations,
   exclusivelyIn,
   migrationRetries,
 } from './migrations.ts';
-import { type DatabaseOptions, type Model, ormOptions } from './options.ts';
-import { isUnmigrated, unavailable } from './postgres-errors.ts';
+
+import {
+  type DatabaseOptions,
+  type Model,
+  type OpenStore,
+  ormOptions,
+} from './options.ts';
+import { isUnmigrated } from './postgres-errors.ts';
+
 import {
   type PoolState,
   PostgresServer,
-  retry,
   type Statement,
 } from './postgres-server.ts';
 import {
@@ -32,10 +38,8 @@ import { Replicas } from './replicas.ts';
 import {
   createPool,
   endPool,
-  openEmbedded,
   poolOf,
   type Sessions,
-  sessionsFor,
   sessionsTo,
 } from './sessions.ts';
 
@@ -44,7 +48,7 @@ export type {
   DatabaseObserver,
   QueueState,
 } from './batches.ts';
-export type { DatabaseOptions, Model } from './options.ts';
+export type { DatabaseOptions, Model, OwnStore } from './options.ts';
 export type { PoolState, Statement } from './postgres-server.ts';
 
 /**
@@ -64,17 +68,17 @@ export class Database {
     private readonly sessions: Sessions,
     private readonly options: DatabaseOptions,
     private readonly model: Model,
-    /** The embedded store; undefined for a server. */
-    readonly embedded: EmbeddedPostgres | undefined,
+    /** Undefined for a server that others run. */
+    readonly own: OpenStore | undefined,
   ) {}
 
   /**
-   * Opens the embedded store, or creates the pool for a PostgreSQL that need
-   * not be reachable yet.
+   * Opens the own store, or creates the pool for a PostgreSQL that need not be
+   * reachable yet.
    */
-  static async open(options: DatabaseOptions, model: Model): Promise<Database> {
-    const embedded = options.url ? undefined : await openEmbedded(options);
-    const sessions = sessionsFor(options, embedded);
+  static async open(given: DatabaseOptions, model: Model): Promise<Database> {
+    const { own, options } = await withAddress(given);
+    const sessions = sessionsTo(options.url, options);
     // With read nodes a read and the query of the position share a round trip
     // (`replicas.ts`).
     const connection = {
@@ -84,9 +88,8 @@ export class Database {
     const openOrm = async () =>
       new MikroORM(ormOptions(options, model, connection));
     const orm = await openOrm().catch(async (error) => {
-      // MikroORM refuses an entity. The embedded store would keep the process
-      // alive.
-      await embedded?.close();
+      // MikroORM refuses an entity. The own store would keep the process alive.
+      await own?.close();
       throw error;
     });
     const primary = new PostgresServer(
@@ -108,7 +111,7 @@ export class Database {
       sessions,
       options,
       model,
-      embedded,
+      own,
     );
   }
 
@@ -182,7 +185,6 @@ export class Database {
     statement: Statement,
     values: unknown[],
   ): Promise<string | undefined> {
-    if (this.embedded) return undefined;
     const text = `select to_regclass('pg_catalog.pg_dist_partition') is not null`;
     this.#hasCitus ??=
       (await this.rows<[string]>({ name: 'has_citus', text }, []))[0]?.[0] ===
@@ -237,7 +239,6 @@ export class Database {
    * @returns the names of those applied
    */
   async migrate(retries = migrationRetries): Promise<string[]> {
-    const { model, embedded } = this;
     const { directUrl, url } = this.options;
     return this.exclusively(async (assertHeld) => {
       const pending = await this.pending();
@@ -250,7 +251,7 @@ export class Database {
       };
       const applied =
         pending.length > 0
-          ? await applyMigrations(direct, model, embedded, pending, assertHeld)
+          ? await applyMigrations(direct, this.model, pending, assertHeld)
           : [];
       if (directUrl && (await this.pending()).length > 0) {
         throw new Error(
@@ -280,13 +281,12 @@ export class Database {
   }
 
   /**
-   * Checks at start that the database is reachable. Waits while the embedded
-   * store changes owner.
+   * Checks at start that the database is reachable.
    *
    * @throws Unavailable, also for a Citus worker
    */
   async assertReachable(): Promise<void> {
-    if (this.embedded) return retryDuringTakeover(() => this.ping());
+    if (this.own) return this.own.patiently(() => this.ping());
     // https://docs.citusdata.com/en/stable/develop/api_metadata.html: the
     // coordinator's group is 0. On a worker, ids would not ascend: its
     // sequences begin at 281474976710657.
@@ -325,28 +325,19 @@ export class Database {
     await this.replicas?.close();
     await this.checks.pool.end();
     await endPool(this.orm, this.primary.pool);
-    await this.embedded?.close();
+    await this.own?.close();
   }
 
   /**
-   * Runs work that only one process at a time may do to this database. The
-   * embedded store needs a file lock, because it has no advisory locks; a
-   * server needs an advisory lock, because file locks do not reach other
-   * machines.
+   * Runs work that only one process at a time may do to this database.
    */
   async exclusively<T>(
     work: (assertHeld: AssertHeld) => Promise<T>,
   ): Promise<T> {
-    if (this.embedded) {
-      const release = await this.embedded.exclude(60_000);
-      if (!release)
-        throw new Error(
-          'Another process has been preparing the embedded store for a minute.',
-        );
-      // A process keeps its file lock until it ends.
-      return retryDuringTakeover(() => work(async () => undefined)).finally(
-        release,
-      );
+    const { own } = this;
+    if (own) {
+      const alone = () => work(async () => undefined);
+      return own.exclusively(() => own.patiently(alone));
     }
     return this.withSession((holder) =>
       exclusivelyIn(holder, this.options, work),
@@ -381,25 +372,20 @@ export class Database {
   }
 }
 
-function retryDuringTakeover<T>(work: () => Promise<T>): Promise<T> {
-  const giveUpAt = performance.now() + 30_000;
-  return retry(work, (error) => {
-    const isTemporary =
-      error instanceof Unavailable || unavailable(error) !== undefined;
-    return isTemporary && performance.now() <= giveUpAt ? 100 : undefined;
-  });
+/** Opens the own store where the options have no address. */
+async function withAddress(options: DatabaseOptions) {
+  const { url, dataDir, ownStore = embeddedStore(dataDir) } = options;
+  const own = url ? undefined : await ownStore.open(options);
+  return { own, options: { ...options, ...own?.options } };
 }
 
 /**
  * Options for MikroORM's command line, which then uses the same database as the
  * service.
  */
-export async function ormOptionsFor(options: DatabaseOptions, model: Model) {
-  const embedded = options.url ? undefined : await openEmbedded(options);
-  embedded?.closeAtEnd();
-  return ormOptions(
-    options,
-    model,
-    await sessionsFor(options, embedded).detect(),
-  );
+export async function ormOptionsFor(given: DatabaseOptions, model: Model) {
+  const { own, options } = await withAddress(given);
+  own?.closeAtEnd();
+  const sessions = sessionsTo(options.url, options);
+  return ormOptions(options, model, await sessions.detect());
 }

@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { EmbeddedPostgres } from '@animal-store/pglite-server';
 import type { Constructor, MigrationObject } from '@mikro-orm/core';
 import type { Migration } from '@mikro-orm/migrations';
 import { MikroORM } from '@mikro-orm/postgresql';
@@ -11,7 +10,7 @@ import {
   sqlState,
 } from './postgres-errors.ts';
 import { retry } from './postgres-server.ts';
-import { endPool, poolOf, sessionsFor } from './sessions.ts';
+import { endPool, poolOf, sessionsTo } from './sessions.ts';
 
 /**
  * How a migration waits for its locks: the time (ms) of one attempt, the number
@@ -42,11 +41,10 @@ type MigrationOptions = DatabaseOptions & {
 export async function applyMigrations(
   options: MigrationOptions,
   model: Model,
-  embedded: EmbeddedPostgres | undefined,
   pending: string[],
   assertHeld: AssertHeld,
 ): Promise<string[]> {
-  const orm = new MikroORM(await migratorOptions(options, model, embedded));
+  const orm = new MikroORM(await migratorOptions(options, model));
   const pool = await poolOf(orm);
   const applied: string[] = [];
   try {
@@ -81,16 +79,12 @@ export async function applyMigrations(
   return applied;
 }
 
-async function migratorOptions(
-  options: MigrationOptions,
-  model: Model,
-  embedded: EmbeddedPostgres | undefined,
-) {
+async function migratorOptions(options: MigrationOptions, model: Model) {
   const migrationsList = model.migrations.map((migration) =>
     withLimits(migration, options.retries.lockTimeout),
   );
   const unlimited = { ...options, statementTimeout: 0, onAdvice: undefined };
-  const sessions = sessionsFor(unlimited, embedded);
+  const sessions = sessionsTo(options.url, unlimited);
   const config = await sessions.detect();
   const { schema = 'public' } = sessions;
   if (options.schema !== sessions.schema) {

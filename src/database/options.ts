@@ -1,4 +1,3 @@
-import type { EmbeddedOptions } from '@animal-store/pglite-server';
 import type { EntityName, MigrationObject } from '@mikro-orm/core';
 import { Migrator } from '@mikro-orm/migrations';
 import { defineConfig } from '@mikro-orm/postgresql';
@@ -22,19 +21,43 @@ export type Log = Record<
   (fields: object, message: string) => void
 >;
 
-export type DatabaseOptions = Config['database'] &
-  EmbeddedOptions & {
-    /**
-     * Where changes of the database's state are reported; nowhere when absent.
-     */
-    log?: Log | undefined;
-    observers?: readonly DatabaseObserver[];
-    /**
-     * Called with SQL for an operator to run, because a pooler drops our
-     * session settings.
-     */
-    onAdvice?: ((statements: string[]) => void) | undefined;
-  };
+export type DatabaseOptions = Config['database'] & {
+  /** Used where `url` is undefined. */
+  ownStore?: OwnStore | undefined;
+  /** Called when the own store crashes. */
+  onLost?: ((error: Error) => void) | undefined;
+  /**
+   * Where changes of the database's state are reported; nowhere when absent.
+   */
+  log?: Log | undefined;
+  observers?: readonly DatabaseObserver[];
+  /**
+   * Called with SQL for an operator to run, because a pooler drops our session
+   * settings.
+   */
+  onAdvice?: ((statements: string[]) => void) | undefined;
+};
+
+/** A store that the service keeps itself. */
+export interface OwnStore {
+  /** How messages name it. */
+  readonly name: string;
+  /** @returns false before the first `open` */
+  exists(): boolean;
+  open(options: DatabaseOptions): Promise<OpenStore>;
+}
+
+export interface OpenStore {
+  /** How to open sessions with it. */
+  readonly options: Partial<DatabaseOptions>;
+  /** Runs work that only one process at a time may do. */
+  exclusively<T>(work: () => Promise<T>): Promise<T>;
+  /** Repeats work that fails while the store changes owner. */
+  patiently<T>(work: () => Promise<T>): Promise<T>;
+  /** Stops it from keeping the process alive. */
+  closeAtEnd(): void;
+  close(): Promise<void>;
+}
 
 export function ormOptions(
   { url, poolMax }: Pick<DatabaseOptions, 'url' | 'poolMax'>,
@@ -46,13 +69,7 @@ export function ormOptions(
     extensions: [Migrator],
     // While a backup is restored, its tables are not those of the entities.
     discovery: { warnWhenNoEntities: false },
-    ...(url
-      ? { clientUrl: url }
-      : {
-          host: connection.host,
-          user: connection.user,
-          dbName: connection.database,
-        }),
+    clientUrl: url ?? '',
     // The operator creates the database. Starting the service must not require
     // the right to do so.
     ensureDatabase: false,

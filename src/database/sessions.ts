@@ -1,8 +1,4 @@
 import { Socket } from 'node:net';
-import {
-  type EmbeddedPostgres,
-  openEmbeddedPostgres,
-} from '@animal-store/pglite-server';
 import type { MikroORM, PostgreSqlConnection } from '@mikro-orm/postgresql';
 import {
   Client,
@@ -18,34 +14,6 @@ import {
 } from 'pg-connection-string';
 import type { DatabaseOptions } from './options.ts';
 import { sqlState } from './postgres-errors.ts';
-
-/**
- * Opens the embedded store in `dataDir`. One process owns it. When the owner
- * ends, one of its guests takes over.
- */
-export async function openEmbedded(
-  options: DatabaseOptions,
-): Promise<EmbeddedPostgres> {
-  const { dataDir, onLost, evenRetired, maxSilence, log } = options;
-  const store = await openEmbeddedPostgres(dataDir, {
-    onLost,
-    evenRetired,
-    maxSilence,
-  });
-  log?.info(
-    { folder: dataDir, role: store.isOwner ? 'owner' : 'guest' },
-    'embedded store opened',
-  );
-  if (!store.isOwner) {
-    void store.owned.then(() =>
-      log?.info(
-        { folder: dataDir, role: 'owner' },
-        'embedded store taken over',
-      ),
-    );
-  }
-  return store;
-}
 
 /** The log's message for `onAdvice`. */
 export const settingsDropped =
@@ -69,34 +37,10 @@ export interface Sessions {
 }
 
 /**
- * How to open sessions with the service's database. @throws Error for an
- * invalid address
- */
-export function sessionsFor(
-  options: DatabaseOptions,
-  embedded?: EmbeddedPostgres,
-): Sessions {
-  if (!embedded) return sessionsTo(options.url ?? '', options);
-  const { host, port, user, database } = embedded;
-  // Explicit, because PGPORT and PGSSLMODE describe another server.
-  const config = {
-    host,
-    port,
-    user,
-    database,
-    ssl: false,
-    ...commonConfig(options),
-  };
-  // All sessions share one backend, where the names of prepared statements
-  // would collide.
-  return { config, keepStatements: false, detect: async () => config };
-}
-
-/**
  * Assumes that there is no pooler, until the first session shows it. @throws
  * Error for an invalid address
  */
-export function sessionsTo(url: string, limits: DatabaseOptions): Sessions {
+export function sessionsTo(url = '', limits: DatabaseOptions): Sessions {
   let detected: Promise<ClientConfig> | undefined;
   const sessions: Sessions = {
     config: configFor(url, limits),
@@ -156,6 +100,7 @@ function configFor(url: string, limits: DatabaseOptions): ClientConfig {
     query_timeout,
     ...rest
   } = parsed(url);
+  const { name, connectTimeout, statementTimeout } = limits;
   const config = toClientConfig(rest as ConnectionOptions);
   // Without this, pg would check the certificate of an IP address for
   // `localhost`.
@@ -167,8 +112,11 @@ function configFor(url: string, limits: DatabaseOptions): ClientConfig {
     // because PostgreSQL would compile the batched list again at every
     // execution: tens of milliseconds for a statement that takes one.
     options:
-      `${options} -c statement_timeout=${limits.statementTimeout} -c jit=off`.trim(),
-    ...commonConfig(limits),
+      `${options} -c statement_timeout=${statementTimeout} -c jit=off`.trim(),
+    application_name: name,
+    connectionTimeoutMillis: connectTimeout,
+    keepAlive: true,
+    stream: () => socketWithTimeout(statementTimeout),
   };
 }
 
@@ -185,19 +133,6 @@ function parsed(
       { cause },
     );
   }
-}
-
-function commonConfig({
-  name,
-  connectTimeout,
-  statementTimeout,
-}: DatabaseOptions): ClientConfig {
-  return {
-    application_name: name,
-    connectionTimeoutMillis: connectTimeout,
-    keepAlive: true,
-    stream: () => socketWithTimeout(statementTimeout),
-  };
 }
 
 function fallbackFor(

@@ -53,7 +53,7 @@ interface ProcessOptions {
   log: Log;
   output: LogOutput;
   worker: ClusterWorker<LogSettings> | undefined;
-  /** Called when the embedded store crashes. */
+  /** Called when the own store crashes. */
   onLost(error: Error): void;
 }
 
@@ -176,7 +176,7 @@ export async function supervise(
   const telemetry = await openTelemetry(options, 'parent');
   const database = await openDatabase(options, { readUrls: undefined });
   // The parent owns the embedded store, so that it survives a killed worker.
-  if (!database.embedded) await database.close();
+  if (!database.own) await database.close();
   let workers: Workers<LogSettings> | undefined;
   const operations = await openOperationsPort(config, log, telemetry, () =>
     checkWorkers(workers, telemetry),
@@ -200,7 +200,7 @@ export async function supervise(
       logStarted(options, database, await workers.listening),
     async close() {
       const isClean = await workers.drain();
-      const own = database.embedded ? database : undefined;
+      const own = database.own ? database : undefined;
       await close(log, { telemetry, operations, database: own });
       return isClean;
     },

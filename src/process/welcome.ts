@@ -33,7 +33,7 @@ export async function logStarted(
       { key: 0 },
       'a bootstrap key is set: it has all rights and never expires',
     );
-  if (!database.embedded || config.keys.bootstrapKey) return;
+  if (!database.own || config.keys.bootstrapKey) return;
   // Only one of several servers that start on an empty store prints a key.
   const keys = new ApiKeyService(
     database,

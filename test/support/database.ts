@@ -64,9 +64,8 @@ const kept: Kept[] = [];
 
 async function createKept(): Promise<TestDatabase> {
   const one = kept.pop() ?? (await keep());
-  const { host, user, database } = one.store;
   await query(
-    { host, user, database },
+    one.store.url,
     'drop schema public cascade',
     'create schema public',
   );

@@ -73,9 +73,8 @@ export async function openEmbeddedPostgres(
   return {
     /** The folder of the Unix socket, as `host` for libpq and pg. */
     host,
-    port,
-    user: 'postgres',
-    database: 'postgres',
+    /** Its address. It names port and TLS: the environment may have others. */
+    url: `postgres://postgres@localhost:${port}/postgres?host=${encodeURIComponent(host)}&sslmode=disable`,
     /**
      * False while another process owns it, and this process is connected to
      * that one.
@@ -89,11 +88,15 @@ export async function openEmbeddedPostgres(
      */
     owned,
     /**
-     * Takes the lock for migrations. @returns a function that releases it;
-     * undefined after a timeout
+     * Runs work that only one process at a time may do. @throws Error after
+     * waiting for a minute
      */
-    exclude: (milliseconds: number) =>
-      lockFileWithin(join(folder, 'migration.lock'), milliseconds),
+    async exclusively<T>(work: () => Promise<T>): Promise<T> {
+      const lock = join(folder, 'migration.lock');
+      const release = await lockFileWithin(lock, longestExclusion);
+      if (!release) throw new Error(excluded);
+      return work().finally(release);
+    },
     /**
      * Marks it as moved, so that it is not opened again. @param message names
      * the new location
@@ -146,6 +149,10 @@ function socketFolder(folder: string): string {
   }
   return short;
 }
+
+const longestExclusion = 60_000;
+const excluded =
+  'Another process has been preparing the embedded store for a minute.';
 
 const almostNothing = 32 * 1024 * 1024;
 

@@ -48,9 +48,7 @@ let pool: pg.Pool;
 beforeAll(async () => {
   store = await openEmbeddedPostgres(folder.path);
   pool = new pg.Pool({
-    host: store.host,
-    user: store.user,
-    database: store.database,
+    connectionString: store.url,
     max: 8,
   });
   pool.on('error', () => undefined);

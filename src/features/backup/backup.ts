@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { createReadStream, existsSync } from 'node:fs';
+import { createReadStream } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -13,6 +13,11 @@ import {
   type DatabaseOptions,
   type Model,
 } from '../../database/database.ts';
+import {
+  embeddedStore,
+  type OpenEmbeddedStore,
+} from '../../database/embedded-store.ts';
+
 import {
   appliedMigrations,
   assertCurrent,
@@ -70,12 +75,6 @@ interface BackupOptions {
 const moved =
   'This store was moved: set DATABASE_URL, or DATA_DIR, to its new place.';
 
-/** @throws Error when the store does not exist; opening it would create one */
-function assertStoreIn(dataDir: string): void {
-  if (!existsSync(join(dataDir, 'postgres', 'PG_VERSION')))
-    throw new Error(`There is no store in ${dataDir} (DATA_DIR).`);
-}
-
 /**
  * Writes the embedded store to a file, which gets its name when it is complete.
  * Other processes may use it meanwhile, unless it is retired.
@@ -129,7 +128,10 @@ async function writeStore(
   model: Model,
   { progress, retire = false }: Pick<BackupOptions, 'progress' | 'retire'>,
 ): Promise<Contents[]> {
-  assertStoreIn(options.dataDir);
+  const ownStore = embeddedStore(options.dataDir, { evenRetired: true });
+  // Opening it would create one.
+  if (!ownStore.exists())
+    throw new Error(`There is no store in ${ownStore.name}.`);
   const hash = createHash('sha256');
   const writeLines = async (lines: string[]) => {
     const text = lines.map((line) => `${line}\n`).join('');
@@ -138,10 +140,9 @@ async function writeStore(
   };
   const tables = tablesOf(model);
   const contents: Contents[] = [];
-  const evenRetired = { ...options, evenRetired: true };
-  await Database.use(evenRetired, model, async (database) => {
-    const { embedded } = database;
-    if (retire && !embedded?.isOwner)
+  await Database.use({ ...options, ownStore }, model, async (database) => {
+    const own = database.own as OpenEmbeddedStore;
+    if (retire && !own.isOwner)
       throw new Error(
         `Another process has the store in ${options.dataDir} open. Stop it, and run this again.`,
       );
@@ -158,9 +159,9 @@ async function writeStore(
       for (const table of tables)
         contents.push(await readTable(session, table, progress, writeLines));
       if (!retire) return;
-      embedded?.retire(moved);
+      own.retire(moved);
       // Until the store is closed, the transaction excludes other processes.
-      await embedded?.close();
+      await own.close();
     });
   });
   await writeLines([

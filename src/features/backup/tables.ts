@@ -42,8 +42,11 @@ export type OnRows = (table: string, rows: number) => void;
 
 /** The tables of a model, the referenced ones first. Opens no connection. */
 export function tablesOf(model: Model): StoredTable[] {
-  const connection = { database: 'model' };
-  const options = ormOptions({ url: undefined, poolMax: 1 }, model, connection);
+  const options = ormOptions(
+    { url: 'postgres:///none', poolMax: 1 },
+    model,
+    {},
+  );
   const { schema } = new MikroORM(options);
   const tables = schema.getTargetSchema().getTables();
   return tables.map((table) => {
