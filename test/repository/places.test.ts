@@ -22,7 +22,7 @@ const ofProcesses = [
 
 /** Modules, and functions of test/support/process.ts, that start processes. */
 const starters =
-  /from '(?:node:child_process|[./]+support\/(?:container|embedded|metrics|pipe|redis|workers|servers\/\w+)\.ts)'|[{,]\s+(?:run|runFile|runCommand|cli|startAndFail|startServer)\b[^}]*\} from '[./]+support\/process\.ts'/;
+  /from '(?:node:child_process|[./]+support\/(?:metrics|redis|workers|servers\/\w+)\.ts)'|[{,]\s+(?:run|runFile|runCommand|cli|startAndFail|startServer)\b[^}]*\} from '[./]+support\/process\.ts'/;
 
 test('every test is in a folder of test/runs.ts, and names only runs that exist', () => {
   expect(files.length).toBeGreaterThan(100);

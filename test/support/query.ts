@@ -30,3 +30,16 @@ export async function query<Row = any>(
     await session.end().catch(() => undefined);
   }
 }
+
+/**
+ * Opens a session with an embedded store that a process has open, or with a
+ * PostgreSQL. @param place folder or URL
+ */
+export function sessionWith(place: string): Promise<pg.Client> {
+  const isAddress = place.startsWith('postgres');
+  return connected(
+    isAddress
+      ? place
+      : { host: place, port: 5432, user: 'postgres', database: 'postgres' },
+  );
+}

@@ -2,11 +2,6 @@ import { once } from 'node:events';
 import { readdirSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import {
-  canContain,
-  createContainer,
-  processOf,
-} from '../../support/container.ts';
 import { send } from '../../support/http.ts';
 import { afterEach, expect, test } from '../../support/jest.ts';
 import {
@@ -18,6 +13,7 @@ import {
   runFile,
 } from '../../support/process.ts';
 import { rest } from '../../support/rest.ts';
+import { canContain, createContainer, processOf } from './container.ts';
 
 afterEach(killAll);
 

@@ -13,11 +13,11 @@ import {
 } from '../../support/jest.ts';
 import { type MeasuredServer, startMeasured } from '../../support/metrics.ts';
 import { cli, eventually, ownsSessions } from '../../support/process.ts';
-import { operations } from '../../support/refusal.ts';
 import { rest } from '../../support/rest.ts';
 import { Road } from '../../support/road.ts';
 import { openSession, urlOf } from '../../support/session.ts';
 import { linesOf, untilLogged } from '../../support/workers.ts';
+import { operations } from './refusal.ts';
 
 const newPet = { method: 'POST', json: { name: 'Rex', categoryId: 1 } };
 

@@ -22,10 +22,10 @@ import {
   type ServerProcess,
   startServer,
 } from '../../support/process.ts';
-import { operations, type Refusal } from '../../support/refusal.ts';
 import { rest } from '../../support/rest.ts';
 import { openSession } from '../../support/session.ts';
 import { linesOf, untilLogged } from '../../support/workers.ts';
+import { operations, type Refusal } from './refusal.ts';
 
 /** Sends a whole creation. @returns the request, which a test can destroy */
 function begin(

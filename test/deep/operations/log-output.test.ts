@@ -2,10 +2,10 @@ import { closeSync, openSync } from 'node:fs';
 import { databaseForEach } from '../../support/each.ts';
 import { describe, expect, test } from '../../support/jest.ts';
 import { startMeasured } from '../../support/metrics.ts';
-import { Pipe } from '../../support/pipe.ts';
 import { eventually, type ServerProcess } from '../../support/process.ts';
 import { exchange } from '../../support/raw.ts';
 import { linesOf, startWorkers } from '../../support/workers.ts';
+import { Pipe } from './pipe.ts';
 
 /** A log that cannot be written affects neither requests nor the shutdown. */
 const database = databaseForEach();

@@ -1,9 +1,9 @@
 import { createOwnDatabase } from '../../support/database.ts';
 import { databaseForEach } from '../../support/each.ts';
-import { sessionWith } from '../../support/embedded.ts';
 import { graphqlText } from '../../support/graphql.ts';
 import { expect, test } from '../../support/jest.ts';
 import { bootstrapKey, startServer } from '../../support/process.ts';
+import { sessionWith } from '../../support/query.ts';
 import { rest } from '../../support/rest.ts';
 
 /** Responses that together exceed the memory of the process. */

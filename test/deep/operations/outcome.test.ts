@@ -17,11 +17,11 @@ import {
   bootstrapKey as key,
   onPostgres,
 } from '../../support/process.ts';
-import { operations } from '../../support/refusal.ts';
 import { rest } from '../../support/rest.ts';
 import { Road } from '../../support/road.ts';
 import { openSession, urlOf } from '../../support/session.ts';
 import { type Store, startStore } from '../../support/store.ts';
+import { operations } from './refusal.ts';
 
 const refused = { code: 'SERVICE_UNAVAILABLE', status: 503 };
 const uncertain =

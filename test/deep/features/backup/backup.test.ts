@@ -18,13 +18,7 @@ import { modelOf } from '../../../../src/modules/mikro-orm.config.ts';
 import { modules } from '../../../../src/modules/modules.ts';
 import { PetEntity } from '../../../../src/modules/pets/pet.entity.ts';
 import { sql } from '../../../support/database-access.ts';
-import {
-  contentsOf,
-  foldersForEach,
-  onceMore,
-  sessionWith,
-  usedStoreIn,
-} from '../../../support/embedded.ts';
+import { foldersForEach } from '../../../support/each.ts';
 import { describe, expect, test } from '../../../support/jest.ts';
 import { migrationOf, openNode } from '../../../support/migrations.ts';
 import {
@@ -35,7 +29,9 @@ import {
   run,
   startServer,
 } from '../../../support/process.ts';
+import { sessionWith } from '../../../support/query.ts';
 import { rest } from '../../../support/rest.ts';
+import { contentsOf, onceMore, usedStoreIn } from './used-store.ts';
 
 const folders = foldersForEach();
 const env = () => ({ DATA_DIR: folders.store });

@@ -5,13 +5,7 @@ import {
   createTestDatabase,
   type TestDatabase,
 } from '../../../support/database.ts';
-import {
-  contentsOf,
-  foldersForEach,
-  onceMore,
-  sessionWith,
-  usedStoreIn,
-} from '../../../support/embedded.ts';
+import { foldersForEach } from '../../../support/each.ts';
 import {
   afterEach,
   beforeEach,

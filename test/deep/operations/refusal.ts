@@ -1,6 +1,6 @@
-import { graphqlText } from './graphql.ts';
-import { type RestRequest, rest } from './rest.ts';
-import type { Store } from './store.ts';
+import { graphqlText } from '../../support/graphql.ts';
+import { type RestRequest, rest } from '../../support/rest.ts';
+import type { Store } from '../../support/store.ts';
 
 /**
  * The error of a failed request, and when to send it again. All members are

@@ -1,59 +1,10 @@
 import { cpSync } from 'node:fs';
-import { rm } from 'node:fs/promises';
-import { join } from 'node:path';
 import { openEmbeddedPostgres } from '@animal-store/pglite-server';
 import type pg from 'pg';
-import { newFolder } from './folder.ts';
-import { afterEach, beforeEach } from './jest.ts';
-import { cli, killAll, startServer } from './process.ts';
-import { connected } from './query.ts';
-import { rest } from './rest.ts';
-
-export interface Folders {
-  /** The path for an embedded store. */
-  store: string;
-  /** The path of a file that does not exist yet. */
-  file(name: string): string;
-  /** A folder for another store. */
-  another(): Promise<string>;
-}
-
-/** Gives each test its own folders, on every kind of database. */
-export function foldersForEach(): Folders {
-  let folders: string[] = [];
-  const another = async () => {
-    const folder = await newFolder();
-    folders.push(folder);
-    return folder;
-  };
-  beforeEach(async () => void (await another()));
-  afterEach(async () => {
-    await killAll();
-    for (const folder of folders)
-      await rm(folder, { recursive: true, force: true });
-    folders = [];
-  });
-  return {
-    get store() {
-      return join(folders[0] as string, 'store');
-    },
-    file: (name) => join(folders[0] as string, name),
-    another,
-  };
-}
-
-/**
- * Opens a session with an embedded store that a process has open, or with a
- * PostgreSQL. @param place folder or URL
- */
-export function sessionWith(place: string): Promise<pg.Client> {
-  const isAddress = place.startsWith('postgres');
-  return connected(
-    isAddress
-      ? place
-      : { host: place, port: 5432, user: 'postgres', database: 'postgres' },
-  );
-}
+import { newFolder } from '../../../support/folder.ts';
+import { cli, startServer } from '../../../support/process.ts';
+import { sessionWith } from '../../../support/query.ts';
+import { rest } from '../../../support/rest.ts';
 
 export interface UsedStore {
   /** A key that the store has issued. */

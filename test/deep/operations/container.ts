@@ -11,9 +11,9 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
-import { newFolder } from './folder.ts';
-import { type Env, type Running, runCommand } from './process.ts';
-import { childrenOf } from './servers/program.ts';
+import { newFolder } from '../../support/folder.ts';
+import { type Env, type Running, runCommand } from '../../support/process.ts';
+import { childrenOf } from '../../support/servers/program.ts';
 
 const unshare = [
   'unshare',
@@ -190,7 +190,7 @@ function copied(): Array<{ from: string; to: string }> {
     .flatMap(([, sources = '', to = '']) =>
       sources.split(' ').map((source) => {
         const from = source.replace(/^\/app\//, '');
-        return { from, to: to === './' ? basename(from) : to };
+        return { from, to: to === '../../support/' ? basename(from) : to };
       }),
     )
     .filter(({ from }) => from !== 'node_modules');
