@@ -51,7 +51,7 @@ import {
 } from './runtime/health.ts';
 import { Log, type LogSettings } from './runtime/log/log.ts';
 import { loggingOptions, requestLog } from './runtime/log/request-log.ts';
-import { type Observers, observersOf } from './runtime/telemetry/observers.ts';
+import { type Observers, observersOf } from './runtime/observers.ts';
 
 declare module 'fastify' {
   interface FastifyInstance {

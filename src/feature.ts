@@ -6,7 +6,7 @@ import type { Module } from './api/module.ts';
 import type { Config } from './config/config.ts';
 import type { ValuesOf, Variables } from './config/variables.ts';
 import type { Database, DatabaseOptions, Model } from './database/database.ts';
-import type { Observers } from './runtime/telemetry/observers.ts';
+import type { Observers } from './runtime/observers.ts';
 
 /**
  * An optional part of the service: a folder in `features/`, and an entry in

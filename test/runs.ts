@@ -40,7 +40,6 @@ const folders: Record<string, string[]> = {
   'test/parity': statements,
   'test/repository': ['embedded'],
   'test/rest': ['embedded'],
-  'test/telemetry': ['embedded'],
   // Deep: `npm run test:deep`.
   'test/deep/attack': ['embedded'],
   'test/deep/browser': ['embedded'],
@@ -56,7 +55,6 @@ const folders: Record<string, string[]> = {
   'test/deep/operations': ['embedded'],
   'test/deep/parity': oncePerKind,
   'test/deep/rest': ['embedded'],
-  'test/deep/telemetry': ['embedded'],
 };
 
 /**

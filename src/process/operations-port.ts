@@ -6,7 +6,7 @@ import type { Config } from '../config/config.ts';
 import { StoreError } from '../errors.ts';
 import { type CheckReadiness, health } from '../runtime/health.ts';
 import type { Log } from '../runtime/log/log.ts';
-import type { Telemetry } from '../runtime/telemetry/telemetry.ts';
+import type { Telemetry } from './telemetry.ts';
 
 /** Small, so that the service's own connections always find room. */
 const maxConnections = 32;

@@ -21,13 +21,10 @@ import { modelOf } from '../modules/mikro-orm.config.ts';
 import { modules } from '../modules/modules.ts';
 import type { CheckReadiness } from '../runtime/health.ts';
 import type { Log, LogSettings } from '../runtime/log/log.ts';
-import { observersOf } from '../runtime/telemetry/observers.ts';
-import {
-  Telemetry,
-  type TelemetryOptions,
-} from '../runtime/telemetry/telemetry.ts';
+import { observersOf } from '../runtime/observers.ts';
 import { migrate } from './migrate.ts';
 import { openOperationsPort } from './operations-port.ts';
+import { Telemetry, type TelemetryOptions } from './telemetry.ts';
 import { logStarted } from './welcome.ts';
 
 /**

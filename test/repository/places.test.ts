@@ -15,7 +15,7 @@ const quick = files.filter((file) => !file.startsWith('test/deep/'));
 const ofProcesses = [
   'test/cli/',
   'test/operations/',
-  'test/telemetry/metrics',
+  'test/features/metrics/metrics',
   'test/graphql/plugins',
   'packages/cluster/',
 ];

@@ -1,7 +1,7 @@
 import { Redactor } from '@animal-store/log/redactor';
 import { secretsInText } from '../../src/access/keys/secret.ts';
 import { loadConfig } from '../../src/config/config.ts';
-import { Telemetry } from '../../src/runtime/telemetry/telemetry.ts';
+import { Telemetry } from '../../src/process/telemetry.ts';
 import { send } from './http.ts';
 import {
   bootstrapKey,

@@ -16,10 +16,7 @@ import { features } from '../../src/features.ts';
 import { modelOf } from '../../src/modules/mikro-orm.config.ts';
 import { modules } from '../../src/modules/modules.ts';
 import { Log } from '../../src/runtime/log/log.ts';
-import {
-  type Observers,
-  observersOf,
-} from '../../src/runtime/telemetry/observers.ts';
+import { type Observers, observersOf } from '../../src/runtime/observers.ts';
 import { citusLayout } from './citus.ts';
 import { Contract } from './contract.ts';
 import { createTestDatabase, type TestDatabase } from './database.ts';

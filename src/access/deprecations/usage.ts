@@ -1,7 +1,7 @@
 import { defineEntity, p } from '@mikro-orm/core';
 import type { Caller } from '../../call.ts';
 import type { Database, Statement } from '../../database/database.ts';
-import type { KeyObserver } from '../../runtime/telemetry/observers.ts';
+import type { KeyObserver } from '../../runtime/observers.ts';
 import { WriteBehind } from '../write-behind.ts';
 
 const deprecatedCallTable = defineEntity({

@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 import { Call, type Caller } from '../../call.ts';
 import type { Batches, Database, Statement } from '../../database/database.ts';
 import { StoreError } from '../../errors.ts';
-import type { KeyObserver } from '../../runtime/telemetry/observers.ts';
+import type { KeyObserver } from '../../runtime/observers.ts';
 import type { FailureLimit } from '../limits/failure-limit.ts';
 import { WriteBehind } from '../write-behind.ts';
 import { KeyScope } from './api-key.entity.ts';

@@ -21,7 +21,7 @@ import { deprecatedFieldsIn } from '../../access/deprecations/deprecation.ts';
 import type { DeprecationUsage } from '../../access/deprecations/usage.ts';
 import type { Call } from '../../call.ts';
 import type { Config } from '../../config/config.ts';
-import type { OperationObserver } from '../../runtime/telemetry/observers.ts';
+import type { OperationObserver } from '../../runtime/observers.ts';
 import { mostItems } from '../../validation/page.ts';
 
 // What the steps of a GraphQL request pass on: its context, its operation and

@@ -4,10 +4,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
 import { networkOf } from '../../access/limits/network.ts';
 import { Call } from '../../call.ts';
-import type {
-  RequestEnd,
-  RequestObserver,
-} from '../../runtime/telemetry/observers.ts';
+import type { RequestEnd, RequestObserver } from '../../runtime/observers.ts';
 import { SharedBudget } from '../../shared-budget.ts';
 import { sendError } from './failures.ts';
 import { dataHeaders } from './headers.ts';

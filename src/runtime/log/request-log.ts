@@ -6,7 +6,7 @@ import {
   type FastifyServerOptions,
   LogController,
 } from 'fastify';
-import type { RequestObserver } from '../telemetry/observers.ts';
+import type { RequestObserver } from '../observers.ts';
 import type { Log } from './log.ts';
 
 const longestUserAgent = 128;

@@ -1,24 +1,28 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createTestDatabase } from '../../support/database.ts';
-import { databaseForEach } from '../../support/each.ts';
-import { newFolder } from '../../support/folder.ts';
-import { graphqlText, graphqlThrice } from '../../support/graphql.ts';
-import { send } from '../../support/http.ts';
-import { afterEach, beforeEach, expect, test } from '../../support/jest.ts';
+import { createTestDatabase } from '../../../support/database.ts';
+import { databaseForEach } from '../../../support/each.ts';
+import { newFolder } from '../../../support/folder.ts';
+import { graphqlText, graphqlThrice } from '../../../support/graphql.ts';
+import { send } from '../../../support/http.ts';
+import { afterEach, beforeEach, expect, test } from '../../../support/jest.ts';
 import {
   type OtlpReceiver,
   type ReceivedSpan,
   startReceiver,
-} from '../../support/otlp.ts';
+} from '../../../support/otlp.ts';
 import {
   type Env,
   eventually,
   bootstrapKey as key,
   type ServerProcess,
   startServer,
-} from '../../support/process.ts';
-import { linesOf, requestsFor, startWorkers } from '../../support/workers.ts';
+} from '../../../support/process.ts';
+import {
+  linesOf,
+  requestsFor,
+  startWorkers,
+} from '../../../support/workers.ts';
 
 const database = databaseForEach(createTestDatabase);
 let collector: OtlpReceiver;

@@ -8,13 +8,13 @@ import {
   setGlobalErrorHandler,
 } from '@opentelemetry/core';
 import { SamplingDecision } from '@opentelemetry/sdk-trace';
-import { releasedVersion } from '../../src/config/config.ts';
-import { isTraced } from '../../src/runtime/telemetry/telemetry.ts';
+import { releasedVersion } from '../../../src/config/config.ts';
 import {
   openTracing,
   samplerFromEnv,
-} from '../../src/runtime/telemetry/traces.ts';
-import { expect, test } from '../support/jest.ts';
+} from '../../../src/features/traces/traces.ts';
+import { isTraced } from '../../../src/process/telemetry.ts';
+import { expect, test } from '../../support/jest.ts';
 
 const remote = {
   traceId: '0af7651916cd43dd8448eb211c80319c',

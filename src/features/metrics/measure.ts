@@ -7,14 +7,19 @@ import type {
   QueueState,
 } from '../../database/database.ts';
 import { withTimeout } from '../../database/with-timeout.ts';
-import { codeLabel, methodLabel, other, routeLabel } from './labels.ts';
-import type { Metrics, Reading } from './metrics.ts';
+import {
+  codeLabel,
+  methodLabel,
+  other,
+  routeLabel,
+} from '../../runtime/labels.ts';
 import type {
   KeyObserver,
   Observers,
   OperationObserver,
   RequestObserver,
-} from './observers.ts';
+} from '../../runtime/observers.ts';
+import type { Metrics, Reading } from './metrics.ts';
 
 /** OpenTelemetry's recommended buckets for HTTP, in seconds. */
 const httpBuckets = [

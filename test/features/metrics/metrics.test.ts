@@ -1,20 +1,20 @@
 import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
-import { databaseForAll } from '../support/each.ts';
-import { graphqlText, graphqlThrice } from '../support/graphql.ts';
-import { send } from '../support/http.ts';
-import { beforeAll, beforeEach, expect, test } from '../support/jest.ts';
+import { databaseForAll } from '../../support/each.ts';
+import { graphqlText, graphqlThrice } from '../../support/graphql.ts';
+import { send } from '../../support/http.ts';
+import { beforeAll, beforeEach, expect, test } from '../../support/jest.ts';
 import {
   allMetrics,
   type MeasuredServer,
   type Series,
   startMeasured,
-} from '../support/metrics.ts';
-import { bootstrapKey, cli, eventually } from '../support/process.ts';
-import { newKey, Provider } from '../support/provider.ts';
-import { requestText } from '../support/raw.ts';
-import { rest as restOf } from '../support/rest.ts';
-import { linesOf, untilLogged } from '../support/workers.ts';
+} from '../../support/metrics.ts';
+import { bootstrapKey, cli, eventually } from '../../support/process.ts';
+import { newKey, Provider } from '../../support/provider.ts';
+import { requestText } from '../../support/raw.ts';
+import { rest as restOf } from '../../support/rest.ts';
+import { linesOf, untilLogged } from '../../support/workers.ts';
 
 const database = databaseForAll();
 let server: MeasuredServer;

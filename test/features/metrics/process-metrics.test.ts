@@ -3,9 +3,9 @@ import {
   ClusterMetrics,
   Metrics,
   type Reading,
-} from '../../src/runtime/telemetry/metrics.ts';
-import { measureProcess } from '../../src/runtime/telemetry/process-metrics.ts';
-import { afterEach, expect, test } from '../support/jest.ts';
+} from '../../../src/features/metrics/metrics.ts';
+import { measureProcess } from '../../../src/features/metrics/process-metrics.ts';
+import { afterEach, expect, test } from '../../support/jest.ts';
 
 /** @returns the lines of a scrape that have values */
 const valuesIn = (text: string) =>

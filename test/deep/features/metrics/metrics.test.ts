@@ -1,16 +1,16 @@
-import { createTestDatabase } from '../../support/database.ts';
-import { databaseForEach } from '../../support/each.ts';
-import { graphqlText } from '../../support/graphql.ts';
-import { send } from '../../support/http.ts';
-import { expect, test } from '../../support/jest.ts';
-import { openTelemetry, startMeasured } from '../../support/metrics.ts';
+import { createTestDatabase } from '../../../support/database.ts';
+import { databaseForEach } from '../../../support/each.ts';
+import { graphqlText } from '../../../support/graphql.ts';
+import { send } from '../../../support/http.ts';
+import { expect, test } from '../../../support/jest.ts';
+import { openTelemetry, startMeasured } from '../../../support/metrics.ts';
 import {
   bootstrapKey,
   eventually,
   type ServerProcess,
-} from '../../support/process.ts';
-import { exchange, requestText } from '../../support/raw.ts';
-import { allUp, startWorkers, untilLogged } from '../../support/workers.ts';
+} from '../../../support/process.ts';
+import { exchange, requestText } from '../../../support/raw.ts';
+import { allUp, startWorkers, untilLogged } from '../../../support/workers.ts';
 
 const database = databaseForEach(createTestDatabase);
 

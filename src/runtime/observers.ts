@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { GraphQLFormattedError } from 'graphql';
-import type { Call } from '../../call.ts';
-import type { Database, DatabaseObserver } from '../../database/database.ts';
+import type { Call } from '../call.ts';
+import type { Database, DatabaseObserver } from '../database/database.ts';
 
 /**
  * What a part of the service observes: its log, metrics and traces. Every

@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify';
-import { httpStatusOf } from '../../errors.ts';
+import { httpStatusOf } from '../errors.ts';
 
 // The labels of metrics and spans.
 

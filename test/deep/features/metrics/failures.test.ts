@@ -1,16 +1,16 @@
 // runs: embedded, postgres
 
-import { Unavailable } from '../../../src/errors.ts';
-import type { Telemetry } from '../../../src/runtime/telemetry/telemetry.ts';
-import { creators } from '../../support/creations.ts';
-import { createTestDatabase } from '../../support/database.ts';
-import { stock, whileReadsFail } from '../../support/database-access.ts';
-import { graphqlText } from '../../support/graphql.ts';
-import { afterEach, beforeEach, expect, test } from '../../support/jest.ts';
-import { openTelemetry, seriesIn } from '../../support/metrics.ts';
-import { eventually } from '../../support/process.ts';
-import { rest } from '../../support/rest.ts';
-import { type Store, startStore } from '../../support/store.ts';
+import { Unavailable } from '../../../../src/errors.ts';
+import type { Telemetry } from '../../../../src/process/telemetry.ts';
+import { creators } from '../../../support/creations.ts';
+import { createTestDatabase } from '../../../support/database.ts';
+import { stock, whileReadsFail } from '../../../support/database-access.ts';
+import { graphqlText } from '../../../support/graphql.ts';
+import { afterEach, beforeEach, expect, test } from '../../../support/jest.ts';
+import { openTelemetry, seriesIn } from '../../../support/metrics.ts';
+import { eventually } from '../../../support/process.ts';
+import { rest } from '../../../support/rest.ts';
+import { type Store, startStore } from '../../../support/store.ts';
 
 let telemetry: Telemetry;
 let store: Store;

@@ -1,8 +1,12 @@
 import type { FastifyPluginAsync } from 'fastify';
-import { releasedVersion } from '../../config/config.ts';
-import type { ClusterMetrics, Metrics, Reading } from './metrics.ts';
-import type { Observers } from './observers.ts';
-import type { TraceOptions } from './traces.ts';
+import { releasedVersion } from '../config/config.ts';
+import type {
+  ClusterMetrics,
+  Metrics,
+  Reading,
+} from '../features/metrics/metrics.ts';
+import type { TraceOptions } from '../features/traces/traces.ts';
+import type { Observers } from '../runtime/observers.ts';
 
 export interface TelemetryOptions extends TraceOptions {
   /** `alone` serves without workers. */
@@ -31,7 +35,7 @@ export class Telemetry {
     const onUnknown = (exporter: string) =>
       log.warn({ exporter }, 'OTEL_TRACES_EXPORTER: only otlp is known here');
     if (role !== 'parent' && isTraced(process.env, onUnknown)) {
-      const { traceTo } = await import('./traces.ts');
+      const { traceTo } = await import('../features/traces/traces.ts');
       const traces = traceTo(options);
       telemetry.observers.push(traces.observers);
       telemetry.#sendLastSpans = traces.sendLastSpans;
@@ -46,9 +50,9 @@ export class Telemetry {
       { measure },
       { measureProcess },
     ] = await Promise.all([
-      import('./metrics.ts'),
-      import('./measure.ts'),
-      import('./process-metrics.ts'),
+      import('../features/metrics/metrics.ts'),
+      import('../features/metrics/measure.ts'),
+      import('../features/metrics/process-metrics.ts'),
     ]);
     const metrics = new Metrics();
     this.metrics = metrics;

@@ -41,12 +41,17 @@ import { type Config, releasedVersion } from '../../config/config.ts';
 import type { DatabaseObserver } from '../../database/database.ts';
 import type { Log } from '../../database/options.ts';
 import { type ErrorCode, httpStatusOf } from '../../errors.ts';
-import { codeLabel, methodLabel, other, routeLabel } from './labels.ts';
+import {
+  codeLabel,
+  methodLabel,
+  other,
+  routeLabel,
+} from '../../runtime/labels.ts';
 import type {
   Observers,
   OperationObserver,
   RequestObserver,
-} from './observers.ts';
+} from '../../runtime/observers.ts';
 
 export interface TraceOptions {
   config: Config;
