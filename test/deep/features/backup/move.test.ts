@@ -22,8 +22,10 @@ import {
   startAndFail,
   startServer,
 } from '../../../support/process.ts';
+import { sessionWith } from '../../../support/query.ts';
 import { rest } from '../../../support/rest.ts';
 import { Road } from '../../../support/road.ts';
+import { contentsOf, onceMore, usedStoreIn } from './used-store.ts';
 
 const folders = foldersForEach();
 const env = () => ({ DATA_DIR: folders.store });
