@@ -1,0 +1,334 @@
+// Leaves optional parts out (docs/leave-parts-out.md):
+//   npm run without                    the table of all features
+//   npm run without -- NAME [NAME ...] a copy without these: its types, its
+//                                      contracts, its start, its tests
+//   npm run without -- --all           the core alone
+//   npm run without -- --each          each feature alone: start and contracts
+// Without arguments it fails when something else names a feature.
+// TEST_DATABASE_URL names the PostgreSQL of a copy without the embedded store.
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  cpSync,
+  existsSync,
+  globSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { stripTypeScriptTypes } from 'node:module';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { onSupportedNode, root } from '../bin/node.js';
+
+/**
+ * @typedef {object} Feature
+ * @property {string} name
+ * @property {readonly string[]} [needs]
+ * @property {Record<string, unknown>} [variables]
+ */
+
+const list = 'src/features.ts';
+const embedded = 'embedded-store';
+
+onSupportedNode(async () => {
+  process.chdir(root);
+  run('node', ['bin/build.js']);
+  const { features } = await import(`${root}/dist/src/features.js`);
+  const args = process.argv.slice(2);
+  if (args.length === 0) return printTable(features);
+  const names = features.map((/** @type {Feature} */ { name }) => name);
+  const unknown = args.filter(
+    (one) => !/^--/.test(one) && !names.includes(one),
+  );
+  if (unknown.length > 0)
+    throw new Error(`unknown: ${unknown}; the features are ${names}`);
+  if (args[0] === '--each') {
+    compileTests(root, ['--noCheck']);
+    for (const name of names) await tryWithout(features, [name], true);
+  } else await tryWithout(features, args[0] === '--all' ? names : args, false);
+});
+
+/**
+ * Deletes features in a copy, and runs what must still work.
+ *
+ * @param {Feature[]} features
+ * @param {string[]} chosen
+ * @param {boolean} isQuick takes the compiled files, and runs a few tests
+ */
+async function tryWithout(features, chosen, isQuick) {
+  const names = withDependents(features, chosen);
+  const began = Date.now();
+  const copy = mkdtempSync(join(tmpdir(), 'animal-store-without-'));
+  try {
+    copyTree(features, names, copy);
+    if (isQuick) copyCompiled(names, copy);
+    else {
+      run('tsc', ['-b', '--incremental'], copy);
+      compileTests(copy, []);
+    }
+    const env = environment(names, copy);
+    run('node', ['dist/src/cli.js', 'schema'], copy, env);
+    await start(copy, env);
+    const suites = isQuick
+      ? ['test/modules/features', 'test/parity/codes', 'test/parity/bodies']
+      : [];
+    const jest = 'node_modules/jest/bin/jest.js';
+    const options = ['--config', 'test/jest.config.js', '--silent', ...suites];
+    run('node', [jest, ...options], copy, env);
+  } finally {
+    rmSync(copy, { recursive: true });
+  }
+  const seconds = Math.round((Date.now() - began) / 1000);
+  print(`without ${names.join(', ')}: works (${seconds} s)`);
+}
+
+/**
+ * The chosen features, and those that need them.
+ *
+ * @param {Feature[]} features
+ * @param {string[]} chosen
+ */
+function withDependents(features, chosen) {
+  const names = new Set(chosen);
+  for (const { name, needs = [] } of features)
+    if (needs.some((one) => names.has(one))) names.add(name);
+  return [...names];
+}
+
+/**
+ * Copies the sources, without these features and their tests.
+ *
+ * @param {Feature[]} features
+ * @param {string[]} names
+ * @param {string} copy
+ */
+function copyTree(features, names, copy) {
+  const listed = ['ls-files', '-co', '--exclude-standard', '-z'];
+  const files = execFileSync('git', listed, { encoding: 'utf8' }).split('\0');
+  const isDeleted = (/** @type {string} */ file) =>
+    foldersOf(names).some((folder) => file.startsWith(`${folder}/`));
+  for (const file of files.filter((one) => one && !isDeleted(one)))
+    if (existsSync(file)) cpSync(file, join(copy, file));
+  for (const name of ['node_modules', 'test/deep/node_modules'])
+    if (existsSync(name)) symlinkSync(join(root, name), join(copy, name));
+  writeFileSync(join(copy, list), listWithout(features, names));
+  const example = join(copy, '.env.example');
+  const variables = features
+    .filter(({ name }) => names.includes(name))
+    .flatMap(({ variables = {} }) => Object.keys(variables));
+  writeFileSync(example, exampleWithout(variables));
+}
+
+/** @param {string[]} names */
+function foldersOf(names) {
+  const places = ['src/features', 'test/features', 'test/deep/features'];
+  return places.flatMap((place) => names.map((name) => `${place}/${name}`));
+}
+
+/**
+ * The list, in which `removed` takes the places of these features.
+ *
+ * @param {Feature[]} features
+ * @param {string[]} names
+ */
+function listWithout(features, names) {
+  let text = readFileSync(list, 'utf8');
+  for (const { name, variables = {} } of features) {
+    if (!names.includes(name)) continue;
+    const imported = new RegExp(
+      `^import \\{ (\\w+) \\} from '\\./features/${name}/index\\.ts';\\n`,
+      'm',
+    );
+    const [line, entry] = imported.exec(text) ?? [];
+    if (!line) throw new Error(`${list} does not import ${name} in one line`);
+    const refused = [name, ...Object.keys(variables)].map((one) => `'${one}'`);
+    text = text
+      .replace(line, '')
+      .replace(new RegExp(`^ {2}${entry},$`, 'm'), `  removed(${refused}),`);
+  }
+  return text.replace(
+    "import type { Feature } from './feature.ts';",
+    "import { type Feature, removed } from './feature.ts';",
+  );
+}
+
+/** @param {string[]} variables */
+function exampleWithout(variables) {
+  return variables.reduce(
+    (text, name) =>
+      text.replace(new RegExp(`^# .+\\n#? ?${name}=.*\\n\\n?`, 'm'), ''),
+    readFileSync('.env.example', 'utf8'),
+  );
+}
+
+/**
+ * Copies the compiled files, and the list as JavaScript.
+ *
+ * @param {string[]} names
+ * @param {string} copy
+ */
+function copyCompiled(names, copy) {
+  const isDeleted = (/** @type {string} */ path) =>
+    foldersOf(names).some((folder) => path === join(root, 'dist', folder));
+  for (const folder of ['src', 'migrations', 'test', 'packages'])
+    cpSync(join(root, 'dist', folder), join(copy, 'dist', folder), {
+      recursive: true,
+      filter: (path) => !isDeleted(path),
+    });
+  const code = stripTypeScriptTypes(readFileSync(join(copy, list), 'utf8'));
+  writeFileSync(
+    join(copy, 'dist/src/features.js'),
+    code.replaceAll(".ts'", ".js'"),
+  );
+}
+
+/**
+ * Starts the service of a copy, and calls both APIs.
+ *
+ * @param {string} copy
+ * @param {NodeJS.ProcessEnv} env
+ */
+async function start(copy, env) {
+  const key = 'k'.repeat(40);
+  const port = await freePort();
+  const own = { BOOTSTRAP_API_KEY: key, PORT: `${port}`, LOG_LEVEL: 'error' };
+  const service = spawn('node', ['dist/src/cli.js', 'start'], {
+    cwd: copy,
+    env: { ...env, ...own },
+    stdio: 'inherit',
+  });
+  const origin = `http://127.0.0.1:${port}`;
+  const headers = {
+    authorization: `Bearer ${key}`,
+    'content-type': 'application/json',
+  };
+  const body = JSON.stringify({ query: '{ pets { id name } }' });
+  const calls = {
+    '/v1/pets': { headers },
+    '/graphql': { headers, method: 'POST', body },
+  };
+  try {
+    await isReady(service, origin);
+    for (const [path, request] of Object.entries(calls)) {
+      const { status } = await fetch(origin + path, request);
+      if (status !== 200) throw new Error(`${path} answers ${status}`);
+    }
+  } finally {
+    service.kill();
+    if (service.exitCode === null) await once(service, 'exit');
+  }
+}
+
+/**
+ * @param {import('node:child_process').ChildProcess} service
+ * @param {string} origin
+ */
+async function isReady(service, origin) {
+  while (service.exitCode === null) {
+    const answer = await fetch(`${origin}/readyz`).catch(() => undefined);
+    if (answer?.ok) return;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  throw new Error('the service does not start');
+}
+
+/** @returns {Promise<number>} */
+async function freePort() {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = /** @type {import('node:net').AddressInfo} */ (
+    server.address()
+  );
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
+/**
+ * @param {string[]} names
+ * @param {string} copy
+ */
+function environment(names, copy) {
+  const { TEST_DATABASE_URL: url } = process.env;
+  const env = { ...process.env, ANIMAL_STORE_ENV_FILE: '' };
+  if (!names.includes(embedded))
+    return { ...env, TEST_DATABASE_URL: '', DATA_DIR: join(copy, '.data') };
+  if (!url)
+    throw new Error(
+      `without ${embedded} a PostgreSQL is needed: set TEST_DATABASE_URL`,
+    );
+  return { ...env, DATABASE_URL: url };
+}
+
+/**
+ * @param {string} folder
+ * @param {string[]} options
+ */
+function compileTests(folder, options) {
+  run('tsc', ['-p', 'test/tsconfig.json', ...options], folder);
+}
+
+/**
+ * @param {string} program
+ * @param {string[]} args
+ * @param {string} cwd
+ * @param {NodeJS.ProcessEnv} env
+ */
+function run(program, args, cwd = root, env = process.env) {
+  // The PATH is npm's, with the programs of the project.
+  const { status } = spawnSync(program, args, { cwd, env, stdio: 'inherit' });
+  if (status !== 0) throw new Error(`${program} ${args.join(' ')} has failed`);
+}
+
+/** @param {Feature[]} features */
+function printTable(features) {
+  const all = globSync('{src,test,tools}/**/*.{ts,js,mjs}', {
+    exclude: ['**/node_modules', '**/generated'],
+  });
+  const rows = features.map(({ name, variables = {} }) => {
+    const own = foldersOf([name]);
+    const others = all.filter(
+      (file) => file !== list && !own.some((one) => file.startsWith(`${one}/`)),
+    );
+    const words = [`features/${name}/`, ...Object.keys(variables)];
+    const pattern = new RegExp(`(?<![\\w])(?:${words.join('|')})(?![\\w])`);
+    const named = others.filter((file) =>
+      pattern.test(readFileSync(file, 'utf8')),
+    );
+    const [index = ''] = globSync(`src/features/${name}/index.ts`);
+    const [, promise = ''] =
+      /\/\*\*([\s\S]*?)\*\/\s*export const/.exec(readFileSync(index, 'utf8')) ??
+      [];
+    return [
+      name,
+      promise.replace(/\s*\n?\s*\*?\s+/g, ' ').trim(),
+      tokensIn(`src/features/${name}`),
+      Object.keys(variables).join(' ') || '-',
+      named.join(' ') || '-',
+    ];
+  });
+  const head = ['feature', 'promise', 'tokens', 'variables', 'named elsewhere'];
+  for (const cells of [head, head.map(() => '---'), ...rows])
+    print(`| ${cells.join(' | ')} |`);
+  if (rows.some((row) => row.at(-1) !== '-')) process.exitCode = 1;
+}
+
+/** @param {string} line */
+function print(line) {
+  process.stdout.write(`${line}\n`);
+}
+
+/** @param {string} folder */
+function tokensIn(folder) {
+  const comment = /\/\*[\s\S]*?\*\/|\/\/.*/g;
+  const imported = /^import [\s\S]*?;$/gm;
+  const token = /'[^'\n]*'|`[^`]*`|[\w$#]+|=>|[^\s\w]/g;
+  return globSync(`${folder}/**/*.ts`)
+    .map((file) => readFileSync(file, 'utf8'))
+    .map((text) => text.replace(comment, '').replace(imported, ''))
+    .reduce((sum, text) => sum + (text.match(token)?.length ?? 0), 0);
+}
