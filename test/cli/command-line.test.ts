@@ -27,7 +27,6 @@ describe('help', () => {
       'The service:',
       'Keys:',
       'The database:',
-      'Data:',
       'Tools:',
       'Examples:',
       'Exit codes:',
@@ -35,17 +34,7 @@ describe('help', () => {
     const places = groups.map((group) => stdout.indexOf(`\n${group}`));
     expect(places).toEqual([...places].sort((a, b) => a - b));
     expect(places[0]).toBeGreaterThan(0);
-    for (const command of [
-      'start',
-      'doctor',
-      'keys',
-      'migrate',
-      'backup',
-      'seed',
-      'export',
-      'import',
-      'schema',
-    ]) {
+    for (const command of ['start', 'doctor', 'keys', 'migrate', 'schema']) {
       expect(stdout).toMatch(new RegExp(`^ {2}${command} .* {2}\\S`, 'm'));
     }
   });

@@ -190,7 +190,7 @@ function copied(): Array<{ from: string; to: string }> {
     .flatMap(([, sources = '', to = '']) =>
       sources.split(' ').map((source) => {
         const from = source.replace(/^\/app\//, '');
-        return { from, to: to === '../../support/' ? basename(from) : to };
+        return { from, to: to === './' ? basename(from) : to };
       }),
     )
     .filter(({ from }) => from !== 'node_modules');
