@@ -33,8 +33,6 @@ import {
 import { routeHooks } from './api/http/routes.ts';
 import { addresses, proxies, serverOptions } from './api/http/server.ts';
 import { type Example, type Module, openModules } from './api/module.ts';
-import { pages } from './api/pages/pages.ts';
-import { assistants } from './api/rest/assistants.ts';
 import { describeRoute } from './api/rest/describe-route.ts';
 import { leadToLogin } from './api/rest/login.ts';
 import { openApi, section } from './api/rest/openapi.ts';
@@ -164,7 +162,6 @@ const build = async (options: AppOptions): Promise<FastifyInstance> => {
     describe: describeRoute,
   });
   if (config.tokens) leadToLogin(app, config.tokens);
-  pages(app, config.graphql.explorer);
   for (const buffer of [keys.uses, usage.calls]) flushRegularly(app, buffer);
   expireIdempotencyKeys(app, database, config.idempotencyHours);
   app.decorate(
@@ -217,14 +214,6 @@ const build = async (options: AppOptions): Promise<FastifyInstance> => {
     ...graphQLSettings,
   });
   if (introspection) serveSchema(app, schema);
-
-  // Assistants
-  const { corsOrigins: origins } = config.http;
-  if (config.mcp)
-    await app.register(assistants, {
-      document: () => app.swagger(),
-      origins,
-    });
 
   for (const part of observers) part.onBuilt?.(app, database);
   return app;

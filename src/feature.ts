@@ -20,6 +20,8 @@ export interface Feature<Own extends Variables = Variables> {
   readonly needs?: readonly string[];
   /** Its variables of the environment. */
   readonly variables?: Own;
+  /** Its addresses for a browser, which the start shows. */
+  addresses?(values: ValuesOf<Own>): readonly string[];
   /** Adds commands. Each loads its code when it runs. */
   commands?(program: Command, stores: Stores): Promise<void>;
   /** What `doctor` checks. It starts nothing. */

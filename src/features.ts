@@ -1,5 +1,7 @@
 import type { Feature } from './feature.ts';
+import { assistants } from './features/assistants/index.ts';
 import { backup } from './features/backup/index.ts';
+import { pages } from './features/pages/index.ts';
 import { transfer } from './features/transfer/index.ts';
 
 /**
@@ -10,4 +12,8 @@ export const features: readonly Feature[] = [
   backup,
 
   transfer,
+
+  assistants,
+
+  pages,
 ];

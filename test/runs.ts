@@ -36,7 +36,6 @@ const folders: Record<string, string[]> = {
   'test/keys': ['embedded', 'postgres', 'pgbouncer'],
   'test/modules': statements,
   'test/operations': ['embedded'],
-  'test/pages': ['embedded'],
   'test/parity': statements,
   'test/repository': ['embedded'],
   'test/rest': ['embedded'],

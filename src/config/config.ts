@@ -173,10 +173,6 @@ export const variables = {
     true,
     'Lets clients read the schema, also at `/schema.graphql` (graphql.md).',
   ),
-  EXPLORER: flag(
-    true,
-    'Serves Apollo Sandbox at `/graphql` and GraphiQL at `/graphiql` (decisions.md).',
-  ),
   GRAPHQL_JIT: flag(
     true,
     'Compiles operations at their second use; `false` rules out a fault of the compiler.',
@@ -226,7 +222,6 @@ export const variables = {
     3_600_000,
     'Longest subscription, within the limit of a proxy; then its client resumes it (live.md).',
   ),
-  MCP: flag(false, 'Serves assistants at `/mcp` (assistants.md).'),
   TRUSTED_DOCUMENTS: text(
     undefined,
     'Manifest of the only operations that may run (graphql.md).',
@@ -320,7 +315,6 @@ export function loadConfig(
             scopes: values.JWT_SCOPES,
           }
         : undefined,
-    mcp: values.MCP,
     subscriptions: {
       max: values.SUBSCRIPTIONS_MAX,
       perKey: values.SUBSCRIPTIONS_PER_KEY,
@@ -329,7 +323,6 @@ export function loadConfig(
     apolloPlugins: values.APOLLO_PLUGINS,
     graphql: {
       introspection: values.GRAPHQL_INTROSPECTION,
-      explorer: values.EXPLORER,
       jit: values.GRAPHQL_JIT,
       federation: values.GRAPHQL_FEDERATION,
       apq: values.GRAPHQL_APQ,

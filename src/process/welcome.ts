@@ -2,6 +2,7 @@ import type { LogOutput } from '@animal-store/log/log-output';
 import { ApiKeyService, actorOf } from '../access/keys/api-key.service.ts';
 import { type Config, releasedVersion } from '../config/config.ts';
 import type { Database } from '../database/database.ts';
+import { features } from '../features.ts';
 import type { Log } from '../runtime/log/log.ts';
 
 /** How long (ms) the welcome message waits for earlier log lines. */
@@ -18,12 +19,14 @@ export async function logStarted(
   address: string,
 ): Promise<void> {
   const envFile = process.env.ANIMAL_STORE_ENV_FILE || undefined;
-  const pages = `/ /guide /docs${config.graphql.explorer ? ' /graphiql /graphql' : ''}`;
+  const pages = features.flatMap(
+    ({ addresses }) => addresses?.(config.values) ?? [],
+  );
   const about = {
     version: releasedVersion(),
     nodejs: process.version,
     address,
-    pages,
+    pages: pages.join(' ') || undefined,
     envFile,
     config: config.shown,
   };
@@ -43,10 +46,12 @@ export async function logStarted(
   if (!first) return;
   log.info({ key: first.id }, 'first key issued');
   await output.flush(lastLines);
-  process.stdout.write(welcome(address, first.key));
+  const explored = pages.map((path) => address + path);
+  process.stdout.write(welcome(address, first.key, explored));
 }
 
-function welcome(address: string, key: string): string {
+function welcome(address: string, key: string, pages: string[]): string {
+  const explore = pages.length > 0 ? `Explore:  ${pages.join('   ')}\n\n` : '';
   return `
 The animal store is open at ${address}. This is its first API key; it is shown only now:
 
@@ -62,7 +67,5 @@ Try it:
   curl -H 'Authorization: Bearer ${key}' -H 'Content-Type: application/json' \\
     -d '{"query":"{ pets(limit: 5) { id name categoryId status } }"}' ${address}/graphql
 
-Explore:  ${address} (front page)   ${address}/graphiql (GraphiQL)   ${address}/docs (REST reference)
-
-`;
+${explore}`;
 }

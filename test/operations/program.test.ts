@@ -25,7 +25,7 @@ const shared = databaseForEach();
   'the first start prints one key and three commands that work; a later start prints no key (skipped on PostgreSQL, where `keys` issues them)',
   async () => {
     const server = await startServer(database.env);
-    await eventually(async () => server.output.stdout.includes('Explore:'));
+    await eventually(async () => server.output.stdout.includes('Try it:'));
     expect(new Set(server.output.stdout.match(/ask_\w+/g)).size).toBe(1);
     // Lines that a backslash continues are one command.
     const commands =

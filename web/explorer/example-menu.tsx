@@ -1,7 +1,7 @@
 import { pick, useGraphiQL, useGraphiQLActions } from '@graphiql/react';
 import { getOperationAST, parse } from 'graphql';
 
-/** `src/api/pages/explorers.ts` writes these into the page. */
+/** `src/features/pages/explorers.ts` writes these into the page. */
 export interface Example {
   title: string;
   document: string;

@@ -33,8 +33,7 @@ import { mostItems } from '../../validation/page.ts';
 export const executionOptions = { maxCoercionErrors: 5 };
 
 /** The settings of the GraphQL API, and what it works with. */
-export interface GraphQLOptions
-  extends Omit<Config['graphql'], 'explorer' | 'federation'> {
+export interface GraphQLOptions extends Omit<Config['graphql'], 'federation'> {
   schema: GraphQLSchema;
   usage: DeprecationUsage;
   observers: readonly OperationObserver[];

@@ -84,7 +84,7 @@ export const exceptions: Array<
   ],
   [
     'docs/assistants.md',
-    'needs an assistant; test/deep/clients/mcp.test.ts uses the official client',
+    'needs an assistant; test/deep/features/assistants/clients.test.ts uses the official client',
     'claude mcp add --transport http animal-store',
   ],
   [

@@ -73,7 +73,7 @@ export class Session {
     const server = await startServer(env, { stdout: log.fd });
     await log.close();
     const printed = () => readFile(join(folder, 'log'), 'utf8');
-    await eventually(async () => (await printed()).includes('Explore:'));
+    await eventually(async () => (await printed()).includes('Try it:'));
     const [key = ''] = /ask_\w{20,}/.exec(await printed()) ?? [];
     const database = await Database.open(
       loadConfig(env).database,

@@ -243,7 +243,7 @@ test('the name of a key is plain text, even if the shell, PostgreSQL or the embe
       'No key has been changed.\n',
     );
     const server = await startServer(own.env);
-    await eventually(async () => server.output.stdout.includes('Explore:'));
+    await eventually(async () => server.output.stdout.includes('Try it:'));
     const [secret = ''] = /ask_\w{49}/.exec(server.output.stdout) ?? [];
     expect(await jsonOf(own.env, 'history')).toEqual([
       {

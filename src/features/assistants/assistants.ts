@@ -27,9 +27,11 @@ const tools: Omit<OpenApiMcpOptions, 'document' | 'origins'> = {
   describe: ({ code, message }) => `${code}: ${message}`,
 };
 
-export async function assistants(
+/** @param origins of pages that may call */
+export async function serveAssistants(
   app: FastifyInstance,
-  options: Pick<OpenApiMcpOptions, 'document' | 'origins'>,
+  origins: readonly string[],
 ): Promise<void> {
-  await app.register(openApiMcp, { ...tools, ...options });
+  const document = () => app.swagger();
+  await app.register(openApiMcp, { ...tools, document, origins });
 }

@@ -1,8 +1,8 @@
-import { type HttpResponse, send } from '../support/http.ts';
-import { expect, test } from '../support/jest.ts';
-import { exchange, requestText } from '../support/raw.ts';
-import { rest } from '../support/rest.ts';
-import { storeForAll } from '../support/store.ts';
+import { type HttpResponse, send } from '../../support/http.ts';
+import { expect, test } from '../../support/jest.ts';
+import { exchange, requestText } from '../../support/raw.ts';
+import { rest } from '../../support/rest.ts';
+import { storeForAll } from '../../support/store.ts';
 
 /** The pages and their files as addresses of HTTP. */
 

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import { dataElement } from '../../src/api/pages/html.ts';
-import { send } from '../support/http.ts';
-import { describe, expect, test } from '../support/jest.ts';
-import { rest } from '../support/rest.ts';
-import { storeForAll } from '../support/store.ts';
+import { dataElement } from '../../../src/features/pages/html.ts';
+import { send } from '../../support/http.ts';
+import { describe, expect, test } from '../../support/jest.ts';
+import { rest } from '../../support/rest.ts';
+import { storeForAll } from '../../support/store.ts';
 
 /**
  * Addresses that need no key: `/`, as a page for browsers and as JSON for other

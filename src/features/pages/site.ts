@@ -1,9 +1,9 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { basename, extname, join } from 'node:path';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { publicRoute, serveDocument } from '../http/documents.ts';
-import { securityHeaders } from '../http/headers.ts';
-import { acceptedTypes } from '../http/negotiation.ts';
+import { publicRoute, serveDocument } from '../../api/http/documents.ts';
+import { securityHeaders } from '../../api/http/headers.ts';
+import { acceptedTypes } from '../../api/http/negotiation.ts';
 import { asset, fill, type HtmlPage } from './html.ts';
 
 /** The pages of the bar, by their paths. */

@@ -9,8 +9,8 @@ import {
   describe,
   expect,
   test,
-} from '../../support/jest.ts';
-import { storeForAll } from '../../support/store.ts';
+} from '../../../support/jest.ts';
+import { storeForAll } from '../../../support/store.ts';
 
 /**
  * The official client of the Model Context Protocol, which also validates each

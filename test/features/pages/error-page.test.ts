@@ -1,6 +1,6 @@
-import { send } from '../support/http.ts';
-import { expect, test } from '../support/jest.ts';
-import { storeForAll } from '../support/store.ts';
+import { send } from '../../support/http.ts';
+import { expect, test } from '../../support/jest.ts';
+import { storeForAll } from '../../support/store.ts';
 
 /**
  * A browser gets a page for an unknown address instead of an Error body, with

@@ -1,15 +1,15 @@
 import { createHash } from 'node:crypto';
 import { getIntrospectionQuery } from 'graphql';
-import type { Example } from '../../../src/api/module.ts';
-import { modules } from '../../../src/modules/modules.ts';
-import { graphqlText } from '../../support/graphql.ts';
-import { send } from '../../support/http.ts';
-import { expect, test } from '../../support/jest.ts';
-import { onNode, storeForAll } from '../../support/store.ts';
+import type { Example } from '../../../../src/api/module.ts';
+import { modules } from '../../../../src/modules/modules.ts';
+import { graphqlText } from '../../../support/graphql.ts';
+import { send } from '../../../support/http.ts';
+import { expect, test } from '../../../support/jest.ts';
+import { onNode, storeForAll } from '../../../support/store.ts';
 
 /**
- * The responses of the explorers; `test/deep/browser/explorer.test.ts` tests
- * them in a browser.
+ * The responses of the explorers; `explorers-in-browser.test.ts` tests them in a
+ * browser.
  */
 
 const store = storeForAll();

@@ -6,8 +6,8 @@ import type {
   FastifyRequest,
   RouteOptions,
 } from 'fastify';
+import { isRead, varyBy } from '../../api/http/negotiation.ts';
 import { root } from '../../config/config.ts';
-import { isRead, varyBy } from '../http/negotiation.ts';
 import {
   asset,
   dataElement,

@@ -1,10 +1,10 @@
 import { mkdir } from 'node:fs/promises';
 import type { Page } from 'playwright-core';
-import { launch } from '../support/chromium.ts';
+import { launch } from '../../support/chromium.ts';
 
 /**
  * Takes the pictures of README.md from a running service that is new and empty:
- * `KEY=ask_... node test/deep/browser/screenshots.ts`, with STORE_URL for
+ * `KEY=ask_... node test/deep/features/pages/screenshots.ts`, with STORE_URL for
  * another address. No picture shows the key.
  */
 

@@ -1,19 +1,15 @@
 import type { Page } from 'playwright-core';
-import { beforeEach, expect, test } from '../../support/jest.ts';
-import { eventually } from '../../support/process.ts';
-import { rest } from '../../support/rest.ts';
-import { storeForAll } from '../../support/store.ts';
+import { beforeEach, expect, test } from '../../../support/jest.ts';
+import { eventually } from '../../../support/process.ts';
+import { rest } from '../../../support/rest.ts';
+import { storeForAll } from '../../../support/store.ts';
 import {
   barriers,
   browserForAll,
   eachDisplay,
   inBrowser,
-} from '../support/browser.ts';
-import {
-  frameOrigin,
-  sandboxFrame,
-  sandboxScript,
-} from '../support/sandbox.ts';
+} from '../../support/browser.ts';
+import { frameOrigin, sandboxFrame, sandboxScript } from './sandbox.ts';
 
 inBrowser(() => {
   const store = storeForAll();

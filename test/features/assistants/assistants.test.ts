@@ -1,20 +1,20 @@
-import type { RequestObserver } from '../../src/runtime/observers.ts';
-import { checkupsModule } from '../modules/checkups/checkups.module.ts';
-import { toysModule } from '../modules/toys/toys.module.ts';
-import { citusLayout } from '../support/citus.ts';
-import { operations } from '../support/contract.ts';
-import { sql } from '../support/database-access.ts';
-import { send } from '../support/http.ts';
-import { beforeEach, describe, expect, test } from '../support/jest.ts';
-import { eventually } from '../support/process.ts';
-import { audience, providerForAll } from '../support/provider.ts';
-import { fieldsForAll } from '../support/resolvers.ts';
-import { rest } from '../support/rest.ts';
-import { onNode, type Store, storeForAll } from '../support/store.ts';
+import type { RequestObserver } from '../../../src/runtime/observers.ts';
+import { checkupsModule } from '../../modules/checkups/checkups.module.ts';
+import { toysModule } from '../../modules/toys/toys.module.ts';
+import { citusLayout } from '../../support/citus.ts';
+import { operations } from '../../support/contract.ts';
+import { sql } from '../../support/database-access.ts';
+import { send } from '../../support/http.ts';
+import { beforeEach, describe, expect, test } from '../../support/jest.ts';
+import { eventually } from '../../support/process.ts';
+import { audience, providerForAll } from '../../support/provider.ts';
+import { fieldsForAll } from '../../support/resolvers.ts';
+import { rest } from '../../support/rest.ts';
+import { onNode, type Store, storeForAll } from '../../support/store.ts';
 
 /**
  * The Model Context Protocol at `/mcp`, message by message;
- * test/deep/clients/mcp.test.ts has the official client.
+ * test/deep/features/assistants/clients.test.ts has the official client.
  */
 
 const store = storeForAll({

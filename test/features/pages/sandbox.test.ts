@@ -1,8 +1,8 @@
-import { toysModule } from '../modules/toys/toys.module.ts';
-import { send } from '../support/http.ts';
-import { expect, test } from '../support/jest.ts';
-import { rest } from '../support/rest.ts';
-import { storeForAll } from '../support/store.ts';
+import { toysModule } from '../../modules/toys/toys.module.ts';
+import { send } from '../../support/http.ts';
+import { expect, test } from '../../support/jest.ts';
+import { rest } from '../../support/rest.ts';
+import { storeForAll } from '../../support/store.ts';
 
 /** Apollo Sandbox, the page at /graphql for a browser without a key. */
 

@@ -1,6 +1,6 @@
-import { send } from '../support/http.ts';
-import { beforeAll, expect, test } from '../support/jest.ts';
-import { storeForAll } from '../support/store.ts';
+import { send } from '../../support/http.ts';
+import { beforeAll, expect, test } from '../../support/jest.ts';
+import { storeForAll } from '../../support/store.ts';
 
 /** The search in the guides: its index, and what it finds. */
 

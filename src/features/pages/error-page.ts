@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { isRead, varyBy } from '../../api/http/negotiation.ts';
+import { origin } from '../../api/http/server.ts';
 import type { StoreError } from '../../errors.ts';
-import { isRead, varyBy } from '../http/negotiation.ts';
-import { origin } from '../http/server.ts';
 import { asset, escaped, fill, policyOf, styleOf } from './html.ts';
 import { prefersHtml, type Site } from './site.ts';
 

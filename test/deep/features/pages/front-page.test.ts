@@ -1,11 +1,15 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Page, Route } from 'playwright-core';
-import { newFolder } from '../../support/folder.ts';
-import { beforeAll, beforeEach, expect, test } from '../../support/jest.ts';
-import { rest } from '../../support/rest.ts';
-import { nodeForAll, storeForAll } from '../../support/store.ts';
-import { browserForAll, eachDisplay, inBrowser } from '../support/browser.ts';
+import { newFolder } from '../../../support/folder.ts';
+import { beforeAll, beforeEach, expect, test } from '../../../support/jest.ts';
+import { rest } from '../../../support/rest.ts';
+import { nodeForAll, storeForAll } from '../../../support/store.ts';
+import {
+  browserForAll,
+  eachDisplay,
+  inBrowser,
+} from '../../support/browser.ts';
 
 /**
  * The front page with a key: the table of animals, and the form that adds one.

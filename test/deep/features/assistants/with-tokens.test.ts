@@ -3,15 +3,15 @@ import {
   type OAuthClientProvider,
   StreamableHTTPClientTransport,
 } from '@modelcontextprotocol/client';
-import { databaseForAll } from '../../support/each.ts';
-import { send } from '../../support/http.ts';
-import { afterAll, beforeAll, expect, test } from '../../support/jest.ts';
+import { databaseForAll } from '../../../support/each.ts';
+import { send } from '../../../support/http.ts';
+import { afterAll, beforeAll, expect, test } from '../../../support/jest.ts';
 import {
   freePort,
   type ServerProcess,
   startServer,
-} from '../../support/process.ts';
-import { LoginProvider } from '../support/login-provider.ts';
+} from '../../../support/process.ts';
+import { LoginProvider } from '../../support/login-provider.ts';
 
 /**
  * Assistants that log in: the official client of the Model Context Protocol,

@@ -1,13 +1,13 @@
 import type { Locator, Page } from 'playwright-core';
-import { expect, test } from '../../support/jest.ts';
-import { rest } from '../../support/rest.ts';
-import { storeForAll } from '../../support/store.ts';
+import { expect, test } from '../../../support/jest.ts';
+import { rest } from '../../../support/rest.ts';
+import { storeForAll } from '../../../support/store.ts';
 import {
   browserForAll,
   eachDisplay,
   expectAccessible,
   inBrowser,
-} from '../support/browser.ts';
+} from '../../support/browser.ts';
 
 const greatest = '9223372036854775807';
 

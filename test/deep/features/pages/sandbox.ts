@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module';
 import { build } from 'esbuild';
-import type { Stub } from './browser.ts';
+import type { Stub } from '../../support/browser.ts';
 
 const require = createRequire(import.meta.url);
 

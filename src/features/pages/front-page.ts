@@ -1,7 +1,7 @@
+import { keep, publicRoute } from '../../api/http/documents.ts';
+import { varyBy } from '../../api/http/negotiation.ts';
+import { info } from '../../api/rest/openapi.ts';
 import { releasedVersion } from '../../config/config.ts';
-import { keep, publicRoute } from '../http/documents.ts';
-import { varyBy } from '../http/negotiation.ts';
-import { info } from '../rest/openapi.ts';
 import { asset, escaped, fill, policyOf, styleOf } from './html.ts';
 import { pageHeaders, prefersHtml, type Site } from './site.ts';
 

@@ -1,9 +1,9 @@
 import { readdirSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import { send } from '../support/http.ts';
-import { expect, test } from '../support/jest.ts';
-import { rest } from '../support/rest.ts';
-import { storeForAll } from '../support/store.ts';
+import { send } from '../../support/http.ts';
+import { expect, test } from '../../support/jest.ts';
+import { rest } from '../../support/rest.ts';
+import { storeForAll } from '../../support/store.ts';
 
 /**
  * The guides: README.md and its neighbours, and `docs/`, as pages.

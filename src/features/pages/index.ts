@@ -1,0 +1,21 @@
+import { flag } from '../../config/variables.ts';
+import { feature } from '../../feature.ts';
+
+/** Pages for a browser: the front page, guides, the reference, explorers. */
+export const pages = feature({
+  name: 'pages',
+  variables: {
+    EXPLORER: flag(
+      true,
+      'Serves Apollo Sandbox at `/graphql` and GraphiQL at `/graphiql` (decisions.md).',
+    ),
+  },
+  addresses: ({ EXPLORER: hasExplorers }) => [
+    ...['/', '/guide', '/docs'],
+    ...(hasExplorers ? ['/graphiql', '/graphql'] : []),
+  ],
+  async start({ values }) {
+    const { servePages } = await import('./pages.ts');
+    return { http: (app) => servePages(app, values.EXPLORER) };
+  },
+});
