@@ -109,8 +109,10 @@ function withDependents(features, chosen) {
 function copyTree(features, names, copy) {
   const listed = ['ls-files', '-co', '--exclude-standard', '-z'];
   const files = execFileSync('git', listed, { encoding: 'utf8' }).split('\0');
+  // A test of two features is in the folder of one, and named by the other.
   const isDeleted = (/** @type {string} */ file) =>
-    foldersOf(names).some((folder) => file.startsWith(`${folder}/`));
+    foldersOf(names).some((folder) => file.startsWith(`${folder}/`)) ||
+    names.some((name) => file.endsWith(`/with-${name}.test.ts`));
   for (const file of files.filter((one) => one && !isDeleted(one)))
     if (existsSync(file)) cpSync(file, join(copy, file));
   for (const name of ['node_modules', 'test/deep/node_modules'])
@@ -173,7 +175,8 @@ function exampleWithout(variables) {
  */
 function copyCompiled(names, copy) {
   const isDeleted = (/** @type {string} */ path) =>
-    foldersOf(names).some((folder) => path === join(root, 'dist', folder));
+    foldersOf(names).some((folder) => path === join(root, 'dist', folder)) ||
+    names.some((name) => path.endsWith(`/with-${name}.test.js`));
   for (const folder of ['src', 'migrations', 'test', 'packages'])
     cpSync(join(root, 'dist', folder), join(copy, 'dist', folder), {
       recursive: true,
