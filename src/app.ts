@@ -1,4 +1,9 @@
 import type { ClusterWorker } from '@animal-store/cluster/worker';
+import {
+  noneTrusted,
+  onlyTrusted,
+  trustedDocumentsIn,
+} from '@animal-store/graphql-http/trusted-documents';
 import { addressOf, Redactor } from '@animal-store/log/redactor';
 import type { ApolloServerPlugin } from '@apollo/server';
 import Fastify, { type FastifyInstance } from 'fastify';
@@ -17,9 +22,12 @@ import {
 import { Quota } from './access/limits/quota.ts';
 import { meter } from './access/meter.ts';
 import { flushRegularly } from './access/write-behind.ts';
-import type { GraphQLContext } from './api/graphql/execution.ts';
+import { answerWithPlugins } from './api/graphql/apollo-plugins.ts';
+import { compiler } from './api/graphql/compiled-execution.ts';
+import type { GraphQLContext } from './api/graphql/context.ts';
 import { graphQL } from './api/graphql/handler.ts';
 import { assertSameMembers } from './api/graphql/members.ts';
+import type { GraphQLParts } from './api/graphql/parts.ts';
 import { createSchema, serveSchema } from './api/graphql/schema.ts';
 import { cors } from './api/http/headers.ts';
 import { lifecycle } from './api/http/lifecycle.ts';
@@ -38,6 +46,7 @@ import { leadToLogin } from './api/rest/login.ts';
 import { openApi, section } from './api/rest/openapi.ts';
 import { subscriptions } from './api/subscriptions/subscriptions.ts';
 import type { Config } from './config/config.ts';
+import { readText } from './config/text-file.ts';
 import type { Database } from './database/database.ts';
 import { namingAllFaults } from './errors.ts';
 import type { Running } from './feature.ts';
@@ -185,8 +194,7 @@ const build = async (options: AppOptions): Promise<FastifyInstance> => {
 
   // GraphQL
   const resolvers = apis.flatMap(({ resolvers = [] }) => resolvers);
-  const { federation, ...graphQLSettings } = config.graphql;
-  const { introspection } = graphQLSettings;
+  const { federation, introspection, apq, limits } = config.graphql;
   const references = federation
     ? Object.assign({}, ...apis.map(({ references }) => references))
     : undefined;
@@ -200,24 +208,39 @@ const build = async (options: AppOptions): Promise<FastifyInstance> => {
       schema.getType(described.className),
     );
   }
-  const { apolloPlugins: plugins = [] } = options;
-  const graphQLOptions = {
-    schema,
-    usage,
-    observers: observersOf(observers, 'operation'),
-    plugins,
-    logger: app.log,
-  };
   await app.register(graphQL, {
     prefix: '/graphql',
-    ...graphQLOptions,
-    ...graphQLSettings,
+    schema,
+    introspection,
+    apq,
+    limits,
+    usage,
+    observers: observersOf(observers, 'operation'),
+    parts: await graphQLParts(options),
+    logger: app.log,
   });
   if (introspection) serveSchema(app, schema);
 
   for (const part of observers) part.onBuilt?.(app, database);
   return app;
 };
+
+async function graphQLParts({
+  config: { graphql },
+  apolloPlugins: plugins = [],
+}: AppOptions): Promise<GraphQLParts> {
+  const { jit, trustedDocuments, apollo } = graphql;
+  const hasPlugins = plugins.length > 0 || apollo.key !== undefined;
+  const setting = 'TRUSTED_DOCUMENTS';
+  const file = `${trustedDocuments} (${setting})`;
+  return {
+    findDocument: trustedDocuments
+      ? onlyTrusted(trustedDocumentsIn(readText(trustedDocuments, file), file))
+      : noneTrusted(setting),
+    ...(jit && { executor: compiler }),
+    ...(hasPlugins && { answer: answerWithPlugins(plugins, apollo) }),
+  };
+}
 
 /** @throws Error that names every fault of the modules */
 export const buildApp = (options: AppOptions) =>

@@ -13,7 +13,7 @@ import type {
   GraphQLRequestListener,
 } from '@apollo/server';
 import { GraphQLError } from 'graphql';
-import type { GraphQLContext } from '../../src/api/graphql/execution.ts';
+import type { GraphQLContext } from '../../src/api/graphql/context.ts';
 import { stockNames } from '../support/database-access.ts';
 import { databaseForEach } from '../support/each.ts';
 import { newFolder } from '../support/folder.ts';

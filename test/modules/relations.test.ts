@@ -1,7 +1,7 @@
 import 'reflect-metadata';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Args, Ctx, FieldResolver, Int, Resolver, Root } from 'type-graphql';
-import type { GraphQLContext } from '../../src/api/graphql/execution.ts';
+import type { GraphQLContext } from '../../src/api/graphql/context.ts';
 import { ListArgs } from '../../src/api/graphql/types.ts';
 import type { Module } from '../../src/api/module.ts';
 import { buildApp } from '../../src/app.ts';

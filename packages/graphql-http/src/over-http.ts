@@ -1,7 +1,5 @@
-import { hash } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { multipart, type StreamFormat, serverSentEvents } from './format.ts';
-import type { TrustedDocuments } from './trusted-documents.ts';
 
 // A request of GraphQL over HTTP: what its client accepts, its parameters, and
 // the status of its response.
@@ -124,6 +122,12 @@ export interface RequestParameters {
   extensions?: Record<string, unknown> | undefined;
 }
 
+/**
+ * Returns the parameters with the text of the document that they name. @throws
+ * RequestError
+ */
+export type FindDocument = (parameters: RequestParameters) => RequestParameters;
+
 /** A request that is refused before there is a document. */
 export class RequestError extends Error {
   override readonly name = 'RequestError';
@@ -151,10 +155,8 @@ const malformed = (message: string) =>
 export interface ParametersOptions {
   /** Parses `variables` and `extensions` of a GET request. */
   parseJson(text: string, name: string): unknown;
-  /** The only documents that may run; any may when undefined. */
-  trusted: TrustedDocuments | undefined;
-  /** The setting that names their manifest, for messages. */
-  setting: string;
+  /** Finds the document that a request names; without it, only texts run. */
+  findDocument?: FindDocument | undefined;
 }
 
 /**
@@ -171,7 +173,7 @@ export function parametersOf(
     query: unknown;
     body: unknown;
   },
-  { parseJson, trusted, setting }: ParametersOptions,
+  { parseJson, findDocument }: ParametersOptions,
 ): RequestParameters {
   const given =
     request.method === 'POST'
@@ -195,60 +197,11 @@ export function parametersOf(
     variables: parameterIn(given, 'variables', isObject, 'an object'),
     extensions: parameterIn(given, 'extensions', isObject, 'an object'),
   };
-  if (trusted)
-    return {
-      ...parameters,
-      query: trustedDocument(trusted, parameters),
-      extensions: undefined,
-    };
-  if (parameters.query !== undefined || parameters.extensions?.persistedQuery)
-    return parameters;
-  if (parameters.documentId === undefined)
-    throw malformed(
-      'There is no `query`: it must be the text of an operation.',
-    );
-  // Clients then send the text. With a text, `documentId` is ignored like all
-  // unknown parameters.
-  const message = `No documents are registered here (${setting}): send the text as \`query\`.`;
-  throw new RequestError('PERSISTED_QUERY_NOT_SUPPORTED', message, true);
+  const found = findDocument ? findDocument(parameters) : parameters;
+  if (found.query !== undefined || found.extensions?.persistedQuery)
+    return found;
+  throw malformed('There is no `query`: it must be the text of an operation.');
 }
-
-/**
- * Finds the trusted document that a request names: by hash (`documentId`, with
- * or without `sha256:`, or `extensions.persistedQuery.sha256Hash` as Apollo's
- * clients send it), or as its exact text. A text and a `documentId` must be the
- * same document.
- *
- * @throws RequestError OPERATION_NOT_TRUSTED
- */
-function trustedDocument(
-  trusted: TrustedDocuments,
-  { query, documentId, extensions }: RequestParameters,
-): string {
-  const { sha256Hash } = (extensions?.persistedQuery ?? {}) as {
-    sha256Hash?: unknown;
-  };
-  const document = trusted.get(
-    query === undefined ? (documentId ?? sha256Hash) : hash('sha256', query),
-  );
-  if (document === undefined)
-    throw notTrusted(
-      'Only operations that were registered beforehand are run here.',
-    );
-  if (
-    query !== undefined &&
-    documentId !== undefined &&
-    trusted.get(documentId) !== document
-  ) {
-    throw notTrusted(
-      '`query` and `documentId` are different documents: send one of them.',
-    );
-  }
-  return document;
-}
-
-const notTrusted = (message: string) =>
-  new RequestError('OPERATION_NOT_TRUSTED', message);
 
 const isString = (value: unknown): value is string => typeof value === 'string';
 const isObject = (value: unknown): value is Record<string, unknown> =>

@@ -1,4 +1,9 @@
 import { hash } from 'node:crypto';
+import {
+  type FindDocument,
+  RequestError,
+  type RequestParameters,
+} from './over-http.ts';
 
 /** The documents that may run, by hash. */
 export type TrustedDocuments = ReadonlyMap<unknown, string>;
@@ -61,4 +66,66 @@ function noManifest(file: string): Error {
   return new Error(
     `${file} is not a manifest: a JSON object of hash -> document.`,
   );
+}
+
+/** Lets only trusted documents run. */
+export const onlyTrusted =
+  (trusted: TrustedDocuments): FindDocument =>
+  (parameters) => ({
+    ...parameters,
+    query: trustedDocument(trusted, parameters),
+    extensions: undefined,
+  });
+
+/**
+ * Finds the trusted document that a request names: by hash (`documentId`, with
+ * or without `sha256:`, or `extensions.persistedQuery.sha256Hash` as Apollo's
+ * clients send it), or as its exact text. A text and a `documentId` must be the
+ * same document.
+ *
+ * @throws RequestError OPERATION_NOT_TRUSTED
+ */
+function trustedDocument(
+  trusted: TrustedDocuments,
+  { query, documentId, extensions }: RequestParameters,
+): string {
+  const { sha256Hash } = (extensions?.persistedQuery ?? {}) as {
+    sha256Hash?: unknown;
+  };
+  const document = trusted.get(
+    query === undefined ? (documentId ?? sha256Hash) : hash('sha256', query),
+  );
+  if (document === undefined)
+    throw notTrusted(
+      'Only operations that were registered beforehand are run here.',
+    );
+  if (
+    query !== undefined &&
+    documentId !== undefined &&
+    trusted.get(documentId) !== document
+  ) {
+    throw notTrusted(
+      '`query` and `documentId` are different documents: send one of them.',
+    );
+  }
+  return document;
+}
+
+const notTrusted = (message: string) =>
+  new RequestError('OPERATION_NOT_TRUSTED', message);
+
+/**
+ * Refuses identifiers of documents. Clients then send the text. With a text,
+ * `documentId` is ignored like all unknown parameters.
+ *
+ * @param setting names the manifest, for the message
+ */
+export function noneTrusted(setting: string): FindDocument {
+  const message = `No documents are registered here (${setting}): send the text as \`query\`.`;
+  return (parameters) => {
+    const { query, documentId, extensions } = parameters;
+    const hasText = query !== undefined || extensions?.persistedQuery;
+    if (hasText || documentId === undefined) return parameters;
+    throw new RequestError('PERSISTED_QUERY_NOT_SUPPORTED', message, true);
+  };
 }

@@ -5,7 +5,11 @@ import {
   parametersOf,
   statusOf,
 } from '@animal-store/graphql-http/over-http';
-import { trustedDocumentsIn } from '@animal-store/graphql-http/trusted-documents';
+import {
+  noneTrusted,
+  onlyTrusted,
+  trustedDocumentsIn,
+} from '@animal-store/graphql-http/trusted-documents';
 import { expect, test } from '@jest/globals';
 
 const { json, response } = mediaTypes;
@@ -64,8 +68,7 @@ test.each([
 
 const options = {
   parseJson: (text: string) => JSON.parse(text),
-  trusted: undefined,
-  setting: 'DOCUMENTS',
+  findDocument: noneTrusted('DOCUMENTS'),
 };
 const post = (body: unknown, more = {}) =>
   parametersOf(
@@ -125,7 +128,7 @@ test('trusted documents are found by hash, prefixed hash and text; all others ar
   const digest = hash('sha256', '{ a }');
   const read = (manifest: unknown) =>
     trustedDocumentsIn(JSON.stringify(manifest), 'the file');
-  const trusted = read({ [digest]: '{ a }' });
+  const findDocument = onlyTrusted(read({ [digest]: '{ a }' }));
   expect(() => read({ 'sha256:0': '{ a }' })).toThrow(
     `the file has a document under sha256:0 whose SHA-256 is ${digest}.`,
   );
@@ -137,10 +140,10 @@ test('trusted documents are found by hash, prefixed hash and text; all others ar
     { documentId: `sha256:${digest}` },
     { query: '{ a }' },
   ]) {
-    expect(post(named, { trusted }).query).toBe('{ a }');
+    expect(post(named, { findDocument }).query).toBe('{ a }');
   }
   const refused = expect.objectContaining({
     code: 'OPERATION_NOT_TRUSTED',
   }) as never;
-  expect(() => post({ query: '{ b }' }, { trusted })).toThrow(refused);
+  expect(() => post({ query: '{ b }' }, { findDocument })).toThrow(refused);
 });

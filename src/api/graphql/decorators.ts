@@ -1,17 +1,8 @@
 import 'reflect-metadata';
-import {
-  GraphQLError,
-  type GraphQLResolveInfo,
-  type GraphQLSchema,
-} from 'graphql';
+import type { GraphQLSchema } from 'graphql';
 import { ArgsType, Extensions, Field, Subscription } from 'type-graphql';
-import {
-  claimOf,
-  notIdempotent,
-} from '../../access/idempotency/idempotency-key.ts';
-import type { Claim } from '../../call.ts';
 import { lastEventIdOf } from '../subscriptions/subscriptions.ts';
-import type { GraphQLContext, Operation } from './execution.ts';
+import type { GraphQLContext } from './context.ts';
 import { ID } from './types.ts';
 
 // Decorators of resolver methods: a mutation accepts an idempotency key, a
@@ -20,39 +11,6 @@ import { ID } from './types.ts';
 /** A mutation that accepts `Idempotency-Key` for its creations. */
 export function Idempotent(): MethodDecorator {
   return Extensions({ isIdempotent: true });
-}
-
-/**
- * The claim of a root field; undefined without an `Idempotency-Key`. Several
- * fields of one name have separate claims. A single field has the same claim as
- * a REST request.
- */
-export function claimOfField(
-  { operation, request }: GraphQLContext,
-  { fieldName, path }: GraphQLResolveInfo,
-): Claim | undefined {
-  const names = [...(operation?.fields.values() ?? [])];
-  const isOneOfSeveral = names.filter((name) => name === fieldName).length > 1;
-  return claimOf(request, fieldName, isOneOfSeveral ? `${path.key}` : '');
-}
-
-/**
- * Rejects a key for mutations that would ignore it, because the client relies
- * on it.
- *
- * @throws GraphQLError BAD_USER_INPUT
- */
-export function assertIdempotent(
-  schema: GraphQLSchema,
-  { type, fieldNames, node }: Operation,
-): void {
-  const fields =
-    type === 'mutation' ? schema.getMutationType()?.getFields() : undefined;
-  const ignoresKey = (name: string) =>
-    fields?.[name] && !fields[name].extensions.isIdempotent;
-  if (!fieldNames.some(ignoresKey)) return;
-  const originalError = notIdempotent();
-  throw new GraphQLError(originalError.message, { nodes: node, originalError });
 }
 
 /** The arguments of every live list. */

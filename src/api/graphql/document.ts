@@ -1,34 +1,114 @@
 import type { RequestParameters } from '@animal-store/graphql-http/over-http';
+import { type Estimate, estimateOf } from '@animal-store/graphql-limits/cost';
 import {
+  fieldsIn,
+  fragmentsOf,
   operationLimits,
   unconditionalSubscriptions,
 } from '@animal-store/graphql-limits/limits';
 import {
   ApolloServer,
+  type ApolloServerOptions,
   type ApolloServerPlugin,
+  type GraphQLRequest,
   type GraphQLRequestContext,
-  type GraphQLRequestContextDidResolveOperation,
   HeaderMap,
 } from '@apollo/server';
 import * as disabledPlugins from '@apollo/server/plugin/disabled';
+import type { FastifyBaseLogger } from 'fastify';
 import {
+  BREAK,
   type DocumentNode,
+  executeSync,
   GraphQLError,
+  type GraphQLSchema,
+  getOperationAST,
+  Kind,
   NoSchemaIntrospectionCustomRule,
+  type OperationDefinitionNode,
+  visit,
 } from 'graphql';
 import { LRUCache } from 'lru-cache';
-import {
-  executionOptions,
-  type GraphQLContext,
-  type GraphQLOptions,
-  type Outcome,
-} from './execution.ts';
-import { formatError } from './outcome.ts';
+import { deprecatedFieldsIn } from '../../access/deprecations/deprecation.ts';
+import type { Config } from '../../config/config.ts';
+import { mostItems } from '../../validation/page.ts';
+import type { Execute } from './context.ts';
+import { formatError, type Outcome, outcomeOf } from './outcome.ts';
 
 /**
- * Caches documents: at most 500, whose texts have at most a million characters.
+ * Every error about a variable repeats the whole input, so a few are enough.
  */
-export const documentCache = () =>
+export const executionOptions = { maxCoercionErrors: 5 };
+
+export interface DocumentOptions
+  extends Pick<Config['graphql'], 'introspection' | 'apq' | 'limits'> {
+  schema: GraphQLSchema;
+  logger: Pick<FastifyBaseLogger, 'debug' | 'info' | 'warn' | 'error'>;
+  /** Prepares the execution of an operation. */
+  executor: (operation: Operation) => Execute;
+}
+
+/** An operation of a valid document, with everything derived from it once. */
+export class Operation {
+  readonly type: `${OperationDefinitionNode['operation']}`;
+  readonly name: string | undefined;
+  /** Whether its document has conditions. */
+  readonly hasDirectives: boolean;
+  /** Names of its root fields in the schema, by response key. */
+  readonly fields: ReadonlyMap<string, string>;
+  /** The distinct names of its root fields in the schema. */
+  readonly fieldNames: readonly string[];
+  /** True for several mutations, which run one after another. */
+  readonly isSeries: boolean;
+  /**
+   * The removal dates of the deprecated fields in its document, by their
+   * coordinates.
+   */
+  readonly deprecated: ReadonlyMap<string, Date>;
+  /** @throws GraphQLError QUERY_TOO_COSTLY */
+  readonly estimate: (variables: Record<string, unknown>) => Estimate;
+  readonly execute: Execute;
+
+  constructor(
+    readonly document: DocumentNode,
+    readonly node: OperationDefinitionNode,
+    {
+      schema,
+      limits: { maxCost },
+      executor,
+    }: Pick<DocumentOptions, 'schema' | 'limits' | 'executor'>,
+  ) {
+    const { selections } = node.selectionSet;
+    this.type = node.operation;
+    this.name = node.name?.value;
+    this.hasDirectives = hasDirectives(document);
+    const roots = fieldsIn(node.selectionSet, fragmentsOf(document));
+    this.fields = new Map(
+      roots.map(({ alias, name }) => [(alias ?? name).value, name.value]),
+    );
+    this.fieldNames = [...new Set(this.fields.values())];
+    const isSingleField =
+      selections.length === 1 && selections[0]?.kind === Kind.FIELD;
+    this.isSeries = this.type === 'mutation' && !isSingleField;
+    this.deprecated = deprecatedFieldsIn(schema, document);
+    this.estimate = estimateOf(schema, document, node, { maxCost, mostItems });
+    this.execute = executor(this);
+  }
+}
+
+function hasDirectives(document: DocumentNode): boolean {
+  let isFound = false;
+  visit(document, {
+    Directive() {
+      isFound = true;
+      return BREAK;
+    },
+  });
+  return isFound;
+}
+
+/** At most 500 documents, whose texts have at most a million characters. */
+const documentCache = () =>
   new LRUCache<string, DocumentNode>({
     max: 500,
     maxSize: 1_000_000,
@@ -36,63 +116,95 @@ export const documentCache = () =>
   });
 
 /**
- * What `run` hands to the service's plugin, and what the plugin keeps for it.
+ * Finds the operations of requests. An accepted text is cached here, because
+ * hashing it and running Apollo's hooks cost as much as a small operation.
  */
-interface ApolloRun {
-  readonly beforeExecution: BeforeExecution | undefined;
-  requestContext?: GraphQLRequestContext<ApolloContext>;
+export class Documents {
+  readonly #accepted = documentCache();
+  readonly #operations = new WeakMap<OperationDefinitionNode, Operation>();
+
+  constructor(
+    private readonly apollo: Apollo,
+    private readonly options: DocumentOptions,
+  ) {}
+
+  /** The operation of a text that was accepted before. */
+  known({
+    query,
+    operationName,
+    extensions,
+  }: RequestParameters): Operation | Outcome | undefined {
+    if (query === undefined || extensions?.persistedQuery !== undefined)
+      return undefined;
+    const document = this.#accepted.get(query);
+    return document && this.operationIn(document, operationName);
+  }
+
+  /** @returns the operation, or the errors because of which there is none */
+  async find(parameters: RequestParameters): Promise<Operation | Outcome> {
+    const { found, outcome } = await this.apollo.run(parameters, { run: {} });
+    const { source, document } = found ?? {};
+    if (outcome.failures || !source || !document) return outcome;
+    const accepted = this.#accepted.get(source) ?? document;
+    this.#accepted.set(source, accepted);
+    return this.operationIn(accepted, parameters.operationName);
+  }
+
+  operationIn(
+    document: DocumentNode,
+    operationName: string | undefined,
+  ): Operation | Outcome {
+    const node = getOperationAST(document, operationName);
+    if (!node) {
+      const { schema } = this.options;
+      return outcomeOf(executeSync({ schema, document, operationName }));
+    }
+    const operation =
+      this.#operations.get(node) ?? new Operation(document, node, this.options);
+    this.#operations.set(node, operation);
+    return operation;
+  }
+}
+
+/** What plugins of ours keep of a request. */
+export interface Run {
+  found?: GraphQLRequestContext<object>;
   /** The failure of a plugin. */
   failure?: Error;
 }
-type ApolloContext = GraphQLContext & { readonly run: ApolloRun };
+
+/** Apollo Server copies its members for each request. */
+export interface RunContext {
+  readonly run: Run;
+}
 
 /**
- * Checks a query or mutation that Apollo Server is about to execute. @throws
- * Error that refuses it
+ * Apollo Server. It resolves persisted queries, parses and validates within the
+ * limits. With other plugins it may execute, too.
  */
-export type BeforeExecution = (
-  operation: GraphQLRequestContextDidResolveOperation<ApolloContext>,
-) => Promise<unknown>;
-
-/**
- * The outcome of a request, and what Apollo Server has found of its operation.
- */
-export type ApolloResult = { outcome: Outcome } & Partial<
-  Pick<
-    GraphQLRequestContext<ApolloContext>,
-    'source' | 'document' | 'operation'
-  >
->;
-
-/**
- * Apollo Server. It resolves persisted queries, parses and validates; if asked,
- * it also executes.
- */
-export class Apollo extends ApolloServer<ApolloContext> {
-  constructor({
-    schema,
-    introspection,
-    apq,
-    limits,
-    plugins,
-    apollo,
-    logger,
-  }: GraphQLOptions) {
-    // With its key, Apollo Server reports usage, and the schema if
-    // APOLLO_SCHEMA_REPORTING says so.
-    const reporters =
-      apollo.key === undefined ? [] : ['UsageReporting', 'SchemaReporting'];
-    const enabled = new Set([...plugins.map(idOf), ...reporters]);
-    const disabled = Object.values(disabledPlugins).map((disable) => disable());
+export class Apollo<
+  Context extends RunContext = RunContext,
+> extends ApolloServer<Context> {
+  constructor(
+    {
+      schema,
+      introspection,
+      apq,
+      limits,
+      logger,
+    }: Omit<DocumentOptions, 'executor'>,
+    {
+      apollo,
+      plugins = [onlyFinding, ...disabled()],
+    }: Pick<ApolloServerOptions<Context>, 'apollo' | 'plugins'> = {},
+  ) {
     super({
       schema,
       introspection: true,
       apollo,
       logger,
-      // Without plugins, only texts of persisted queries reach this cache
-      // again. Apollo Server awaits the result, so it need not be a promise.
-      documentStore:
-        apq || enabled.size > 0 ? (documentCache() as never) : null,
+      // Apollo Server awaits the result, so it need not be a promise.
+      documentStore: documentCache() as never,
       parseOptions: { maxTokens: limits.maxTokens },
       executionOptions,
       validationRules: [
@@ -106,119 +218,49 @@ export class Apollo extends ApolloServer<ApolloContext> {
       formatError: (formatted, error) =>
         error instanceof GraphQLError ? formatError(error) : formatted,
       stopOnTerminationSignals: false,
-      plugins: [
-        servicePlugin(introspection),
-        ...plugins,
-        ...disabled.filter((plugin) => !enabled.has(idOf(plugin))),
-      ],
+      plugins,
     });
   }
 
-  /**
-   * Passes a request through Apollo Server. With `beforeExecution` Apollo
-   * Server executes queries and mutations, else none. It does not pass Apollo's
-   * HTTP layer (`executeHTTPGraphQLRequest`), which loses digits of int64
-   * variables by GET.
-   *
-   * @throws Error of a plugin
-   */
-  async run(
-    parameters: RequestParameters,
-    context: GraphQLContext,
-    beforeExecution?: BeforeExecution,
-  ): Promise<ApolloResult> {
-    const run: ApolloRun = { beforeExecution };
-    const request = beforeExecution
-      ? { ...parameters, http: httpOf(context) }
-      : parameters;
+  /** @throws Error of a plugin */
+  async run(request: GraphQLRequest, contextValue: Context) {
+    const { run } = contextValue;
     const { body, http } = await this.executeOperation(request, {
-      contextValue: { ...context, run },
+      contextValue,
     }).catch((error: Error) => Promise.reject(run.failure ?? error));
-    const {
-      source,
-      document,
-      operation,
-      errors: failures,
-    } = run.requestContext ?? {};
-    const failedAt =
-      source === undefined ? 'request' : document ? 'operation' : 'document';
+    const { found } = run;
     // It has formatted the errors.
     const result = body.kind === 'single' ? body.singleResult : {};
-    return {
-      source,
-      document,
-      operation,
-      outcome: { ...result, ...http, failures, failedAt },
+    const outcome: Outcome = {
+      ...result,
+      ...http,
+      failures: found?.errors,
+      failedAt: stageOf(found),
     };
+    return { found, outcome };
   }
 }
 
-/**
- * The service's part of Apollo Server's life of a request. It comes before all
- * other plugins.
- */
-function servicePlugin(
-  introspection: boolean,
-): ApolloServerPlugin<ApolloContext> {
-  return {
-    async requestDidStart(requestContext) {
-      const { run } = requestContext.contextValue;
-      run.requestContext = requestContext;
-      const executes = ({ operation }: GraphQLRequestContext<ApolloContext>) =>
-        run.beforeExecution !== undefined &&
-        operation?.operation !== 'subscription';
-      return {
-        async didResolveOperation(resolved) {
-          if (executes(resolved)) await run.beforeExecution?.(resolved);
-        },
-        // A response other than null takes the place of the execution.
-        async responseForOperation(resolved) {
-          if (executes(resolved)) return null;
-          return {
-            http: { headers: new HeaderMap() },
-            body: { kind: 'single', singleResult: {} },
-          };
-        },
-        async didEncounterErrors({ errors }) {
-          // graphql-js can omit names from errors about variables, and Apollo
-          // Server does not let it.
-          if (!introspection)
-            for (const error of errors)
-              error.message = error.message.replace(suggestion, '');
-        },
-      };
-    },
-    async unexpectedErrorProcessingRequest({ requestContext, error }) {
-      requestContext.contextValue.run.failure = error;
-    },
-  };
+function stageOf(found: Run['found']): Outcome['failedAt'] {
+  if (found?.source === undefined) return 'request';
+  return found.document ? 'operation' : 'document';
 }
 
-const suggestion = / ?Did you mean (?:the enum value )?"[^?]*\?$/;
+export const disabled = () =>
+  Object.values(disabledPlugins).map((disable) => disable());
 
-/**
- * The request as Apollo's plugins know it. Its GET is for queries only, and a
- * client of a stream may subscribe by GET.
- */
-function httpOf({
-  request: { method, url, headers, body },
-  accepted,
-}: GraphQLContext) {
-  const given = Object.entries(headers).map(
-    ([name, value]) => [name, `${value}`] as const,
-  );
-  const at = url.indexOf('?');
-  return {
-    method: method === 'GET' && accepted.stream ? 'POST' : method,
-    headers: new HeaderMap(given),
-    search: at < 0 ? '' : url.slice(at),
-    body,
-  };
-}
+/** A response other than null takes the place of the execution. */
+export const emptyResponse = async () => ({
+  http: { headers: new HeaderMap() },
+  body: { kind: 'single' as const, singleResult: {} },
+});
 
-/**
- * The name of a plugin that Apollo Server installs by itself. It rejects one
- * that is both given and disabled.
- */
-const idOf = (plugin: ApolloServerPlugin<never>) =>
-  (plugin as { __internal_plugin_id__?: string }).__internal_plugin_id__;
+const onlyFinding: ApolloServerPlugin<RunContext> = {
+  async requestDidStart(requestContext) {
+    requestContext.contextValue.run.found = requestContext;
+    return { responseForOperation: emptyResponse };
+  },
+  async unexpectedErrorProcessingRequest({ requestContext, error }) {
+    requestContext.contextValue.run.failure = error;
+  },
+};

@@ -1,5 +1,11 @@
+import type { EventStream } from '@animal-store/graphql-http/event-stream';
+import type { Answered } from '@animal-store/graphql-http/over-http';
 import type { FastifyRequest } from 'fastify';
-import { GraphQLError, type GraphQLFormattedError } from 'graphql';
+import {
+  type ExecutionResult,
+  GraphQLError,
+  type GraphQLFormattedError,
+} from 'graphql';
 import {
   type ErrorCode,
   httpStatusOf,
@@ -7,6 +13,40 @@ import {
   StoreError,
 } from '../../errors.ts';
 import { logFailure } from '../http/failures.ts';
+
+/** The outcome of a request. */
+export interface Outcome extends Answered {
+  /** As they are sent. */
+  errors?: readonly GraphQLFormattedError[] | undefined;
+  /** The errors behind them, which are logged. */
+  failures?: readonly GraphQLError[] | undefined;
+  /** The headers from Apollo Server. */
+  headers?: Iterable<[string, string]>;
+  /** The events of a subscription, instead of data. */
+  stream?: EventStream;
+  /** From plugins. */
+  extensions?: unknown;
+  /** False when a part of the operation may have run despite the errors. */
+  isRetrySafe?: boolean;
+}
+
+export function outcomeOf(
+  result: Omit<Outcome, 'errors'> & Pick<ExecutionResult, 'errors'>,
+): Outcome {
+  const { errors: failures } = result;
+  return failures
+    ? { ...result, failures, errors: failures.map(formatError) }
+    : (result as Outcome);
+}
+
+/** @param failure of an operation that has not run */
+export function refused(failure: Error): Outcome {
+  const error =
+    failure instanceof GraphQLError
+      ? failure
+      : new GraphQLError(failure.message, { originalError: failure });
+  return outcomeOf({ errors: [error], status: 500 });
+}
 
 /**
  * Maximum length, because graphql-js quotes names and values, which may be as

@@ -8,9 +8,9 @@ import { reportFault, StoreError } from '../../errors.ts';
 import { type Int64, int64FromText } from '../../validation/int64.ts';
 import { pageLimit } from '../../validation/page.ts';
 import { serveDocument } from '../http/documents.ts';
+import type { GraphQLContext } from './context.ts';
 import { declared, makeLive } from './decorators.ts';
-import type { GraphQLContext } from './execution.ts';
-import { guardRoots } from './pipeline.ts';
+import { guardRoots } from './guards.ts';
 
 declare module 'fastify' {
   interface FastifyInstance {

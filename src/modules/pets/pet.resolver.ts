@@ -8,8 +8,8 @@ import {
   Resolver,
 } from 'type-graphql';
 import type { DeprecatedField } from '../../access/deprecations/deprecation.ts';
+import type { GraphQLContext } from '../../api/graphql/context.ts';
 import { FollowArgs, Idempotent, Live } from '../../api/graphql/decorators.ts';
-import type { GraphQLContext } from '../../api/graphql/execution.ts';
 import {
   ConnectionArgs,
   connectionValidator,

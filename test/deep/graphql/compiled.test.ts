@@ -7,11 +7,12 @@ import {
   type OperationDefinitionNode,
   parse,
 } from 'graphql';
+import { isSuitable } from '../../../src/api/graphql/compiled-execution.ts';
 import {
-  type GraphQLOptions,
-  isSuitable,
+  type DocumentOptions,
   Operation,
-} from '../../../src/api/graphql/execution.ts';
+} from '../../../src/api/graphql/document.ts';
+import { interpreter } from '../../../src/api/graphql/execution.ts';
 import { cases } from '../../support/cases.ts';
 import { stock } from '../../support/database-access.ts';
 import { graphqlText } from '../../support/graphql.ts';
@@ -157,8 +158,8 @@ test.each([
   const node =
     getOperationAST(document, 'A') ??
     (document.definitions[0] as OperationDefinitionNode);
-  const limits = { maxCost: 6000 } as GraphQLOptions['limits'];
-  const options = { schema, limits, jit: true, introspection: true };
+  const limits = { maxCost: 6000 } as DocumentOptions['limits'];
+  const options = { schema, limits, executor: interpreter(schema, false) };
   expect(isSuitable(new Operation(document, node, options))).toBe(expected);
 });
 

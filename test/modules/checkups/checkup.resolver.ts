@@ -11,12 +11,12 @@ import {
   Resolver,
   Root,
 } from 'type-graphql';
+import type { GraphQLContext } from '../../../src/api/graphql/context.ts';
 import {
   FollowArgs,
   Idempotent,
   Live,
 } from '../../../src/api/graphql/decorators.ts';
-import type { GraphQLContext } from '../../../src/api/graphql/execution.ts';
 import { ID, ListArgs } from '../../../src/api/graphql/types.ts';
 import { orNotFound } from '../../../src/api/rest/responses.ts';
 import type { Pet } from '../../../src/modules/pets/pet.schemas.ts';

@@ -8,12 +8,12 @@ import {
   Resolver,
 } from 'type-graphql';
 import type { DeprecatedField } from '../../../src/access/deprecations/deprecation.ts';
+import type { GraphQLContext } from '../../../src/api/graphql/context.ts';
 import {
   FollowArgs,
   Idempotent,
   Live,
 } from '../../../src/api/graphql/decorators.ts';
-import type { GraphQLContext } from '../../../src/api/graphql/execution.ts';
 import {
   ConnectionArgs,
   connectionValidator,

@@ -1,0 +1,154 @@
+import {
+  type ApolloServerOptions,
+  type ApolloServerPlugin,
+  HeaderMap,
+} from '@apollo/server';
+import type { GraphQLContext } from './context.ts';
+import {
+  Apollo,
+  disabled,
+  emptyResponse,
+  type Operation,
+  type Run,
+} from './document.ts';
+import { refused } from './outcome.ts';
+import type { GraphQLParts } from './parts.ts';
+import type { Pipeline } from './pipeline.ts';
+import { charge } from './price.ts';
+
+/** The context of a request, and what our plugin keeps of its operation. */
+interface ApolloContext extends GraphQLContext {
+  readonly run: Run & {
+    readonly variables: Record<string, unknown>;
+    operation?: Operation;
+    charged?: Promise<unknown>;
+  };
+}
+
+/**
+ * Answers with Apollo Server's own execution, so that its plugins see the
+ * request, every stage, every field and the response, and may change it. Apollo
+ * Server has no subscriptions: plugins see their documents only.
+ *
+ * It does not pass Apollo's HTTP layer (`executeHTTPGraphQLRequest`), which
+ * loses digits of int64 variables by GET.
+ */
+export const answerWithPlugins =
+  (
+    plugins: readonly ApolloServerPlugin<GraphQLContext>[],
+    apollo: NonNullable<ApolloServerOptions<GraphQLContext>['apollo']>,
+  ): NonNullable<GraphQLParts['answer']> =>
+  async (pipeline, app) => {
+    // With its key, Apollo Server reports usage, and the schema if
+    // APOLLO_SCHEMA_REPORTING says so.
+    const reporters =
+      apollo.key === undefined ? [] : ['UsageReporting', 'SchemaReporting'];
+    const enabled = new Set([...plugins.map(idOf), ...reporters]);
+    const server = new Apollo<ApolloContext>(pipeline.options, {
+      apollo,
+      plugins: [
+        performing(pipeline),
+        ...plugins,
+        ...disabled().filter((plugin) => !enabled.has(idOf(plugin))),
+      ],
+    });
+    await server.start();
+    app.addHook('onClose', () => server.stop());
+    return async (parameters, context) => {
+      const { variables = {}, operationName } = parameters;
+      const run: ApolloContext['run'] = { variables };
+      const { found, outcome } = await server
+        .run({ ...parameters, http: httpOf(context) }, { ...context, run })
+        .catch((error: Error) => ({
+          found: undefined,
+          outcome: refused(error),
+        }));
+      const { operation, charged } = run;
+      if (operation) {
+        // Another plugin may have refused the operation while it is still being
+        // charged. The outcome has its failure.
+        await charged?.catch(() => undefined);
+        return pipeline.end(operation, context, outcome);
+      }
+      // Apollo Server executes no subscriptions, and refuses a GET in its own
+      // words: both are left to us.
+      const isRefusedGet =
+        context.request.method === 'GET' && !context.accepted.stream;
+      const isLeft = !outcome.failures || isRefusedGet;
+      if (!found?.document || !found.operation || !isLeft)
+        return pipeline.endWithout(outcome, parameters, context);
+      const left = operationIn(pipeline, found.document, operationName);
+      return pipeline.perform(left, variables, context);
+    };
+  };
+
+/** The operation of a document in which Apollo Server has found it. */
+const operationIn = (
+  { documents }: Pipeline,
+  ...found: Parameters<Pipeline['documents']['operationIn']>
+) => documents.operationIn(...found) as Operation;
+
+/** Our steps, before those of all other plugins. */
+function performing(pipeline: Pipeline): ApolloServerPlugin<ApolloContext> {
+  const { introspection } = pipeline.options;
+  return {
+    async requestDidStart(requestContext) {
+      const { contextValue } = requestContext;
+      const { run } = contextValue;
+      run.found = requestContext;
+      return {
+        async didResolveOperation({ document, operation, request }) {
+          if (operation?.operation === 'subscription') return;
+          const own = operationIn(pipeline, document, request.operationName);
+          run.operation = own;
+          pipeline.begin(own, contextValue);
+          run.charged = charge(
+            own,
+            run.variables,
+            contextValue,
+            pipeline.options,
+          );
+          await run.charged;
+        },
+        // A response other than null takes the place of the execution.
+        responseForOperation: async ({ operation }) =>
+          operation?.operation === 'subscription' ? emptyResponse() : null,
+        async didEncounterErrors({ errors }) {
+          // graphql-js can omit names from errors about variables, and Apollo
+          // Server does not let it.
+          if (introspection) return;
+          for (const error of errors)
+            error.message = error.message.replace(suggestion, '');
+        },
+      };
+    },
+    async unexpectedErrorProcessingRequest({ requestContext, error }) {
+      requestContext.contextValue.run.failure = error;
+    },
+  };
+}
+
+const suggestion = / ?Did you mean (?:the enum value )?"[^?]*\?$/;
+
+function httpOf({
+  request: { method, url, headers, body },
+  accepted,
+}: GraphQLContext) {
+  const given = Object.entries(headers).map(
+    ([name, value]) => [name, `${value}`] as const,
+  );
+  const at = url.indexOf('?');
+  return {
+    method: method === 'GET' && accepted.stream ? 'POST' : method,
+    headers: new HeaderMap(given),
+    search: at < 0 ? '' : url.slice(at),
+    body,
+  };
+}
+
+/**
+ * The name of a plugin that Apollo Server installs by itself. It rejects one
+ * that is both given and disabled.
+ */
+const idOf = (plugin: ApolloServerPlugin<never>) =>
+  (plugin as { __internal_plugin_id__?: string }).__internal_plugin_id__;

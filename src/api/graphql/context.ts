@@ -1,0 +1,20 @@
+import type { Accepted } from '@animal-store/graphql-http/over-http';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { ExecutionResult } from 'graphql';
+import type { Call } from '../../call.ts';
+
+/** The context of resolvers. */
+export interface GraphQLContext {
+  readonly call: Call;
+  readonly request: FastifyRequest;
+  readonly reply: FastifyReply;
+  readonly accepted: Accepted;
+  /** Names of the root fields in the schema, by response key. */
+  fields?: ReadonlyMap<string, string>;
+}
+
+/** Executes one operation. */
+export type Execute = (
+  variables: Record<string, unknown>,
+  context: GraphQLContext,
+) => ExecutionResult | Promise<ExecutionResult>;

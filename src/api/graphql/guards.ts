@@ -1,0 +1,59 @@
+import { costOf } from '@animal-store/graphql-limits/cost';
+import {
+  defaultFieldResolver,
+  type GraphQLResolveInfo,
+  type GraphQLSchema,
+} from 'graphql';
+import { claimOf } from '../../access/idempotency/idempotency-key.ts';
+import { forbidden, hasScope } from '../../access/keys/bearer.ts';
+import type { Claim } from '../../call.ts';
+import { mostItems } from '../../validation/page.ts';
+import type { GraphQLContext } from './context.ts';
+
+/**
+ * Requires the scope `write` for mutations, and charges root fields their
+ * maximum cost before they run, when a quota is configured. Operations with
+ * costly nested fields are charged as a whole.
+ */
+export function guardRoots(schema: GraphQLSchema): void {
+  const mutations = schema.getMutationType();
+  for (const type of [
+    schema.getQueryType(),
+    mutations,
+    schema.getSubscriptionType(),
+  ]) {
+    const isMutation = type === mutations;
+    for (const field of Object.values(type?.getFields() ?? {})) {
+      const { resolve = defaultFieldResolver } = field;
+      const cost = costOf(field, true, mostItems);
+      field.resolve = (root, args, context: GraphQLContext, info) => {
+        const { call } = context;
+        const { caller, meter } = call;
+        if (isMutation && !hasScope(caller, 'write'))
+          return Promise.reject(forbidden('write', caller));
+        if (!isMutation && !meter) return resolve(root, args, context, info);
+        const run = async () => {
+          // Mutations run one after another.
+          if (isMutation) call.claim = claimOfField(context, info);
+          return resolve(root, args, context, info);
+        };
+        if (!meter) return run();
+        return meter.run(cost({ args, childComplexity: 0 }), run);
+      };
+    }
+  }
+}
+
+/**
+ * The claim of a root field; undefined without an `Idempotency-Key`. Several
+ * fields of one name have separate claims. A single field has the same claim as
+ * a REST request.
+ */
+function claimOfField(
+  { fields, request }: GraphQLContext,
+  { fieldName, path }: GraphQLResolveInfo,
+): Claim | undefined {
+  const names = [...(fields?.values() ?? [])];
+  const isOneOfSeveral = names.filter((name) => name === fieldName).length > 1;
+  return claimOf(request, fieldName, isOneOfSeveral ? `${path.key}` : '');
+}

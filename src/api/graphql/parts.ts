@@ -1,0 +1,22 @@
+import type { FindDocument } from '@animal-store/graphql-http/over-http';
+import type { FastifyInstance } from 'fastify';
+import type { GraphQLSchema } from 'graphql';
+import type { Execute } from './context.ts';
+import type { Operation } from './document.ts';
+import type { Pipeline } from './pipeline.ts';
+
+/** What features change of the GraphQL API; at most one has each. */
+export interface GraphQLParts {
+  /** Finds the document that a request names, or refuses it. */
+  findDocument?: FindDocument;
+  /** Prepares executions. @param interpret those of graphql-js */
+  executor?(
+    schema: GraphQLSchema,
+    interpret: (operation: Operation) => Execute,
+  ): (operation: Operation) => Execute;
+  /** Answers in place of the pipeline, by its steps. */
+  answer?(
+    pipeline: Pipeline,
+    app: FastifyInstance,
+  ): Promise<Pipeline['answer']>;
+}
