@@ -22,7 +22,7 @@ import { stripTypeScriptTypes } from 'node:module';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { onSupportedNode, root } from '../bin/node.js';
+import { root } from '../bin/node.js';
 
 /**
  * @typedef {object} Feature
@@ -34,23 +34,19 @@ import { onSupportedNode, root } from '../bin/node.js';
 const list = 'src/features.ts';
 const embedded = 'embedded-store';
 
-onSupportedNode(async () => {
-  process.chdir(root);
-  run('node', ['bin/build.js']);
-  const { features } = await import(`${root}/dist/src/features.js`);
-  const args = process.argv.slice(2);
-  if (args.length === 0) return printTable(features);
-  const names = features.map((/** @type {Feature} */ { name }) => name);
-  const unknown = args.filter(
-    (one) => !/^--/.test(one) && !names.includes(one),
-  );
-  if (unknown.length > 0)
-    throw new Error(`unknown: ${unknown}; the features are ${names}`);
-  if (args[0] === '--each') {
-    compileTests(root, ['--noCheck']);
-    for (const name of names) await tryWithout(features, [name], true);
-  } else await tryWithout(features, args[0] === '--all' ? names : args, false);
-});
+process.chdir(root);
+run('node', ['bin/build.js']);
+const { features } = await import(`${root}/dist/src/features.js`);
+const names = features.map((/** @type {Feature} */ { name }) => name);
+const args = process.argv.slice(2);
+const unknown = args.filter((one) => !/^--/.test(one) && !names.includes(one));
+if (unknown.length > 0)
+  throw new Error(`unknown: ${unknown}; the features are ${names}`);
+if (args.length === 0) printTable(features);
+else if (args[0] === '--each') {
+  compileTests(root, ['--noCheck']);
+  for (const name of names) await tryWithout(features, [name], true);
+} else await tryWithout(features, args[0] === '--all' ? names : args, false);
 
 /**
  * Deletes features in a copy, and runs what must still work.
@@ -141,10 +137,8 @@ function listWithout(features, names) {
   let text = readFileSync(list, 'utf8');
   for (const { name, variables = {} } of features) {
     if (!names.includes(name)) continue;
-    const imported = new RegExp(
-      `^import \\{ (\\w+) \\} from '\\./features/${name}/index\\.ts';\\n`,
-      'm',
-    );
+    const path = ['.', 'features', name, 'index.ts'].join('/');
+    const imported = new RegExp(`^import \\{ (\\w+) \\} .*'${path}';\\n`, 'm');
     const [line, entry] = imported.exec(text) ?? [];
     if (!line) throw new Error(`${list} does not import ${name} in one line`);
     const refused = [name, ...Object.keys(variables)].map((one) => `'${one}'`);

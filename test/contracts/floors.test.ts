@@ -1,6 +1,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { expect, test } from '../support/jest.ts';
+import { features } from '../../src/features.ts';
+import { describe, expect, test } from '../support/jest.ts';
 
 /**
  * The floors of `src/`, from top to bottom: a file imports its own floor, those
@@ -76,6 +77,52 @@ test('a file of the service imports its own floor and those below it', () => {
     ]),
   );
   expect(wrong).toEqual([]);
+});
+
+describe('features', () => {
+  const folderOf = (name: string) => /^features\/([^/]+)\//.exec(name)?.[1];
+  const graph = graphOf('src/**/*.ts');
+
+  test('only the list imports a feature, and a feature those that it needs', () => {
+    const needs = new Map(features.map((one) => [one.name, one.needs ?? []]));
+    const wrong = [...graph].flatMap(([file, imported]) => {
+      const own = folderOf(file);
+      const allowed = own ? [own, ...(needs.get(own) ?? [])] : [];
+      return imported
+        .filter((name) => file !== 'features.ts' && folderOf(name))
+        .filter((name) => !allowed.includes(`${folderOf(name)}`))
+        .map((name) => `${file} -> ${name}`);
+    });
+    expect(wrong).toEqual([]);
+  });
+
+  test.each(globSync('src/features/*/index.ts'))(
+    '%s imports variables and types only, because every command loads it',
+    (file) => {
+      const light = ['feature.ts', 'config/variables.ts'];
+      const statements =
+        /^import (?!type )[^;]*?from '([^']+)'|^(?:import|export) [^;]*?'([^']+)';/gm;
+      const text = readFileSync(file, 'utf8').replace(
+        /^import type [^;]*;/gm,
+        '',
+      );
+      const imported = [...text.matchAll(statements)].map(
+        ([, from, other]) => from ?? other ?? '',
+      );
+      const names = imported.map((name) => nameOf(join(dirname(file), name)));
+      expect(names.filter((name) => !light.includes(name))).toEqual([]);
+    },
+  );
+
+  test.each(globSync('src/features/*/'))(
+    '%s adds no types to others, which no import would show',
+    (folder) => {
+      const augmenting = globSync(`${folder}/**/*.ts`).filter((file) =>
+        /^declare (?:module|global)/m.test(readFileSync(file, 'utf8')),
+      );
+      expect(augmenting).toEqual([]);
+    },
+  );
 });
 
 /** Programs beside the service, and the folders whose files each imports. */
