@@ -86,7 +86,7 @@ export const lifecycle = fastifyPlugin<{
         if (isWaiting) pipelined.add(network, -1);
         // A stream normally ends when its client disconnects.
         const isStream = call.streamedAfter !== undefined;
-        // A tool's request passes no network (@animal-store/openapi-mcp).
+        // A request that the service makes itself passes no network.
         const isAnswered =
           reply.raw.writableFinished ||
           isStream ||

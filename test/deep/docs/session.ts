@@ -54,7 +54,8 @@ export class Session {
     this.#state = join(folder, ours, 'state');
   }
 
-  static async begin(): Promise<Session> {
+  /** @param settings of the service, which the pages name */
+  static async begin(settings: Record<string, string>): Promise<Session> {
     const folder = await newFolder();
     for (const name of await readdir('.')) {
       if (!name.startsWith('.data'))
@@ -68,7 +69,7 @@ export class Session {
     const env = {
       DATA_DIR: join(folder, '.data'),
       OPERATIONS_PORT: operations.split(':')[1] as string,
-      MCP: 'true',
+      ...settings,
     };
     const server = await startServer(env, { stdout: log.fd });
     await log.close();

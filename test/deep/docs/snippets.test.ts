@@ -49,9 +49,18 @@ const parsed: Record<string, (text: string) => unknown> = {
     ),
 };
 
+/** A page says `npm start    # with NAME=value`. */
+const started = /^npm start +# with (\w+)=(\w+)$/gm;
+const settings = pages.flatMap((page) =>
+  [...readFileSync(page, 'utf8').matchAll(started)].map(([, name, value]) => [
+    name,
+    value,
+  ]),
+);
+
 let reader: Session;
 beforeAll(async () => {
-  if (!onPostgres) reader = await Session.begin();
+  if (!onPostgres) reader = await Session.begin(Object.fromEntries(settings));
 });
 afterAll(async () => {
   await reader?.end();

@@ -33,7 +33,7 @@ import { storeForAll } from '../../support/store.ts';
  * service.
  */
 
-const store = storeForAll({ MCP: 'true' });
+const store = storeForAll();
 beforeEach(() => store.empty());
 
 const run = promisify(execFile);
@@ -138,16 +138,6 @@ ${rex(rexId as number)}
 [${rex(rexId as number)},{"id":${tom},"name":"Tom","categoryId":${categoryId},"status":"sold"}]
 `,
   ],
-  [
-    'mcp',
-    ([a, b, rex]) => `list_pets - List animals
-create_pet - Add an animal
-added once: True ${categoryId}
-${a} a 1 available
-${b} b 1 available
-${rex} Rex ${categoryId} available
-`,
-  ],
 ])(
   '%s adds animals, and lists them page by page, with exact digits',
   async (name, shown) => {
@@ -193,7 +183,7 @@ test.each(['node', 'python', 'curl'])(
 
 const invalid = 'The API key is not valid.';
 test.each([
-  ...['node', 'python', 'mcp'].map(
+  ...['node', 'python'].map(
     (name) => [name, 1, '', `UNAUTHENTICATED: ${invalid}\n`] as const,
   ),
   [

@@ -4,13 +4,12 @@ import { toysModule } from '../../modules/toys/toys.module.ts';
 import { citusLayout } from '../../support/citus.ts';
 import { operations } from '../../support/contract.ts';
 import { sql } from '../../support/database-access.ts';
-import { send } from '../../support/http.ts';
 import { beforeEach, describe, expect, test } from '../../support/jest.ts';
 import { eventually } from '../../support/process.ts';
-import { audience, providerForAll } from '../../support/provider.ts';
 import { fieldsForAll } from '../../support/resolvers.ts';
 import { rest } from '../../support/rest.ts';
-import { onNode, type Store, storeForAll } from '../../support/store.ts';
+import { onNode, storeForAll } from '../../support/store.ts';
+import { callTool, post, rpc as request, type Target } from './mcp.ts';
 
 /**
  * The Model Context Protocol at `/mcp`, message by message;
@@ -23,29 +22,6 @@ const store = storeForAll({
 });
 beforeEach(() => store.empty());
 
-type Target = Pick<Store, 'origin' | 'key'>;
-
-async function post(
-  target: Target,
-  body: unknown,
-  headers: Record<string, string> = {},
-) {
-  const response = await send(target.origin, {
-    method: 'POST',
-    path: '/mcp',
-    body: typeof body === 'string' ? body : JSON.stringify(body),
-    headers: {
-      authorization: `Bearer ${target.key}`,
-      'content-type': 'application/json',
-      ...headers,
-    },
-  });
-  return {
-    ...response,
-    json: response.text === '' ? undefined : JSON.parse(response.text),
-  };
-}
-
 const version = '2026-07-28';
 const _meta = {
   'io.modelcontextprotocol/protocolVersion': version,
@@ -54,7 +30,7 @@ const _meta = {
 
 /** A request of the earlier revisions. */
 const rpc = (method: string, params?: object, target: Target = store) =>
-  post(target, { jsonrpc: '2.0', id: 7, method, ...(params && { params }) });
+  request(target, method, params);
 
 /** A request of the revision without a handshake. */
 const rpcNow = (
@@ -73,8 +49,8 @@ const rpcNow = (
     },
   );
 
-const call = async (name: string, args: object, target: Target = store) =>
-  (await rpc('tools/call', { name, arguments: args }, target)).json.result;
+const call = (name: string, args: object, target: Target = store) =>
+  callTool(target, name, args);
 /** With arguments as JSON text. */
 const callRaw = async (tool: string, args: string) => {
   const params = `{"name":"${tool}","arguments":${args}}`;
@@ -456,25 +432,6 @@ describe('the tools', () => {
     );
   });
 
-  test('cost what REST costs; lists of tools are free', async () => {
-    await onNode(
-      store,
-      { MCP: 'true', QUOTA_PER_MINUTE: '30' },
-      async (node) => {
-        for (let count = 0; count < 40; count += 1)
-          expect((await rpc('tools/list', undefined, node)).status).toBe(200);
-        await call('create_pet', rex, node);
-        const { headers } = await rest(node, '/v1/pets?limit=1');
-        expect(headers.ratelimit).toMatch(/r=26;/);
-        for (let count = 0; count < 13; count += 1)
-          await call('list_pets', {}, node);
-        expect((await call('list_pets', {}, node)).content[0].text).toMatch(
-          /^TOO_MANY_REQUESTS: This key has used its 30 units of this minute. Try again in \d+ s.$/,
-        );
-      },
-    );
-  });
-
   test('refuse numbers where text belongs, and deep nesting, before they are read', async () => {
     const number = await callRaw(
       'create_pet',
@@ -593,95 +550,6 @@ describe('a request', () => {
     await onNode(store, {}, async (node) =>
       expect((await rpc('ping', undefined, node)).status).toBe(404),
     );
-  });
-});
-
-describe('with an identity provider', () => {
-  const provider = providerForAll();
-  const metadata = '/.well-known/oauth-protected-resource';
-  const ping = { jsonrpc: '2.0', id: 1, method: 'ping' };
-  const challenged = async (
-    node: Target,
-    headers: Record<string, string> = {},
-  ) => {
-    const { status, headers: answered } = await post(node, ping, headers);
-    return [status, answered['www-authenticate']];
-  };
-
-  test('a client of /mcp is led to it (RFC 9728), by the address that the client uses', async () => {
-    const scopes = 'pets:read=read,pets:write=write,pets:write=read';
-    const env = {
-      ...provider.env,
-      MCP: 'true',
-      TRUST_PROXY: '1',
-      JWT_SCOPES: scopes,
-    };
-    await onNode(store, env, async (node) => {
-      const about = {
-        resource: audience,
-        authorization_servers: [provider.issuer],
-        scopes_supported: ['pets:read', 'pets:write'],
-        bearer_methods_supported: ['header'],
-      };
-      for (const path of [metadata, `${metadata}/mcp`]) {
-        const { status, headers, text } = await send(node.origin, { path });
-        expect([status, headers['content-type'], JSON.parse(text)]).toEqual([
-          200,
-          'application/json; charset=utf-8',
-          about,
-        ]);
-      }
-      const address = `resource_metadata="${node.origin}${metadata}"`;
-      expect(await challenged(node, { authorization: '' })).toEqual([
-        401,
-        `Bearer ${address}`,
-      ]);
-      const invalid = [401, `Bearer error="invalid_token", ${address}`];
-      expect(await challenged(node, { authorization: 'Bearer wrong' })).toEqual(
-        invalid,
-      );
-      const other = `Bearer ${provider.token({ aud: 'https://other.example' })}`;
-      expect(await challenged(node, { authorization: other })).toEqual(invalid);
-      const proxied = {
-        'x-forwarded-for': '192.0.2.1',
-        'x-forwarded-proto': 'https',
-        'x-forwarded-host': 'a.example',
-        'x-forwarded-prefix': '/store',
-      };
-      expect(await challenged(node, { authorization: '', ...proxied })).toEqual(
-        [401, `Bearer resource_metadata="https://a.example/store${metadata}"`],
-      );
-      const noScope = `Bearer ${provider.token({ scope: 'openid' })}`;
-      expect(await challenged(node, { authorization: noScope })).toEqual([
-        403,
-        `Bearer error="insufficient_scope", scope="pets:read", ${address}`,
-      ]);
-      expect(
-        await challenged(node, { authorization: `Bearer ${provider.token()}` }),
-      ).toEqual([200, undefined]);
-      // REST has no such clients.
-      const { headers } = await send(node.origin, { path: '/v1/pets' });
-      expect(headers['www-authenticate']).toBe('Bearer');
-    });
-  });
-
-  test('whose audience is no address, the resource is that of /mcp', async () => {
-    const env = { ...provider.env, JWT_AUDIENCE: 'animal-store', MCP: 'true' };
-    await onNode(store, env, async (node) => {
-      const { text } = await send(node.origin, { path: metadata });
-      expect(JSON.parse(text).resource).toBe(`${node.origin}/mcp`);
-    });
-  });
-
-  test('and without assistants, or without one, no client is led anywhere', async () => {
-    await onNode(store, provider.env, async (node) => {
-      expect((await send(node.origin, { path: metadata })).status).toBe(401);
-    });
-    expect((await send(store.origin, { path: metadata })).status).toBe(401);
-    expect(await challenged(store, { authorization: '' })).toEqual([
-      401,
-      'Bearer',
-    ]);
   });
 });
 
