@@ -1,5 +1,4 @@
 import { hash } from 'node:crypto';
-import type { Span } from '@opentelemetry/api';
 
 /**
  * Who calls: a stored key, the configured key (id 0), or a subject of the
@@ -39,12 +38,6 @@ export interface Meter {
   take(units: number): Promise<void>;
   /** Returns unused units. @returns headers with what is left */
   release(): Promise<Record<string, string>>;
-}
-
-/** The spans of a traced request. */
-export interface CallTrace {
-  readonly request: Span;
-  operation?: Span | undefined;
 }
 
 /**
@@ -89,7 +82,8 @@ export class Call {
   code: string | undefined;
   /** Why its key or token was refused. */
   reason: string | undefined;
-  trace: CallTrace | undefined;
+  /** Of the trace that it belongs to, for its log line. */
+  traceId: string | undefined;
 
   /**
    * @param timeout in milliseconds

@@ -2,6 +2,7 @@ import type { Feature } from './feature.ts';
 import { assistants } from './features/assistants/index.ts';
 import { backup } from './features/backup/index.ts';
 import { pages } from './features/pages/index.ts';
+import { traces } from './features/traces/index.ts';
 import { transfer } from './features/transfer/index.ts';
 
 /**
@@ -9,6 +10,8 @@ import { transfer } from './features/transfer/index.ts';
  * docs/leave-parts-out.md says how to delete one.
  */
 export const features: readonly Feature[] = [
+  traces,
+
   backup,
 
   transfer,

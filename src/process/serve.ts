@@ -4,10 +4,8 @@ import { pathToFileURL } from 'node:url';
 import { Workers } from '@animal-store/cluster';
 import type { ClusterWorker } from '@animal-store/cluster/worker';
 import type { LogOutput } from '@animal-store/log/log-output';
-import { Redactor } from '@animal-store/log/redactor';
 import type { FastifyInstance } from 'fastify';
 import { RateLimiterClusterMaster } from 'rate-limiter-flexible';
-import { secretsInText } from '../access/keys/secret.ts';
 import { inMemory, inParent } from '../access/limits/limiter.ts';
 import type { AppOptions } from '../app.ts';
 import type { Config } from '../config/config.ts';
@@ -24,7 +22,7 @@ import type { Log, LogSettings } from '../runtime/log/log.ts';
 import { observersOf } from '../runtime/observers.ts';
 import { migrate } from './migrate.ts';
 import { openOperationsPort } from './operations-port.ts';
-import { Telemetry, type TelemetryOptions } from './telemetry.ts';
+import { Telemetry } from './telemetry.ts';
 import { logStarted } from './welcome.ts';
 
 /**
@@ -62,7 +60,7 @@ const backlog = 4096;
 
 export async function serve(options: ProcessOptions): Promise<Service> {
   const { config, log, worker } = options;
-  const telemetry = await openTelemetry(options, worker ? 'worker' : 'alone');
+  const telemetry = await Telemetry.open(options, worker ? 'worker' : 'alone');
   const limiters = worker ? inParent : inMemory;
   const { logger } = log;
   const parts = await startFeatures(features, {
@@ -170,7 +168,7 @@ export async function supervise(
   },
 ): Promise<Service> {
   const { config, log, output } = options;
-  const telemetry = await openTelemetry(options, 'parent');
+  const telemetry = await Telemetry.open(options, 'parent');
   const database = await openDatabase(options, { readUrls: undefined });
   // The parent owns the embedded store, so that it survives a killed worker.
   if (!database.own) await database.close();
@@ -255,14 +253,6 @@ async function pluginsIn(
   throw new Error(
     `${path} (APOLLO_PLUGINS) must have a default export: a plugin of Apollo Server, or an array of them.`,
   );
-}
-
-function openTelemetry(
-  { config, log, output }: ProcessOptions,
-  role: TelemetryOptions['role'],
-) {
-  const redactor = new Redactor(secretsInText, config.keys.bootstrapKey);
-  return Telemetry.open({ config, role, log: log.logger, output, redactor });
 }
 
 /**

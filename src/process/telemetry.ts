@@ -1,18 +1,19 @@
 import type { FastifyPluginAsync } from 'fastify';
-import { releasedVersion } from '../config/config.ts';
+import { type Config, releasedVersion } from '../config/config.ts';
 import type {
   ClusterMetrics,
   Metrics,
   Reading,
 } from '../features/metrics/metrics.ts';
-import type { TraceOptions } from '../features/traces/traces.ts';
 import type { Observers } from '../runtime/observers.ts';
 
-export interface TelemetryOptions extends TraceOptions {
-  /** `alone` serves without workers. */
-  role: 'alone' | 'worker' | 'parent';
+interface TelemetryOptions {
+  config: Config;
   output: { readonly dropped: number };
 }
+
+/** `alone` serves without workers. */
+type Role = 'alone' | 'worker' | 'parent';
 
 /**
  * Metrics and traces of this process. Both are off by default, and then their
@@ -26,25 +27,19 @@ export class Telemetry {
   cluster: ClusterMetrics | undefined;
   /** `/metrics`, in Prometheus' text format, for the operations port. */
   readonly pages: FastifyPluginAsync[] = [];
-  #sendLastSpans: (() => Promise<void>) | undefined;
   #endMeasurements = () => {};
 
-  static async open(options: TelemetryOptions): Promise<Telemetry> {
+  static async open(options: TelemetryOptions, role: Role): Promise<Telemetry> {
     const telemetry = new Telemetry();
-    const { role, log, config } = options;
-    const onUnknown = (exporter: string) =>
-      log.warn({ exporter }, 'OTEL_TRACES_EXPORTER: only otlp is known here');
-    if (role !== 'parent' && isTraced(process.env, onUnknown)) {
-      const { traceTo } = await import('../features/traces/traces.ts');
-      const traces = traceTo(options);
-      telemetry.observers.push(traces.observers);
-      telemetry.#sendLastSpans = traces.sendLastSpans;
-    }
-    if (config.operations.port > 0) await telemetry.#measure(options);
+    if (options.config.operations.port > 0)
+      await telemetry.#measure(options, role);
     return telemetry;
   }
 
-  async #measure({ role, config, output }: TelemetryOptions): Promise<void> {
+  async #measure(
+    { config, output }: TelemetryOptions,
+    role: Role,
+  ): Promise<void> {
     const [
       { ClusterMetrics, Metrics, reportToParent },
       { measure },
@@ -106,27 +101,5 @@ export class Telemetry {
 
   async close(): Promise<void> {
     this.#endMeasurements();
-    await this.#sendLastSpans?.();
   }
-}
-
-/**
- * Whether OpenTelemetry's standard variables name an OTLP endpoint or exporter.
- * Empty values count as absent.
- *
- * @param onUnknown called with the name of an exporter other than `otlp` and
- *   `none`
- */
-export function isTraced(
-  env: NodeJS.ProcessEnv,
-  onUnknown: (exporter: string) => void,
-): boolean {
-  if (env.OTEL_SDK_DISABLED?.toLowerCase() === 'true') return false;
-  const { OTEL_TRACES_EXPORTER: exporter } = env;
-  if (!exporter)
-    return Boolean(
-      env.OTEL_EXPORTER_OTLP_ENDPOINT || env.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT,
-    );
-  if (exporter !== 'otlp' && exporter !== 'none') onUnknown(exporter);
-  return exporter === 'otlp';
 }

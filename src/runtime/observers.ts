@@ -64,6 +64,8 @@ export interface OperationObserver {
 interface ObservedOperation {
   type: 'query' | 'mutation' | 'subscription';
   name: string | undefined;
+  /** Whether the operator has registered its document, and so its name. */
+  isTrusted?: boolean;
   /**
    * Names of its root fields in the schema, by response key. The same object
    * for each request with one document.

@@ -1,5 +1,3 @@
-import { Redactor } from '@animal-store/log/redactor';
-import { secretsInText } from '../../src/access/keys/secret.ts';
 import { loadConfig } from '../../src/config/config.ts';
 import { Telemetry } from '../../src/process/telemetry.ts';
 import { send } from './http.ts';
@@ -66,13 +64,8 @@ export async function allMetrics(): Promise<MetricDescription[]> {
 export function openTelemetry(
   role: 'alone' | 'parent' = 'alone',
 ): Promise<Telemetry> {
-  return Telemetry.open({
-    redactor: new Redactor(secretsInText),
-    config: loadConfig({ OPERATIONS_PORT: '1' }),
-    role,
-    log: { info: () => undefined, warn: () => undefined },
-    output: { dropped: 7 },
-  });
+  const config = loadConfig({ OPERATIONS_PORT: '1' });
+  return Telemetry.open({ config, output: { dropped: 7 } }, role);
 }
 
 export interface MeasuredServer extends ServerProcess {

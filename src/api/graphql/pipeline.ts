@@ -74,8 +74,9 @@ export class Pipeline {
     context.fields = fields;
     call.operation = { name, fields: fieldNames };
     call.isWrite = type === 'mutation';
+    const isTrusted = this.options.trustedDocuments !== undefined;
     for (const observer of this.options.observers)
-      observer.began?.({ type, name, fields, call });
+      observer.began?.({ type, name, isTrusted, fields, call });
   }
 
   /** Logs the failures of an operation and ends its observation. */

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { hostname } from 'node:os';
 import { Incident } from '@animal-store/log/incident';
-import { addressOf, type Redactor } from '@animal-store/log/redactor';
+import { addressOf, Redactor } from '@animal-store/log/redactor';
 import {
   type Attributes,
   type Context,
@@ -36,11 +36,13 @@ import {
   TraceIdRatioBasedSampler,
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
-import type { CallTrace } from '../../call.ts';
+import { secretsInText } from '../../access/keys/secret.ts';
+import type { Call } from '../../call.ts';
 import { type Config, releasedVersion } from '../../config/config.ts';
 import type { DatabaseObserver } from '../../database/database.ts';
 import type { Log } from '../../database/options.ts';
 import { type ErrorCode, httpStatusOf } from '../../errors.ts';
+import type { Parts } from '../../feature.ts';
 import {
   codeLabel,
   methodLabel,
@@ -48,28 +50,31 @@ import {
   routeLabel,
 } from '../../runtime/labels.ts';
 import type {
-  Observers,
   OperationObserver,
   RequestObserver,
 } from '../../runtime/observers.ts';
 
-export interface TraceOptions {
-  config: Config;
-  log: Log;
-  /** Removes keys from paths. */
-  redactor: Redactor;
+/** The spans of a request. */
+interface Spans {
+  readonly request: Span;
+  operation?: Span;
 }
 
-/** Makes spans of requests, operations and round trips. */
-export function traceTo(options: TraceOptions) {
-  const { tracer, sendLastSpans } = openTracing(options.log);
-  const isTrusted = options.config.graphql.trustedDocuments !== undefined;
-  const observers: Partial<Observers> = {
-    request: requestSpans(tracer, options),
-    operation: operationSpans(tracer, isTrusted),
-    database: databaseSpans(tracer),
+/** The spans of the calls that are traced. */
+type SpansByCall = WeakMap<Call, Spans>;
+
+export function startTracing({ keys }: Config, log: Log): Parts {
+  const { tracer, sendLastSpans } = openTracing(log);
+  const redactor = new Redactor(secretsInText, keys.bootstrapKey);
+  const spans: SpansByCall = new WeakMap();
+  return {
+    observers: {
+      request: requestSpans(tracer, spans, redactor),
+      operation: operationSpans(tracer, spans),
+      database: databaseSpans(tracer, spans),
+    },
+    close: sendLastSpans,
   };
-  return { observers, sendLastSpans };
 }
 
 /**
@@ -167,7 +172,8 @@ const onlyTraceparent = {
  */
 function requestSpans(
   tracer: Tracer,
-  { redactor }: TraceOptions,
+  spans: SpansByCall,
+  redactor: Redactor,
 ): RequestObserver {
   return {
     began(request) {
@@ -190,16 +196,13 @@ function requestSpans(
       const context = headers.traceparent
         ? propagator.extract(ROOT_CONTEXT, headers, onlyTraceparent)
         : ROOT_CONTEXT;
-      request.call.trace = {
-        request: tracer.startSpan(
-          name,
-          { kind: SpanKind.SERVER, attributes },
-          context,
-        ),
-      };
+      const kind = SpanKind.SERVER;
+      const span = tracer.startSpan(name, { kind, attributes }, context);
+      spans.set(request.call, { request: span });
+      request.call.traceId = span.spanContext().traceId;
     },
     ended({ call }, reply, { isAnswered }) {
-      const span = call.trace?.request;
+      const span = spans.get(call)?.request;
       if (!span) return;
       if (isAnswered)
         span.setAttribute('http.response.status_code', reply.statusCode);
@@ -209,25 +212,20 @@ function requestSpans(
   };
 }
 
-/**
- * One INTERNAL span for each GraphQL operation. @param isTrusted whether the
- * operator has registered all documents
- */
-function operationSpans(tracer: Tracer, isTrusted: boolean): OperationObserver {
+/** One INTERNAL span for each GraphQL operation. */
+function operationSpans(tracer: Tracer, spans: SpansByCall): OperationObserver {
   return {
-    began({ type, name, call }) {
-      if (!call.trace) return;
+    began({ type, name, isTrusted, call }) {
+      const served = spans.get(call);
+      if (!served) return;
       const attributes: Attributes = { 'graphql.operation.type': type };
       // Clients could send unlimited names.
       if (isTrusted && name) attributes['graphql.operation.name'] = name;
-      call.trace.operation = tracer.startSpan(
-        type,
-        { attributes },
-        childOf(call.trace.request),
-      );
+      const context = childOf(served.request);
+      served.operation = tracer.startSpan(type, { attributes }, context);
     },
     ended({ call }, errors) {
-      const span = call.trace?.operation;
+      const span = spans.get(call)?.operation;
       if (errors && span) fail(span, errors[0]?.extensions?.code);
       span?.end();
     },
@@ -239,12 +237,14 @@ function operationSpans(tracer: Tracer, isTrusted: boolean): OperationObserver {
  * of that request. When it serves several, the span is a child of the first,
  * and links connect it with all of them in both directions.
  */
-function databaseSpans(tracer: Tracer): DatabaseObserver {
+function databaseSpans(tracer: Tracer, spans: SpansByCall): DatabaseObserver {
   return {
     sent({ collection, operation, size, calls }) {
-      const served = new Set<CallTrace>();
-      for (const { trace: one } of calls)
+      const served = new Set<Spans>();
+      for (const call of calls) {
+        const one = spans.get(call);
         if (one?.request.isRecording()) served.add(one);
+      }
       const [first] = served;
       if (!first) return () => undefined;
       const attributes: Attributes = {

@@ -66,7 +66,7 @@ export function requestLog(
         sample < 1 && isAnswered && status < 400 && call.code === undefined;
       if (isSampled && Math.random() >= sample) return;
 
-      const { caller, trace, operation, code, reason, waited, batch } = call;
+      const { caller, traceId, operation, code, reason, waited, batch } = call;
       const address = addressOf(request);
       const userAgent = headers['user-agent'];
       const keyHint = caller
@@ -84,7 +84,7 @@ export function requestLog(
       // Ids, addresses, hints and names cannot contain quotation marks, so they
       // need no escaping.
       let line = `{"level":30,"time":${Date.now()},${log.base},"reqId":"${request.id}"`;
-      if (trace) line += `,"traceId":"${trace.request.spanContext().traceId}"`;
+      if (traceId) line += `,"traceId":"${traceId}"`;
       line += `,"req":{"method":"${method}","path":${JSON.stringify(redactor.redactPath(request.originalUrl))}}`;
       if (address) line += `,"address":"${address}"`;
       if (userAgent)

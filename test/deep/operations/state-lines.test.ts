@@ -28,7 +28,6 @@ test('the start line has version, address and configuration without secrets; eac
     REDIS_URL: redisUrl,
     DRAIN_TIMEOUT_MS: '9000',
     TRUST_PROXY: '127.0.0.1',
-    OTEL_TRACES_EXPORTER: 'zipkin',
   });
   const [warning] = await untilLogged(
     server,
@@ -66,11 +65,6 @@ test('the start line has version, address and configuration without secrets; eac
       msg: 'started',
     },
   ]);
-  const unknown = linesOf(
-    stdout,
-    'OTEL_TRACES_EXPORTER: only otlp is known here',
-  );
-  expect(unknown).toMatchObject([{ level: 40, exporter: 'zipkin' }]);
   expect(linesOf(stdout, 'the bootstrap key is used')).toMatchObject([
     { level: 40, key: 0, address: '192.0.2.1' },
     { level: 40, key: 0, address: '192.0.2.2' },

@@ -9,11 +9,11 @@ import {
 } from '@opentelemetry/core';
 import { SamplingDecision } from '@opentelemetry/sdk-trace';
 import { releasedVersion } from '../../../src/config/config.ts';
+import { isTraced } from '../../../src/features/traces/index.ts';
 import {
   openTracing,
   samplerFromEnv,
 } from '../../../src/features/traces/traces.ts';
-import { isTraced } from '../../../src/process/telemetry.ts';
 import { expect, test } from '../../support/jest.ts';
 
 const remote = {

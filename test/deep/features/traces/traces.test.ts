@@ -7,11 +7,6 @@ import { graphqlText, graphqlThrice } from '../../../support/graphql.ts';
 import { send } from '../../../support/http.ts';
 import { afterEach, beforeEach, expect, test } from '../../../support/jest.ts';
 import {
-  type OtlpReceiver,
-  type ReceivedSpan,
-  startReceiver,
-} from '../../../support/otlp.ts';
-import {
   type Env,
   eventually,
   bootstrapKey as key,
@@ -23,6 +18,7 @@ import {
   requestsFor,
   startWorkers,
 } from '../../../support/workers.ts';
+import { type OtlpReceiver, type ReceivedSpan, startReceiver } from './otlp.ts';
 
 const database = databaseForEach(createTestDatabase);
 let collector: OtlpReceiver;
@@ -263,10 +259,10 @@ test('a collector that hangs or refuses delays neither requests nor the shutdown
     [30, 'spans are no longer lost'],
   ];
   const { answer } = collector;
-  // The exporter sends every 20 ms, and gives up after 100 ms.
+  // The exporter sends every 20 ms, and gives up after a second.
   const server = await start({
     OTEL_BSP_SCHEDULE_DELAY: '20',
-    OTEL_EXPORTER_OTLP_TIMEOUT: '100',
+    OTEL_EXPORTER_OTLP_TIMEOUT: '1000',
   });
   const lines = () =>
     linesOf(server.output.stdout).filter(({ msg }) => /^spans /.test(msg));
@@ -299,4 +295,14 @@ test('the shutdown waits two seconds at most for the collector, regardless of th
   // may.
   expect(await server.stop()).toMatchObject({ code: 0, stderr: '' });
   expect(collector.spans.map(({ name }) => name)).toContain('GET /v1/pets');
+});
+
+test('an exporter other than otlp is named in the log, and nothing is sent', async () => {
+  const server = await start({ OTEL_TRACES_EXPORTER: 'zipkin' });
+  expect(await spansAfter(server)).toEqual([]);
+  const unknown = linesOf(
+    server.output.stdout,
+    'OTEL_TRACES_EXPORTER: only otlp is known here',
+  );
+  expect(unknown).toMatchObject([{ level: 40, exporter: 'zipkin' }]);
 });
