@@ -11,7 +11,7 @@ import {
   type ServerProcess,
   startServer,
 } from '../../../support/process.ts';
-import { LoginProvider } from '../../support/login-provider.ts';
+import { LoginProvider } from './login-provider.ts';
 
 /**
  * Assistants that log in: the official client of the Model Context Protocol,
