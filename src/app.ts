@@ -237,6 +237,7 @@ async function graphQLParts({
     findDocument: trustedDocuments
       ? onlyTrusted(trustedDocumentsIn(readText(trustedDocuments, file), file))
       : noneTrusted(setting),
+    isTrusted: trustedDocuments !== undefined,
     ...(jit && { executor: compiler }),
     ...(hasPlugins && { answer: answerWithPlugins(plugins, apollo) }),
   };

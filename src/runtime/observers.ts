@@ -55,7 +55,7 @@ export interface OperationObserver {
   began?(operation: ObservedOperation): void;
   /** Its response is about to be sent. */
   ended(
-    operation: ObservedOperation,
+    operation: Pick<ObservedOperation, 'fields' | 'call'>,
     errors: readonly GraphQLFormattedError[] | undefined,
   ): void;
 }
@@ -65,7 +65,7 @@ interface ObservedOperation {
   type: 'query' | 'mutation' | 'subscription';
   name: string | undefined;
   /** Whether the operator has registered its document, and so its name. */
-  isTrusted?: boolean;
+  isTrusted: boolean;
   /**
    * Names of its root fields in the schema, by response key. The same object
    * for each request with one document.

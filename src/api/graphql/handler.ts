@@ -10,7 +10,8 @@ import { interpreter } from './execution.ts';
 import type { GraphQLParts } from './parts.ts';
 import { Pipeline, type PipelineOptions } from './pipeline.ts';
 
-export interface GraphQLOptions extends Omit<PipelineOptions, 'executor'> {
+export interface GraphQLOptions
+  extends Omit<PipelineOptions, 'executor' | 'isTrusted'> {
   parts: GraphQLParts;
 }
 
@@ -30,9 +31,10 @@ export async function graphQL(
   // Node.js has no reason phrase for it yet.
   STATUS_CODES[294] ??= 'Partial Success';
   const { schema, introspection } = options;
+  const { isTrusted } = parts;
   const interpret = interpreter(schema, !introspection);
   const executor = parts.executor?.(schema, interpret) ?? interpret;
-  const pipeline = await Pipeline.open({ ...options, executor });
+  const pipeline = await Pipeline.open({ ...options, isTrusted, executor });
   const answer =
     (await parts.answer?.(pipeline, app)) ?? pipeline.answer.bind(pipeline);
   const reading = {

@@ -9,6 +9,8 @@ import type { Pipeline } from './pipeline.ts';
 export interface GraphQLParts {
   /** Finds the document that a request names, or refuses it. */
   findDocument?: FindDocument;
+  /** Whether the operator has registered all documents, and so their names. */
+  isTrusted?: boolean;
   /** Prepares executions. @param interpret those of graphql-js */
   executor?(
     schema: GraphQLSchema,

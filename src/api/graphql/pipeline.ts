@@ -15,6 +15,7 @@ import { charge } from './price.ts';
 export interface PipelineOptions extends DocumentOptions {
   usage: DeprecationUsage;
   observers: readonly OperationObserver[];
+  isTrusted: boolean | undefined;
 }
 
 /** The steps of a request, from its parameters to its outcome. */
@@ -74,8 +75,8 @@ export class Pipeline {
     context.fields = fields;
     call.operation = { name, fields: fieldNames };
     call.isWrite = type === 'mutation';
-    const isTrusted = this.options.trustedDocuments !== undefined;
-    for (const observer of this.options.observers)
+    const { observers, isTrusted = false } = this.options;
+    for (const observer of observers)
       observer.began?.({ type, name, isTrusted, fields, call });
   }
 
@@ -93,9 +94,9 @@ export class Pipeline {
       outcome.isRetrySafe = !errors?.some(({ path }) => path);
     // A stream continues, and reports its own end.
     if (stream) return outcome;
-    const { type, name, fields } = operation;
+    const { fields } = operation;
     for (const observer of this.options.observers)
-      observer.ended({ type, name, fields, call }, errors);
+      observer.ended({ fields, call }, errors);
     return outcome;
   }
 
