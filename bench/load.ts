@@ -19,6 +19,8 @@ export interface Job {
   warmUp: number;
   /** Duration of the measurement. */
   seconds: number;
+  /** Ends the measurement after so many requests, before its duration. */
+  count?: number;
 }
 
 export interface LoadResult {

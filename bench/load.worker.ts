@@ -20,6 +20,10 @@ const errors: LoadResult['errors'] = {};
 const latencies: number[] = [];
 let measuring = false;
 let stopped = false;
+let whenCounted = () => {};
+const counted = new Promise<void>((resolve) => {
+  whenCounted = resolve;
+});
 
 // Each connection starts at a different request, so that few concurrent
 // requests are the same.
@@ -34,6 +38,7 @@ async function repeat(connection: Connection, index: number): Promise<void> {
 }
 
 function record(outcome: Outcome, latency: number): void {
+  if (latencies.length + 1 === job.count) whenCounted();
   if (outcome === 'ok') latencies.push(latency);
   else errors[outcome] = (errors[outcome] ?? 0) + 1;
 }
@@ -43,7 +48,7 @@ await sleep(job.warmUp);
 
 const start = sampleCpu();
 measuring = true;
-await sleep(job.seconds * 1000);
+await Promise.race([sleep(job.seconds * 1000), counted]);
 measuring = false;
 const end = sampleCpu();
 

@@ -3,7 +3,12 @@ import { aloneTables, timeCommands } from './alone.ts';
 import { check } from './check.ts';
 import { BenchDatabase } from './database.ts';
 import { describeRun } from './describe.ts';
-import { encodeRequest, leastDisturbed, load } from './load.ts';
+import {
+  encodeRequest,
+  type LoadResult,
+  leastDisturbed,
+  load,
+} from './load.ts';
 import { peakMiB, resetPeak, residentMiB } from './measure.ts';
 import { readOptions, usage } from './options.ts';
 import { prepare } from './prepare.ts';
@@ -43,6 +48,7 @@ async function main(): Promise<void> {
         const apis = options.systems.filter(
           (system) => system.program === program,
         );
+        for (const system of apis) await measureFresh(system, round);
         const server = await start(program, apis[0] as System, database.url);
         try {
           await sleep(1000);
@@ -72,6 +78,52 @@ async function main(): Promise<void> {
     await database.drop();
   }
 
+  /** The first requests of a process, which V8 has not compiled. */
+  async function measureFresh(system: System, round: number): Promise<void> {
+    const { fresh } = workloads;
+    if (!fresh || !options.workloads.includes('fresh')) return;
+    const server = await start(system.program, system, database.url);
+    try {
+      await system.adapter.prepare?.(server.base);
+      const requests = fresh
+        .operations(seededRandom(round), options.petCount)
+        .map((operation) => encodeRequest(system.adapter.request(operation)));
+      const { count } = fresh;
+      const { port, pid } = server;
+      const job = { port, pid, requests, connections: 1, warmUp: 0 };
+      const result = await load({
+        ...job,
+        seconds: 60,
+        ...(count && { count }),
+      });
+      keep(system, 'fresh', 1, round, result, pid);
+    } finally {
+      await server.stop();
+    }
+  }
+
+  function keep(
+    { id: system }: System,
+    workload: string,
+    connections: number,
+    round: number,
+    result: LoadResult,
+    pid: number,
+  ): void {
+    const peak = peakMiB(pid);
+    cells.push({
+      system,
+      workload,
+      connections,
+      round,
+      ...result,
+      peakMiB: peak,
+    });
+    process.stderr.write(
+      `round ${round}  ${system}  ${workload}  x${connections}  ${Math.round(result.perSecond)}/s  ${Math.round(result.serverMicros)} us\n`,
+    );
+  }
+
   async function measureApi(
     system: System,
     server: Server,
@@ -80,8 +132,8 @@ async function main(): Promise<void> {
     let part = 1;
     for (const name of options.workloads) {
       const workload = workloads[name];
-      if (!workload || (system.workloads && !system.workloads.includes(name)))
-        continue;
+      const isOther = system.workloads && !system.workloads.includes(name);
+      if (!workload || workload.count || isOther) continue;
       const operations = workload.operations(
         seededRandom(round),
         options.petCount,
@@ -110,18 +162,7 @@ async function main(): Promise<void> {
           warmUp: warmUp.milliseconds,
         };
         const result = await leastDisturbed(timed, options.retries);
-        const cell = {
-          system: system.id,
-          workload: name,
-          connections,
-          round,
-          ...result,
-          peakMiB: peakMiB(server.pid),
-        };
-        cells.push(cell);
-        process.stderr.write(
-          `round ${round}  ${system.id}  ${name}  x${connections}  ${Math.round(result.perSecond)}/s  ${Math.round(result.serverMicros)} us\n`,
-        );
+        keep(system, name, connections, round, result, server.pid);
       }
       if (workload.writes) await database.restore();
     }

@@ -15,6 +15,8 @@ export type Random = () => number;
 export interface Workload {
   title: string;
   writes: boolean;
+  /** The number of requests to a process of its own, by one connection. */
+  count?: number;
   operations(random: Random, petCount: number): Operation[];
 }
 
@@ -22,6 +24,12 @@ const operationCount = 2000;
 const hotPage: Operation = { kind: 'list', limit: 20 };
 
 export const workloads: Record<string, Workload> = {
+  fresh: {
+    title: 'The first 10,000 requests of a process: the hot page',
+    writes: false,
+    count: 10_000,
+    operations: () => [hotPage],
+  },
   hot: {
     title: 'Hot page: the first 20 animals',
     writes: false,
