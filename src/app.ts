@@ -12,15 +12,8 @@ import { expireIdempotencyKeys } from './access/idempotency/expiry.ts';
 import { Authenticator } from './access/keys/authenticator.ts';
 import { bearer, presentedHint } from './access/keys/bearer.ts';
 import { secretsInLines, secretsInText } from './access/keys/secret.ts';
-import { acceptTokens } from './access/keys/tokens.ts';
 import { FailureLimit } from './access/limits/failure-limit.ts';
-import {
-  countInRedis,
-  inMemory,
-  type LimiterStore,
-} from './access/limits/limiter.ts';
-import { Quota } from './access/limits/quota.ts';
-import { meter } from './access/meter.ts';
+import { inMemory, type LimiterStore } from './access/limits/limiter.ts';
 import { flushRegularly } from './access/write-behind.ts';
 import { answerWithPlugins } from './api/graphql/apollo-plugins.ts';
 import { compiler } from './api/graphql/compiled-execution.ts';
@@ -42,14 +35,13 @@ import { routeHooks } from './api/http/routes.ts';
 import { addresses, proxies, serverOptions } from './api/http/server.ts';
 import { type Example, type Module, openModules } from './api/module.ts';
 import { describeRoute } from './api/rest/describe-route.ts';
-import { leadToLogin } from './api/rest/login.ts';
 import { openApi, section } from './api/rest/openapi.ts';
 import { subscriptions } from './api/subscriptions/subscriptions.ts';
 import type { Config } from './config/config.ts';
 import { readText } from './config/text-file.ts';
 import type { Database } from './database/database.ts';
 import { namingAllFaults } from './errors.ts';
-import type { Running } from './feature.ts';
+import type { Counter, Running } from './feature.ts';
 import {
   type CheckReadiness,
   type Dependencies,
@@ -64,6 +56,8 @@ declare module 'fastify' {
   interface FastifyInstance {
     checkReadiness: CheckReadiness;
     dependencies: Dependencies;
+    /** Those of features. */
+    counters: Counter[];
     /** GraphQL operations of all modules. */
     examples: Example[];
   }
@@ -105,14 +99,12 @@ const build = async (options: AppOptions): Promise<FastifyInstance> => {
   const keyObservers = observersOf(observers, 'key');
   const usage = new DeprecationUsage(database, keyObservers);
   const { bootstrapKey, failuresPerMinute } = config.keys;
-  const provider =
-    config.tokens && (await acceptTokens(config.tokens, log.logger));
   const keys = new Authenticator(database, {
     bootstrapKey,
     failures: failuresPerMinute
       ? new FailureLimit(failuresPerMinute, limiters)
       : undefined,
-    identities: provider,
+    identities: parts.find(({ identities }) => identities)?.identities,
     onBootstrapUse: (ip) =>
       log.logger.warn(
         { key: 0, address: addressOf({ ip }) },
@@ -134,17 +126,15 @@ const build = async (options: AppOptions): Promise<FastifyInstance> => {
     ...serverOptions(config.http),
     ...loggingOptions(log, redactor),
   });
-  const { quotaPerMinute, redisUrl } = config.keys;
-  const redis =
-    quotaPerMinute && redisUrl
-      ? await countInRedis(redisUrl, app.log)
-      : undefined;
-  app.addHook('onClose', async () => redis?.close());
-  const dependencies = { redis, provider };
+  const dependencies: Dependencies = Object.assign(
+    {},
+    ...parts.map((part) => part.dependencies),
+  );
   app.decorate('dependencies', dependencies);
-  const quota = quotaPerMinute
-    ? new Quota(quotaPerMinute, redis?.limiter ?? limiters)
-    : undefined;
+  app.decorate(
+    'counters',
+    parts.flatMap(({ counters = [] }) => counters),
+  );
 
   // Shared by REST and GraphQL, in the order in which a request passes. Fastify
   // checks the declared dependencies.
@@ -162,15 +152,9 @@ const build = async (options: AppOptions): Promise<FastifyInstance> => {
   await app.register(overload, { maxDelay: config.http.maxLoopDelay });
   await app.register(bearer, { keys });
   await app.register(addresses);
-  await app.register(meter, { quota });
   await app.register(caching, { compression: config.http.compression });
   await app.register(subscriptions, { ...config.subscriptions, keys });
-  await app.register(routeHooks, {
-    usage,
-    isMetered: quota !== undefined,
-    describe: describeRoute,
-  });
-  if (config.tokens) leadToLogin(app, config.tokens);
+  await app.register(routeHooks, { usage, describe: describeRoute });
   for (const buffer of [keys.uses, usage.calls]) flushRegularly(app, buffer);
   expireIdempotencyKeys(app, database, config.idempotencyHours);
   app.decorate(

@@ -28,7 +28,7 @@ export interface Claim {
   readonly hash: Buffer;
 }
 
-/** Charges the work of a call to the quota of its caller (access/meter.ts). */
+/** Charges the work of a call to the quota of its caller. */
 export interface Meter {
   run<Result>(
     mayCost: number,

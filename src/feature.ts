@@ -1,11 +1,14 @@
 import type { Command } from 'commander';
 import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
+import type { Identities } from './access/keys/identities.ts';
 import type { LimiterStore } from './access/limits/limiter.ts';
 import type { Module } from './api/module.ts';
 import type { Config } from './config/config.ts';
 import type { ValuesOf, Variables } from './config/variables.ts';
 import type { Database, DatabaseOptions, Model } from './database/database.ts';
+import type { OpenReads } from './database/reads.ts';
+import type { Dependencies } from './runtime/health.ts';
 import type { Observers } from './runtime/observers.ts';
 
 /**
@@ -55,10 +58,26 @@ export interface Parts {
    * modules. A hook for some routes only is added by `onRoute`.
    */
   http?(app: FastifyInstance): void | Promise<void>;
+  /** Knows callers without a key of ours. */
+  identities?: Identities;
+  /** Answers reads in place of the primary. */
+  reads?: OpenReads;
+  /** What it uses: members of `/readyz` and of a metric. */
+  dependencies?: Dependencies;
+  /** Its metrics. */
+  counters?: Counter[];
   /** Is told of requests, operations, round trips and keys. */
   observers?: Partial<Observers>;
   /** Closes what it opened, after the app. */
   close?(): Promise<void>;
+}
+
+/** A counter of `/metrics`, which is read at each scrape. */
+export interface Counter {
+  name: string;
+  help: string;
+  labels?: string[];
+  read(): number | Array<[value: number, ...labels: string[]]>;
 }
 
 /** A feature that is switched on. */

@@ -2,6 +2,9 @@ import type { Feature } from './feature.ts';
 import { assistants } from './features/assistants/index.ts';
 import { backup } from './features/backup/index.ts';
 import { pages } from './features/pages/index.ts';
+import { quota } from './features/quota/index.ts';
+import { readNodes } from './features/read-nodes/index.ts';
+import { tokens } from './features/tokens/index.ts';
 import { traces } from './features/traces/index.ts';
 import { transfer } from './features/transfer/index.ts';
 
@@ -13,6 +16,12 @@ export const features: readonly Feature[] = [
   traces,
 
   backup,
+
+  tokens,
+
+  readNodes,
+
+  quota,
 
   transfer,
 

@@ -81,13 +81,9 @@ export async function withKeyTables<T>(
   });
 }
 
-/** A command reads from the primary, and shows warnings. */
+/** A command shows warnings. */
 function optionsOf({ database }: Config): DatabaseOptions {
-  return {
-    ...database,
-    log: warnings,
-    readUrls: undefined,
-  };
+  return { ...database, log: warnings };
 }
 
 /**

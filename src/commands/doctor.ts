@@ -76,18 +76,9 @@ async function examine(): Promise<Finding[]> {
     ? `configuration (${envFile})`
     : 'configuration';
   // Loaded here, so that help and usage errors come at once.
-  const [
-    { Database },
-    { positionOf },
-    { configuredStore },
-    { providerKeys },
-    { countInRedis },
-  ] = await Promise.all([
+  const [{ Database }, { configuredStore }] = await Promise.all([
     import('../database/database.ts'),
-    import('../database/replicas.ts'),
     import('./context.ts'),
-    import('../access/keys/tokens.ts'),
-    import('../access/limits/limiter.ts'),
   ]);
   let configured: Awaited<ReturnType<typeof configuredStore>> | undefined;
   await check(configuration, 'see docs/configuration.md', async () => {
@@ -102,7 +93,7 @@ async function examine(): Promise<Finding[]> {
   }
   // The findings replace the log.
   const options = { ...store.options, log: undefined };
-  const { url, dataDir, readUrls = [], readMaxLag } = config.database;
+  const { url, dataDir } = config.database;
   await check('modules', 'see docs/add-a-module.md', async () => {
     const { contracts } = await import('../process/contracts.ts');
     const { modules } = await import('../modules/modules.ts');
@@ -114,26 +105,6 @@ async function examine(): Promise<Finding[]> {
     for (const { name, remedy, state, run } of own)
       await check(name, remedy, async () => isFine(name, await run()), state);
   }
-  const { tokens } = config;
-  const correct =
-    'start the provider, or correct JWT_ISSUER and JWT_JWKS_URL; until then its tokens get 503';
-  const askProvider = async () => {
-    const kinds = (tokens ? await providerKeys(tokens) : []).map(
-      ({ kty, crv }) => crv ?? kty,
-    );
-    isFine('tokens', `${tokens?.issuer} signs with ${kinds.join(', ')}`);
-  };
-  if (tokens) await check('tokens', correct, askProvider, 'warning');
-  const { redisUrl } = config.keys;
-  const askRedis = async (url: string) => {
-    const redis = await countInRedis(url, { info() {}, warn() {} });
-    await redis.ready().finally(redis.close);
-    isFine('redis', 'usable');
-  };
-  const restart =
-    'start Redis, or correct REDIS_URL; until then every process counts quotas for itself';
-  if (redisUrl)
-    await check('redis', restart, () => askRedis(redisUrl), 'warning');
   if (!url)
     await check('disk', 'free space, or choose another DATA_DIR', () =>
       isFine('disk', spaceIn(dataDir)),
@@ -177,24 +148,6 @@ async function examine(): Promise<Finding[]> {
     Database.use(options, model, checkTables),
   );
 
-  for (const node of readUrls) {
-    const name = `read node ${new URL(node).host}`;
-    const remedy =
-      'start the node, or remove it from DATABASE_READ_URLS; until then the primary answers its reads';
-    const checkLag = async (database: Database) => {
-      const { lag } = await positionOf(database.rows.bind(database));
-      const found = `${Math.ceil(lag)} ms behind`;
-      if (lag > readMaxLag)
-        throw new Error(`${found}, more than READ_MAX_LAG_MS`);
-      isFine(name, found);
-    };
-    await check(
-      name,
-      remedy,
-      () => Database.use({ ...options, url: node }, model, checkLag),
-      'warning',
-    );
-  }
   return findings;
 }
 

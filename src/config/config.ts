@@ -5,19 +5,15 @@ import { misspelt } from './env-file.ts';
 import {
   flag,
   flagOrAuto,
-  httpUrl,
   logFormat,
   logLevel,
   milliseconds,
   origins,
   port,
   postgresUrl,
-  postgresUrls,
   processes,
   proxies,
   readVariables,
-  redisUrl,
-  scopeNames,
   secret,
   secretText,
   share,
@@ -67,15 +63,6 @@ export const variables = {
     'auto',
     'Prepares statements; `auto`: unless behind a pooler (scale.md).',
   ),
-  DATABASE_READ_URLS: postgresUrls(
-    undefined,
-    'PostgreSQL nodes that answer reads, separated by commas (scale.md).',
-    'DATABASE_URL',
-  ),
-  READ_MAX_LAG_MS: whole(1000, 3_600_000)(
-    1000,
-    'Longest lag of a replica that answers reads (scale.md).',
-  ),
   MIGRATE_ON_START: flag(
     true,
     'Applies pending migrations at the start (operate.md).',
@@ -83,25 +70,6 @@ export const variables = {
   BOOTSTRAP_API_KEY: secret(
     undefined,
     'An API key that is valid as long as this is set (keys.md).',
-  ),
-  JWT_ISSUER: httpUrl(
-    undefined,
-    'Identity provider whose tokens are accepted, as in their `iss` (frontends.md).',
-    'JWT_AUDIENCE',
-  ),
-  JWT_AUDIENCE: text(
-    undefined,
-    'What `aud` of a token must name; needed with `JWT_ISSUER` (frontends.md).',
-    'JWT_ISSUER',
-  ),
-  JWT_JWKS_URL: httpUrl(
-    undefined,
-    'Keys of the provider; without it, by discovery (frontends.md).',
-    'JWT_ISSUER',
-  ),
-  JWT_SCOPES: scopeNames(
-    'read=read,write=write',
-    'What scopes of the provider permit here (frontends.md).',
   ),
   REVISION: text(undefined, 'Commit of this build; the image sets it.'),
   LOG_LEVEL: logLevel('info', 'Least level of a log line (logs.md).'),
@@ -160,14 +128,6 @@ export const variables = {
   IDEMPOTENCY_TTL_HOURS: whole(1, 720)(
     24,
     'Shortest time that an `Idempotency-Key` is kept (decisions.md).',
-  ),
-  QUOTA_PER_MINUTE: whole(0, 1_000_000_000)(
-    0,
-    'Units of a key: one per operation and item; 0: no quota (decisions.md).',
-  ),
-  REDIS_URL: redisUrl(
-    undefined,
-    'Redis, in which several nodes share QUOTA_PER_MINUTE (operate.md).',
   ),
   GRAPHQL_INTROSPECTION: flag(
     true,
@@ -287,8 +247,6 @@ export function loadConfig(
       connectTimeout: values.DATABASE_CONNECT_TIMEOUT_MS,
       statementTimeout: values.DATABASE_STATEMENT_TIMEOUT_MS,
       preparedStatements: values.DATABASE_PREPARED_STATEMENTS,
-      readUrls: values.DATABASE_READ_URLS,
-      readMaxLag: values.READ_MAX_LAG_MS,
     },
     http: {
       trustProxy: values.TRUST_PROXY,
@@ -303,18 +261,7 @@ export function loadConfig(
     keys: {
       bootstrapKey: values.BOOTSTRAP_API_KEY,
       failuresPerMinute: values.AUTH_FAILURES_PER_MINUTE,
-      quotaPerMinute: values.QUOTA_PER_MINUTE,
-      redisUrl: values.REDIS_URL,
     },
-    tokens:
-      values.JWT_ISSUER && values.JWT_AUDIENCE
-        ? {
-            issuer: values.JWT_ISSUER,
-            audience: values.JWT_AUDIENCE,
-            jwksUrl: values.JWT_JWKS_URL,
-            scopes: values.JWT_SCOPES,
-          }
-        : undefined,
     subscriptions: {
       max: values.SUBSCRIPTIONS_MAX,
       perKey: values.SUBSCRIPTIONS_PER_KEY,

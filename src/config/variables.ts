@@ -14,7 +14,7 @@ export interface Variable<Value> {
   parse(text: string): Value;
 }
 
-function kind<Value>(
+export function kind<Value>(
   takes: string,
   parse: (text: string) => Value,
   isSecret = false,
@@ -90,42 +90,6 @@ export const flag = kind('`true` `false`', (text) => {
   throw new Error(`must be true or false, not "${text}"`);
 });
 
-export const redisUrl = kind('redis:// or rediss:// address', (text) => {
-  if (URL.canParse(text) && /^rediss?:$/.test(new URL(text).protocol))
-    return text;
-  throw new Error('must be a redis:// or rediss:// address');
-});
-
-export const httpUrl = kind('https:// or http:// address', (text) => {
-  const { protocol, search, hash, username, password } = URL.canParse(text)
-    ? new URL(text)
-    : new URL('none:');
-  if (
-    /^https?:$/.test(protocol) &&
-    `${search}${hash}${username}${password}` === ''
-  )
-    return text;
-  throw new Error(
-    'must be an https:// or http:// address without a query and a password',
-  );
-});
-
-/**
- * Names of an identity provider (RFC 6749, appendix A.4), each with a scope of
- * ours.
- */
-export const scopeNames = kind('list of `theirs=ours`', (text) => {
-  if (
-    text
-      .split(',')
-      .every((one) => /^[\x21\x23-\x5b\x5d-\x7e]+=(?:read|write)$/.test(one))
-  )
-    return text;
-  throw new Error(
-    `must be names with read or write, like pets:read=read,pets:write=write, not "${text}"`,
-  );
-});
-
 const sslModes = [
   'disable',
   'allow',
@@ -136,7 +100,7 @@ const sslModes = [
   'no-verify',
 ];
 
-function checkedPostgresUrl(given: string): string {
+export function checkedPostgresUrl(given: string): string {
   // With credentials libpq needs no host, for a socket (`?host=/folder`).
   const text = given.replace(/^(\w+:\/\/[^/?#]*@)(?=[:/?]|$)/, '$1localhost');
   try {
@@ -169,9 +133,6 @@ function checkedPostgresUrl(given: string): string {
 }
 
 export const postgresUrl = kind('postgres:// address', checkedPostgresUrl);
-export const postgresUrls = kind('postgres:// addresses', (text) =>
-  listOf(text).map(checkedPostgresUrl),
-);
 
 export const secret = kind(
   '32 or more of letters, digits, `-._~+/`',
@@ -215,7 +176,7 @@ export const proxies = kind(
   },
 );
 
-function listOf(text: string): string[] {
+export function listOf(text: string): string[] {
   return text
     .split(',')
     .map((one) => one.trim())

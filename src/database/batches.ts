@@ -17,8 +17,6 @@ export interface DatabaseObserver {
    *   failed as a whole
    */
   sent(batch: SentBatch): (failure?: ReturnType<typeof failureOf>) => void;
-  /** A read was sent to this server; only called with read nodes. */
-  readOn?(node: string): void;
 }
 
 /** Low-cardinality labels for a queue. */

@@ -34,7 +34,7 @@ import {
   assertServable,
   pendingMigrations,
 } from './readiness.ts';
-import { Replicas } from './replicas.ts';
+import type { OpenReads, Reads } from './reads.ts';
 import {
   createPool,
   endPool,
@@ -64,7 +64,7 @@ export class Database {
     private readonly primary: PostgresServer,
     /** One connection for checks, so that they do not queue behind requests. */
     private readonly checks: PostgresServer,
-    private readonly replicas: Replicas | undefined,
+    private readonly reads: Reads | undefined,
     private readonly sessions: Sessions,
     private readonly options: DatabaseOptions,
     private readonly model: Model,
@@ -75,16 +75,19 @@ export class Database {
   /**
    * Opens the own store, or creates the pool for a PostgreSQL that need not be
    * reachable yet.
+   *
+   * @param openReads answers reads in place of the primary
    */
-  static async open(given: DatabaseOptions, model: Model): Promise<Database> {
+  static async open(
+    given: DatabaseOptions,
+    model: Model,
+    openReads?: OpenReads,
+  ): Promise<Database> {
     const { own, options } = await withAddress(given);
     const sessions = sessionsTo(options.url, options);
-    // With read nodes a read and the query of the position share a round trip
-    // (`replicas.ts`).
-    const connection = {
-      ...sessions.config,
-      pipeline: options.readUrls !== undefined,
-    };
+    // A read and the query of the primary's position share a round trip.
+    const pipeline = openReads !== undefined;
+    const connection = { ...sessions.config, pipeline };
     const openOrm = async () =>
       new MikroORM(ormOptions(options, model, connection));
     const orm = await openOrm().catch(async (error) => {
@@ -97,8 +100,7 @@ export class Database {
       sessions,
       options.log,
     );
-    const replicas =
-      options.readUrls && new Replicas(options.readUrls, primary, options);
+    const reads = openReads?.(primary);
     const checks = new PostgresServer(
       createPool({ ...sessions.config, max: 1 }),
       sessions,
@@ -107,7 +109,7 @@ export class Database {
       orm,
       primary,
       checks,
-      replicas,
+      reads,
       sessions,
       options,
       model,
@@ -149,19 +151,15 @@ export class Database {
   }
 
   /**
-   * Runs a statement that only reads: on a read node that has every write this
-   * process has made or shown, else on the primary.
+   * Runs a statement that only reads, where every write is seen that this
+   * process has made or shown.
    */
   async read<Row extends unknown[]>(
     statement: Statement,
     values: unknown[],
   ): Promise<Row[]> {
-    if (!this.replicas) return this.rows(statement, values);
-    const sentTo = (name: string) => {
-      for (const observer of this.options.observers ?? [])
-        observer.readOn?.(name);
-    };
-    return this.replicas.read(statement, values, sentTo);
+    if (!this.reads) return this.rows(statement, values);
+    return (await this.reads.read(statement, values)) as Row[];
   }
 
   /**
@@ -225,11 +223,11 @@ export class Database {
   }
 
   get hasReadNodes(): boolean {
-    return this.replicas !== undefined;
+    return this.reads !== undefined;
   }
 
   get pools(): PoolState[] {
-    return [this.primary.state('primary'), ...(this.replicas?.pools ?? [])];
+    return [this.primary.state('primary'), ...(this.reads?.pools ?? [])];
   }
 
   /**
@@ -322,7 +320,7 @@ export class Database {
   }
 
   async close(): Promise<void> {
-    await this.replicas?.close();
+    await this.reads?.close();
     await this.checks.pool.end();
     await endPool(this.orm, this.primary.pool);
     await this.own?.close();

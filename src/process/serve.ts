@@ -10,6 +10,7 @@ import { inMemory, inParent } from '../access/limits/limiter.ts';
 import type { AppOptions } from '../app.ts';
 import type { Config } from '../config/config.ts';
 import { Database, type DatabaseOptions } from '../database/database.ts';
+import type { OpenReads } from '../database/reads.ts';
 import { settingsDropped } from '../database/sessions.ts';
 import { withTimeout } from '../database/with-timeout.ts';
 import { StoreError, Unavailable } from '../errors.ts';
@@ -69,9 +70,11 @@ export async function serve(options: ProcessOptions): Promise<Service> {
     limiters,
   });
   const observers = [...telemetry.observers, ...observersIn(parts)];
-  const database = await openDatabase(options, {
-    observers: observersOf(observers, 'database'),
-  });
+  const database = await openDatabase(
+    options,
+    observersOf(observers, 'database'),
+    parts.find(({ reads }) => reads)?.reads,
+  );
   let app: FastifyInstance | undefined;
   const check: CheckReadiness = () => {
     if (!app) throw new Unavailable('The service is starting.');
@@ -169,7 +172,7 @@ export async function supervise(
 ): Promise<Service> {
   const { config, log, output } = options;
   const telemetry = await Telemetry.open(options, 'parent');
-  const database = await openDatabase(options, { readUrls: undefined });
+  const database = await openDatabase(options);
   // The parent owns the embedded store, so that it survives a killed worker.
   if (!database.own) await database.close();
   let workers: Workers<LogSettings> | undefined;
@@ -261,7 +264,8 @@ async function pluginsIn(
  */
 async function openDatabase(
   { config, log: { logger: log }, worker, onLost }: ProcessOptions,
-  overrides: Partial<DatabaseOptions>,
+  observers: DatabaseOptions['observers'] = [],
+  openReads?: OpenReads,
 ): Promise<Database> {
   const onAdvice = (statements: string[]) =>
     log.warn({ statements }, settingsDropped);
@@ -270,9 +274,9 @@ async function openDatabase(
     log,
     onLost,
     onAdvice: worker ? undefined : onAdvice,
-    ...overrides,
+    observers,
   };
-  const database = await Database.open(options, modelOf(modules));
+  const database = await Database.open(options, modelOf(modules), openReads);
   if (worker) return database;
   await database.assertReachable();
   if (config.migrateOnStart) {

@@ -9,10 +9,7 @@ import { StoreError, Unavailable } from '../errors.ts';
 export type CheckReadiness = () => Promise<object>;
 
 /** What the service may use beside its database. */
-export type Dependencies = Record<
-  'redis' | 'provider',
-  { readonly isUp: boolean } | undefined
->;
+export type Dependencies = Record<string, { readonly isUp: boolean }>;
 
 interface ReadinessOptions {
   app: { readonly isDraining: boolean };
@@ -63,9 +60,7 @@ export function readiness({
     await checkOnce();
     const { up = 1, count = 1 } = worker?.state ?? {};
     // Without them and without a worker the service works, with limits.
-    const away = Object.entries(dependencies).filter(
-      ([, one]) => one?.isUp === false,
-    );
+    const away = Object.entries(dependencies).filter(([, one]) => !one.isUp);
     return {
       ...(up < count && { workers: `${up} of ${count}` }),
       ...Object.fromEntries(away.map(([name]) => [name, 'cannot be used'])),

@@ -62,11 +62,7 @@ test.each([
     (url) => [url, 'must name a database: postgres://host/database'],
   ),
 ])('the address %s is refused with the name of its variable', (url, reason) => {
-  for (const name of [
-    'DATABASE_URL',
-    'DATABASE_DIRECT_URL',
-    'DATABASE_READ_URLS',
-  ]) {
+  for (const name of ['DATABASE_URL', 'DATABASE_DIRECT_URL']) {
     const load = () => loadConfig({ DATABASE_URL: address, [name]: url });
     expect(load).toThrow(`${name} ${reason}`);
     expect(load).not.toThrow('secret');
@@ -89,12 +85,10 @@ test.each([
   const { database } = loadConfig({
     DATABASE_URL: url,
     DATABASE_DIRECT_URL: url,
-    DATABASE_READ_URLS: url,
   });
   expect(database).toMatchObject({
     url: read,
     directUrl: read,
-    readUrls: [read],
   });
 });
 
@@ -110,10 +104,6 @@ test.each([
   [
     { DATABASE_DIRECT_URL: address },
     'DATABASE_DIRECT_URL has no effect without DATABASE_URL',
-  ],
-  [
-    { DATABASE_READ_URLS: address },
-    'DATABASE_READ_URLS has no effect without DATABASE_URL',
   ],
   ...[
     'https://shop.example/',

@@ -118,7 +118,7 @@ describe('.env', () => {
 describe('a name that nothing reads', () => {
   const known = Object.keys(variables);
   test.each([
-    ['QUOTA_PER_MINUT', 'QUOTA_PER_MINUTE'],
+    ['DRAIN_DELAY_M', 'DRAIN_DELAY_MS'],
     ['DATABSE_URL', 'DATABASE_URL'],
     ['DATABASE_URI', 'DATABASE_URL'],
     ['DATABASE_ULR', 'DATABASE_URL'],

@@ -1,9 +1,10 @@
 import {
+  checkedPostgresUrl,
   flag,
-  httpUrl,
+  kind,
+  listOf,
   logLevel,
   port,
-  postgresUrls,
   readVariables,
   secret,
   share,
@@ -12,6 +13,9 @@ import {
 } from '../../src/config/variables.ts';
 import { expect, test } from '../support/jest.ts';
 
+const postgresUrls = kind('addresses', (text) =>
+  listOf(text).map(checkedPostgresUrl),
+);
 const variables = {
   PORT: port(4000, 'TCP port.'),
   SAMPLE: share(1, 'Share of the lines.'),
@@ -67,25 +71,6 @@ test('the documented values of a variable are those that it accepts', () => {
     'must be one of fatal, error, warn, info, debug, trace, silent',
   );
 });
-
-test.each([
-  'ftp://a',
-  'a',
-  'https://a/?b',
-  'https://a/#b',
-  'https://user:hunter2@a/',
-  'https://hunter2@a/',
-])(
-  'the address of a provider is not %s, and the error quotes no password',
-  (text) => {
-    const error =
-      'ISSUER must be an https:// or http:// address without a query and a password';
-    const issuer = { ISSUER: httpUrl(undefined, 'Provider.') };
-    expect(() => readVariables(issuer, { ISSUER: text })).toThrow(
-      new Error(`Configuration error:\n  ${error}`),
-    );
-  },
-);
 
 test('one error lists every mistake, and quotes no secret', () => {
   const env = {

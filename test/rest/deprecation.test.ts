@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { DeprecationUsage } from '../../src/access/deprecations/usage.ts';
 import { Unavailable } from '../../src/errors.ts';
+import { providerForAll } from '../features/tokens/provider.ts';
 import { sql, whileReadsFail } from '../support/database-access.ts';
 import type { HttpResponse } from '../support/http.ts';
 import { expect, test } from '../support/jest.ts';
-import { providerForAll } from '../support/provider.ts';
 import { rest } from '../support/rest.ts';
 import { onNode, type Store, storeForAll } from '../support/store.ts';
 

@@ -1,5 +1,9 @@
+import { inMemory } from '../../src/access/limits/limiter.ts';
 import { loadConfig } from '../../src/config/config.ts';
+import { startFeatures } from '../../src/feature.ts';
+import { features } from '../../src/features.ts';
 import { Telemetry } from '../../src/process/telemetry.ts';
+import { Log } from '../../src/runtime/log/log.ts';
 import { send } from './http.ts';
 import {
   bootstrapKey,
@@ -43,10 +47,17 @@ export interface MetricDescription {
 /** Every metric that the service creates. */
 export async function allMetrics(): Promise<MetricDescription[]> {
   const server = { on: () => undefined, getConnections: () => undefined };
+  const config = loadConfig({ LOG_LEVEL: 'silent' }, features);
+  const parts = await startFeatures(features, {
+    config,
+    log: new Log(config.log).logger,
+    limiters: inMemory,
+  });
+  const counters = parts.flatMap(({ counters = [] }) => counters);
   const created = new Map<string, MetricDescription>();
   for (const role of ['alone', 'parent'] as const) {
     const telemetry = await openTelemetry(role);
-    const app = { server, addHook: () => undefined } as never;
+    const app = { server, counters, addHook: () => undefined } as never;
     for (const { onBuilt } of telemetry.observers) onBuilt?.(app, {} as never);
     await telemetry.close();
     const metrics = (telemetry.metrics?.registry.getMetricsAsArray() ??

@@ -110,6 +110,7 @@ async function start(
   const database = await Database.open(
     { ...config.database, observers: observersOf(observing, 'database') },
     model,
+    parts.find(({ reads }) => reads)?.reads,
   );
   opened.push(() => database.close());
   await database.assertReachable();

@@ -105,8 +105,7 @@ export const caching = fastifyPlugin<{ compression: boolean }>(
       syncThreshold: 65_536,
     });
   },
-  // After the quota, which may still reject the request.
-  { name: 'caching', dependencies: ['lifecycle', 'meter'] },
+  { name: 'caching', dependencies: ['lifecycle'] },
 );
 
 const encodings: FastifyCompressOptions['encodings'] = [

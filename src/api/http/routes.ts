@@ -20,7 +20,6 @@ import { deprecationHooks } from '../../access/deprecations/deprecation.ts';
 import type { DeprecationUsage } from '../../access/deprecations/usage.ts';
 import { idempotencyHooks } from '../../access/idempotency/idempotency-key.ts';
 import { mayWrite, requireScope } from '../../access/keys/bearer.ts';
-import { quotaHooks } from '../../access/meter.ts';
 import { reportFault, StoreError } from '../../errors.ts';
 import { SharedBudget } from '../../shared-budget.ts';
 import type { Validated } from '../../validation/validator.ts';
@@ -32,6 +31,8 @@ import { holderOf, smallAnswer, tooMany } from './unread.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
+    /** The route costs nothing, or charges its work itself. */
+    isUnmetered?: boolean;
     /** The route validates its input itself. */
     validatesItself?: boolean;
     /** Bytes of an answer, for which there must be room before it runs. */
@@ -60,8 +61,6 @@ export type Routes = FastifyInstance<
 
 interface RouteHooksOptions {
   usage: DeprecationUsage;
-  /** Whether there is a quota. */
-  isMetered: boolean;
   /** @returns the contract of a route */
   describe(route: RouteOptions, app: FastifyInstance): FastifySchema;
 }
@@ -78,7 +77,7 @@ const phases = ['preParsing', 'preValidation', 'onSend', 'onResponse'] as const;
  * `preValidation` hooks.
  */
 export const routeHooks = fastifyPlugin<RouteHooksOptions>(
-  async (app: FastifyInstance, { usage, isMetered, describe }) => {
+  async (app: FastifyInstance, { usage, describe }) => {
     const bodies = new SharedBudget(64 * Number(app.initialConfig.bodyLimit));
     parseJsonBodies(app);
     app.addHook('onRoute', function (route) {
@@ -88,7 +87,6 @@ export const routeHooks = fastifyPlugin<RouteHooksOptions>(
         bodyHooks(route, bodies),
         roomHooks(route),
         dropUnvalidatedInput(route),
-        isMetered ? quotaHooks(route) : {},
         idempotencyHooks(route),
         deprecationHooks(route, usage, origin),
       ];
@@ -108,7 +106,7 @@ export const routeHooks = fastifyPlugin<RouteHooksOptions>(
       if (route.schema) route.schema = describe(route, this);
     });
   },
-  { name: 'routeHooks', dependencies: ['addresses', 'meter'] },
+  { name: 'routeHooks', dependencies: ['addresses'] },
 );
 
 /**

@@ -32,8 +32,7 @@ type Contract = FastifySchema & {
 
 /**
  * Returns the contract of a route: its own schema, plus its possible failures,
- * entity tags and 304 for reads, `Idempotency-Key`, the quota and the
- * deprecation. Routes without documented responses are not part of the
+ * entity tags and 304 for reads, `Idempotency-Key` and the deprecation. Routes without documented responses are not part of the
  * contract.
  */
 export function describeRoute(
@@ -65,11 +64,6 @@ export function describeRoute(
       ...(read && status === '200' && ofContent),
       ...described.headers,
       ...(isIdempotent && /^2/.test(status) && replayed),
-      // The quota is charged after the checks of the key, the address and the
-      // body's arrival.
-      ...(!config.isUnmetered &&
-        !/401|403|408|413|415/.test(status) &&
-        rateLimit),
       ...(deprecation && ofDeprecated),
     };
     return [
@@ -177,8 +171,8 @@ const always: Record<number, Response> = {
   ),
   429: failure(
     'TOO_MANY_REQUESTS',
-    'The key has used up its quota, or too many wrong keys came from this address.',
-    'This key has used its 6000 units of this minute.',
+    'Too many wrong keys came from this address.',
+    'Too many requests with a wrong API key came from this address.',
     retryAfter,
   ),
   500: documentedFailure(internalError(undefined), 'The service failed.'),
@@ -278,15 +272,6 @@ const conflicts: Record<number, Response> = {
   422: documentedFailure(
     reused(),
     'The Idempotency-Key was used for another input.',
-  ),
-};
-
-const rateLimit = {
-  RateLimit: headerSchema(
-    'What is left of the quota, and when it is renewed; absent if nothing was charged.',
-  ),
-  'RateLimit-Policy': headerSchema(
-    'The quota (draft-ietf-httpapi-ratelimit-headers-11).',
   ),
 };
 

@@ -313,7 +313,7 @@ export const subscriptions = fastifyPlugin<SubscriptionsOptions>(
     app.decorate('subscriptions', open);
     app.addHook('preClose', () => open.close());
   },
-  { name: 'subscriptions', dependencies: ['bearer', 'meter', 'lifecycle'] },
+  { name: 'subscriptions', dependencies: ['bearer', 'lifecycle'] },
 );
 
 function gone(): StoreError {

@@ -52,6 +52,8 @@ export function measure(metrics: Metrics): Observers {
     onBuilt(app, database) {
       readDatabase(metrics, database);
       readDependencies(metrics, app, database);
+      for (const { name, help, labels, read } of app.counters)
+        metrics.counter(name, help, labels, read);
       readApp(metrics, app);
       app.addHook('onReady', async () => operations.zero(app));
     },
@@ -64,13 +66,8 @@ type Api = 'rest' | 'graphql';
 class OperationMetrics {
   readonly #total;
   readonly #durations;
-  readonly #overQuota;
 
   constructor(metrics: Metrics) {
-    this.#overQuota = metrics.counter(
-      'animal_store_quota_refusals_total',
-      'Operations of keys over their quota.',
-    );
     this.#total = metrics.counter(
       'animal_store_operations_total',
       'Operations (in GraphQL, root fields) by error code; OK without one.',
@@ -87,7 +84,6 @@ class OperationMetrics {
   count(api: Api, operation: string, code: unknown, seconds: number): void {
     this.#durations.observe({ api, operation }, seconds);
     this.#total.inc({ api, operation, code: codeLabel(code) });
-    if (code === 'TOO_MANY_REQUESTS') this.#overQuota.inc();
   }
 
   /**
@@ -224,11 +220,6 @@ function measureRoundTrips(metrics: Metrics): DatabaseObserver {
     batchBuckets,
     labelNames,
   );
-  const reads = metrics.counter(
-    'animal_store_read_node_reads_total',
-    'Reads sent to each server.',
-    ['node'],
-  );
   return {
     sent({
       collection: db_collection_name,
@@ -245,7 +236,6 @@ function measureRoundTrips(metrics: Metrics): DatabaseObserver {
         );
       };
     },
-    readOn: (node) => reads.inc({ node }),
   };
 }
 
@@ -342,8 +332,8 @@ function readDependencies(
     );
   const readings = async (): Promise<Reading[]> => [
     [await isUp(), 'postgresql'],
-    ...Object.entries(app.dependencies).flatMap(([name, one]): Reading[] =>
-      one ? [[Number(one.isUp), name]] : [],
+    ...Object.entries(app.dependencies).map(
+      ([name, one]): Reading => [Number(one.isUp), name],
     ),
   ];
   metrics.gauge(

@@ -1,16 +1,15 @@
-import type {
-  FastifyInstance,
-  FastifyRequest,
-  preValidationHookHandler,
-  RouteOptions,
-} from 'fastify';
-import fastifyPlugin from 'fastify-plugin';
+import type { FastifyInstance, RouteOptions } from 'fastify';
 import type { TObject } from 'typebox';
-import type { Meter } from '../call.ts';
-import { StoreError } from '../errors.ts';
-import { mostItems } from '../validation/page.ts';
-import { windowSeconds } from './limits/limiter.ts';
-import type { Quota, QuotaState } from './limits/quota.ts';
+import {
+  type LimiterStore,
+  windowSeconds,
+} from '../../access/limits/limiter.ts';
+import type { Meter } from '../../call.ts';
+import { StoreError } from '../../errors.ts';
+import type { FeatureContext, Parts } from '../../feature.ts';
+import { mostItems } from '../../validation/page.ts';
+import { describeQuota } from './contract.ts';
+import { Quota, type QuotaState } from './quota.ts';
 
 /**
  * `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers-11).
@@ -114,26 +113,41 @@ class QuotaMeter implements Meter {
   }
 }
 
-declare module 'fastify' {
-  interface FastifyContextConfig {
-    /** True for a route that costs nothing or charges its work itself. */
-    isUnmetered?: boolean;
-  }
+interface QuotaOptions {
+  /** Units of a key; 0 for no quota. */
+  perMinute: number;
+  /** Of Redis, if any. */
+  url: string | undefined;
+  limiters: LimiterStore;
+  log: FeatureContext['log'];
 }
 
-/** Charges a REST request its maximum cost before its handler runs. */
-export function quotaHooks({ config, schema }: RouteOptions): {
-  preValidation?: preValidationHookHandler;
-} {
-  if (config?.public || config?.isUnmetered) return {};
-  const isList =
-    'limit' in ((schema?.querystring as TObject | undefined)?.properties ?? {});
+/** The contract and the metric are the same without a quota. */
+export async function startQuota({
+  perMinute,
+  url,
+  limiters,
+  log,
+}: QuotaOptions): Promise<Parts> {
+  const redis =
+    perMinute > 0 && url !== undefined
+      ? (await import('./redis.ts')).countInRedis(url, log)
+      : undefined;
+  const quota = new Quota(perMinute, redis?.limiter ?? limiters);
   return {
-    preValidation({ call: { meter }, query }, _reply, done) {
-      if (!meter) return done();
-      const { limit } = query as { limit?: unknown };
-      meter.reserve(isList ? 1 + mostItems(limit) : 2).then(() => done(), done);
+    http(app) {
+      describeQuota(app);
+      if (perMinute > 0) meterRequests(app, quota);
     },
+    ...(redis && { dependencies: { redis } }),
+    counters: [
+      {
+        name: 'animal_store_quota_refusals_total',
+        help: 'Operations of keys over their quota.',
+        read: () => quota.refused,
+      },
+    ],
+    close: async () => redis?.close(),
   };
 }
 
@@ -141,18 +155,31 @@ export function quotaHooks({ config, schema }: RouteOptions): {
  * Creates a meter per request, and reports the remaining quota on every charged
  * response.
  */
-export const meter = fastifyPlugin<{ quota: Quota | undefined }>(
-  async (app: FastifyInstance, { quota }) => {
-    if (!quota) return;
-    app.exposedHeaders.push('RateLimit', 'RateLimit-Policy');
-    app.addHook('onRequest', ({ call }: FastifyRequest, _reply, done) => {
-      const { caller } = call;
-      if (caller) call.meter = new QuotaMeter(quota, caller.id, call);
-      done();
-    });
-    app.addHook('onSend', async ({ call: { meter } }, reply) => {
-      if (meter) reply.headers(await meter.release());
-    });
-  },
-  { name: 'meter', dependencies: ['bearer'] },
-);
+function meterRequests(app: FastifyInstance, quota: Quota): void {
+  app.exposedHeaders.push('RateLimit', 'RateLimit-Policy');
+  app.addHook('onRequest', ({ call }, _reply, done) => {
+    if (call.caller) call.meter = new QuotaMeter(quota, call.caller.id, call);
+    done();
+  });
+  app.addHook('onRoute', chargeRoute);
+  app.addHook('onSend', async ({ call: { meter } }, reply) => {
+    if (meter) reply.headers(await meter.release());
+  });
+}
+
+/**
+ * Charges a REST request its maximum cost before its handler runs, after all
+ * that may refuse it without its input.
+ */
+function chargeRoute(route: RouteOptions): void {
+  const { config, schema, preValidation = [] } = route;
+  if (config?.public || config?.isUnmetered) return;
+  const query = schema?.querystring as TObject | undefined;
+  const isList = query?.properties.limit !== undefined;
+  route.preValidation = [preValidation].flat();
+  route.preValidation.push(({ call: { meter }, query }, _reply, done) => {
+    if (!meter) return done();
+    const { limit } = query as { limit?: unknown };
+    meter.reserve(isList ? 1 + mostItems(limit) : 2).then(() => done(), done);
+  });
+}

@@ -4,7 +4,7 @@ import {
   type LimiterStore,
   secondsLeft,
   windowSeconds,
-} from './limiter.ts';
+} from '../../access/limits/limiter.ts';
 
 /** The remaining quota of a client. */
 export interface QuotaState {
@@ -21,6 +21,8 @@ export class Quota {
    * The units reserved by operations in progress in this process, by client.
    */
   readonly #taken = new Map<number, number>();
+  /** Number of operations refused since the start. */
+  refused = 0;
 
   /**
    * @param perMinute units per client @param limiters where they are counted
@@ -45,6 +47,7 @@ export class Quota {
     const usedBefore = used.consumedPoints - units;
     const reserved = this.#taken.get(client) ?? 0;
     if (usedBefore >= this.perMinute) {
+      this.refused += 1;
       const state = await this.#giveBack(client, units);
       // Operations in progress may return what they have reserved.
       return { state, isUsedUp: usedBefore - reserved >= this.perMinute };

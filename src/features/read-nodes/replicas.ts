@@ -1,20 +1,45 @@
-import { Unavailable } from '../errors.ts';
-import type { DatabaseOptions } from './options.ts';
+import {
+  Database,
+  type DatabaseOptions,
+  type Model,
+} from '../../database/database.ts';
 import {
   causeOf,
   isConflict,
   isWorthAnotherServer,
   reasonOf,
-} from './postgres-errors.ts';
+} from '../../database/postgres-errors.ts';
 import {
   type PoolState,
   PostgresServer,
   type Rows,
   type RunStatement,
   type Statement,
-} from './postgres-server.ts';
-import { createPool, sessionsTo, settingsDropped } from './sessions.ts';
-import { withTimeout } from './with-timeout.ts';
+} from '../../database/postgres-server.ts';
+import type { Reads } from '../../database/reads.ts';
+import {
+  createPool,
+  sessionsTo,
+  settingsDropped,
+} from '../../database/sessions.ts';
+import { withTimeout } from '../../database/with-timeout.ts';
+import { Unavailable } from '../../errors.ts';
+
+interface ReplicaOptions extends DatabaseOptions {
+  /** The longest lag (ms) of a replica that answers. */
+  maxLag: number;
+  log: NonNullable<DatabaseOptions['log']>;
+}
+
+/** @returns the lag (ms) of a node @throws Unavailable after a second */
+export function lagOf(options: DatabaseOptions, model: Model): Promise<number> {
+  return Database.use(options, model, async (database) => {
+    const { lag } = await positionOf((statement, values) =>
+      database.rows(statement, values),
+    );
+    return lag;
+  });
+}
 
 /**
  * How long (ms) a server may take to open a session or to report its position.
@@ -104,7 +129,7 @@ interface ReadNode {
  * report whether its own snapshot is fresh enough. Unusable nodes are probed in
  * the background, and only while clients read.
  */
-export class Replicas {
+export class Replicas implements Reads {
   readonly #nodes: ReadNode[];
   /** The position that a replica must have replayed. */
   #leastPosition: LogPosition | undefined;
@@ -115,7 +140,9 @@ export class Replicas {
   constructor(
     urls: string[],
     private readonly primary: PostgresServer,
-    private readonly options: DatabaseOptions,
+    private readonly options: ReplicaOptions,
+    /** Called with the name of each server that is asked. */
+    private readonly sentTo: (node: string) => void,
   ) {
     this.#nodes = urls.map((url) => this.#open(url));
     primary.onWrite = (session) => this.#wrote(session);
@@ -129,14 +156,9 @@ export class Replicas {
    * Runs a statement that only reads, on a node that has replayed the least
    * position, else on the primary.
    *
-   * @param sentTo called with the name of each server that is asked
    * @throws the error of a node, when another server would fail in the same way
    */
-  async read<Row extends unknown[]>(
-    statement: Statement,
-    values: unknown[],
-    sentTo: (node: string) => void,
-  ): Promise<Row[]> {
+  async read(statement: Statement, values: unknown[]): Promise<Rows> {
     const least = this.#leastPosition;
     this.#next += 1;
     for (
@@ -149,24 +171,24 @@ export class Replicas {
       ] as ReadNode;
       if (node.pausedUntil > performance.now()) continue;
       if (node.problem === '') {
-        sentTo(node.name);
+        this.sentTo(node.name);
         const rows = await this.#ask(node, least, [statement, values]);
-        if (rows) return rows as Row[];
+        if (rows) return rows;
       } else {
         // In the background, once.
         node.pausedUntil = Number.POSITIVE_INFINITY;
         void this.#ask(node, least);
       }
     }
-    sentTo('primary');
-    return (await this.#readOnPrimary(statement, values)) as Row[];
+    this.sentTo('primary');
+    return this.#readOnPrimary(statement, values);
   }
 
   /**
    * The query after the read tells how fresh later reads must be: what the
    * primary has shown must not disappear.
    */
-  async #readOnPrimary(statement: Statement, values: unknown[]) {
+  async #readOnPrimary(statement: Statement, values: unknown[]): Promise<Rows> {
     const writes = this.#writes;
     try {
       const [rows = [], end = []] = await this.primary.inOneSession(
@@ -178,7 +200,7 @@ export class Replicas {
     } catch (error) {
       if (error instanceof Unavailable && !isConflict(error)) throw error;
       // The role may not be allowed to query the position.
-      const rows = await this.primary.rows(statement, values);
+      const rows: Rows = await this.primary.rows(statement, values);
       this.#isComplete = false;
       return rows;
     }
@@ -253,7 +275,7 @@ export class Replicas {
       return 'it has not followed the last promotion yet';
     if (seen.timeline > least.timeline)
       return 'it follows a promotion that the primary has not had';
-    return seen.lag < this.options.readMaxLag
+    return seen.lag < this.options.maxLag
       ? ''
       : 'it is too far behind the primary';
   }
@@ -266,11 +288,11 @@ export class Replicas {
     if (problem === node.problem) return;
     node.problem = problem;
     if (problem)
-      this.options.log?.warn(
+      this.options.log.warn(
         { node: node.name, why: problem },
         'a read node is not used',
       );
-    else this.options.log?.info({ node: node.name }, 'a read node is used');
+    else this.options.log.info({ node: node.name }, 'a read node is used');
   }
 
   /** Excludes replicas that have replayed less from later reads. */
@@ -326,7 +348,7 @@ export class Replicas {
     const { log, connectTimeout } = this.options;
     const name = new URL(url).host;
     const onAdvice = (statements: string[]) =>
-      log?.warn({ node: name, statements }, settingsDropped);
+      log.warn({ node: name, statements }, settingsDropped);
     const limits = {
       ...this.options,
       connectTimeout: Math.min(connectTimeout, timeoutMs),
@@ -355,7 +377,7 @@ export class Replicas {
 }
 
 /** @throws Unavailable after a second */
-export async function positionOf(rows: RunStatement): Promise<LogPosition> {
+async function positionOf(rows: RunStatement): Promise<LogPosition> {
   return parsePosition(
     await withTimeout(timeoutMs, rows(position, []), lateAnswer('', timeoutMs)),
   );

@@ -1,6 +1,6 @@
 import type { FastifyInstance, RouteOptions } from 'fastify';
-import type { TokenOptions } from '../../access/keys/tokens.ts';
-import { origin } from '../http/server.ts';
+import { origin } from '../../api/http/server.ts';
+import type { Provider } from './provider.ts';
 
 const metadata = '/.well-known/oauth-protected-resource';
 
@@ -10,7 +10,7 @@ const metadata = '/.well-known/oauth-protected-resource';
  */
 export function leadToLogin(
   app: FastifyInstance,
-  { issuer, audience, scopes }: TokenOptions,
+  { issuer, audience, scopes }: Provider,
 ): void {
   const names = scopes
     .split(',')

@@ -1,16 +1,17 @@
 import { hash } from 'node:crypto';
-import type { JWK, JWTVerifyResult } from 'jose';
+import {
+  createRemoteJWKSet,
+  customFetch,
+  type JWK,
+  type JWTVerifyResult,
+  jwtVerify,
+} from 'jose';
 import { LRUCache } from 'lru-cache';
-import type { Config } from '../../config/config.ts';
-import { textIn } from '../../config/text-file.ts';
+import type { KeyScope } from '../../access/keys/api-key.entity.ts';
+import type { Identities, Identity } from '../../access/keys/identities.ts';
+import { isSigned, subjectPrefix } from '../../access/keys/secret.ts';
 import { StoreError } from '../../errors.ts';
-import { isRecord } from '../../validation/validator.ts';
-import type { KeyScope } from './api-key.entity.ts';
-import type { Identities, Identity } from './identities.ts';
-import { isSigned, subjectPrefix } from './secret.ts';
-
-/** `scopes` are the provider's and ours: `pets:read=read,pets:write=write`. */
-export type TokenOptions = NonNullable<Config['tokens']>;
+import { type Provider, providerKeys } from './provider.ts';
 
 /** By the codes of jose's errors. Others are about malformed tokens. */
 const refusals: Record<string, string> = {
@@ -47,21 +48,14 @@ const pause = 10_000;
  * failure; the known ones stay until then.
  */
 const [refreshAfter, retryAfter] = [600_000, 60_000];
-/** How long (ms) the provider may take. */
-const patience = 3000;
-/** The largest answer (bytes); a set of ten keys has about 10 KB. */
-const maxBytes = 262_144;
-
 /**
  * Accepts signed tokens (RFC 7519, RFC 9068) of an identity provider, which
  * need not be reachable yet.
  */
-export async function acceptTokens(
-  options: TokenOptions,
+export function acceptTokens(
+  provider: Provider,
   log: Record<'warn', (fields: object, message: string) => void>,
-): Promise<Identities & { readonly isUp: boolean }> {
-  // Only a service with an issuer loads it.
-  const { createRemoteJWKSet, customFetch, jwtVerify } = await import('jose');
+): Identities & { readonly isUp: boolean } {
   let isUp = true;
   const fail = (err: Error): never => {
     isUp = false;
@@ -81,12 +75,12 @@ export async function acceptTokens(
     max: 1,
     ttl: pause,
     memoMethod: async () => {
-      const found = await providerKeys(options).catch(fail);
+      const found = await providerKeys(provider).catch(fail);
       isUp = true;
       return found;
     },
   });
-  const keys = createRemoteJWKSet(new URL(options.issuer), {
+  const keys = createRemoteJWKSet(new URL(provider.issuer), {
     cooldownDuration: pause,
     cacheMaxAge: Number.POSITIVE_INFINITY,
     [customFetch]: async () => Response.json({ keys: await readings.memo('') }),
@@ -96,7 +90,7 @@ export async function acceptTokens(
     ttl: refreshAfter,
     memoMethod: () => keys.reload().catch(() => undefined),
   });
-  const { issuer, audience } = options;
+  const { issuer, audience } = provider;
   const rules = {
     algorithms,
     issuer,
@@ -109,7 +103,7 @@ export async function acceptTokens(
     ttl: pause,
     memoMethod: (_digest, _stale, { context: token }) =>
       jwtVerify(token, keys, rules).then(
-        (verified) => subjectOf(verified, options),
+        (verified) => subjectOf(verified, provider),
         (error) => {
           if (error instanceof StoreError) throw error;
           const reason = refusals[error.code] ?? 'malformed';
@@ -142,7 +136,7 @@ export async function acceptTokens(
 /** @throws StoreError UNAUTHENTICATED */
 function subjectOf(
   { payload, protectedHeader }: JWTVerifyResult,
-  { issuer, scopes }: TokenOptions,
+  { issuer, scopes }: Provider,
 ): Identity {
   const { sub, exp } = payload;
   const { typ = 'JWT' } = protectedHeader;
@@ -203,72 +197,4 @@ function unacceptable(fault: string, reason = 'claims'): StoreError {
     `The token is not valid: ${fault}.`,
     { headers, reason },
   );
-}
-
-/**
- * @returns the keys of an identity provider (RFC 7517, section 5) @throws Error
- *   that says what the provider did
- */
-export async function providerKeys({
-  issuer,
-  jwksUrl,
-}: TokenOptions): Promise<JWK[]> {
-  const signal = AbortSignal.timeout(patience);
-  const url = jwksUrl ?? (await discover(issuer, signal));
-  const { keys } = (await readJson(url, signal)) ?? {};
-  if (Array.isArray(keys)) {
-    // RFC 7517, section 5: what is not understood is ignored.
-    const usable = keys.filter(isRecord) as JWK[];
-    if (usable.length > 0 || keys.length === 0) return usable;
-  }
-  throw new Error(`${url} has no set of keys`);
-}
-
-/**
- * OpenID Connect Discovery 1.0, section 4; else RFC 8414, section 3. @returns
- * the address of the keys
- */
-async function discover(issuer: string, signal: AbortSignal): Promise<string> {
-  const { protocol, origin, pathname } = new URL(issuer);
-  const path = pathname.replace(/\/$/, '');
-  const metadata =
-    (await readJson(
-      `${origin}${path}/.well-known/openid-configuration`,
-      signal,
-    )) ??
-    (await readJson(
-      `${origin}/.well-known/oauth-authorization-server${path}`,
-      signal,
-    ));
-  if (metadata?.issuer !== issuer)
-    throw new Error(
-      `${issuer} calls itself ${JSON.stringify(metadata?.issuer)?.slice(0, 200)}`,
-    );
-  const keys = new URL(`${metadata.jwks_uri}`);
-  if (keys.protocol !== 'https:' && keys.protocol !== protocol)
-    throw new Error(`${issuer} has its keys at ${keys}`);
-  return keys.href;
-}
-
-/** @returns undefined for a status that is not 200 */
-async function readJson(
-  url: string,
-  signal: AbortSignal,
-): Promise<Record<string, unknown> | undefined> {
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  try {
-    const response = await fetch(url, { signal, redirect: 'error' });
-    for await (const chunk of response.body ?? []) {
-      bytes += chunk.length;
-      if (bytes > maxBytes) throw new Error(`more than ${maxBytes} bytes`);
-      chunks.push(chunk);
-    }
-    return response.status === 200
-      ? JSON.parse(textIn(Buffer.concat(chunks)))
-      : undefined;
-  } catch (error) {
-    const { message, cause = { message } } = error as Error & { cause?: Error };
-    throw new Error(`${url} cannot be read: ${cause.message}`);
-  }
 }

@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
+import { Provider } from '../../features/tokens/provider.ts';
 import { createOwnDatabase } from '../../support/database.ts';
 import { databaseForEach } from '../../support/each.ts';
 import { expect, test } from '../../support/jest.ts';
@@ -15,10 +16,9 @@ import {
   onPostgres,
   startServer,
 } from '../../support/process.ts';
-import { Provider } from '../../support/provider.ts';
 import { query } from '../../support/query.ts';
-import { createRedis, hasRedis } from '../../support/redis.ts';
 import { openSession } from '../../support/session.ts';
+import { createRedis, hasRedis } from '../features/quota/redis.ts';
 
 const database = databaseForEach(createOwnDatabase);
 

@@ -12,9 +12,9 @@ import {
   startServer,
 } from '../../support/process.ts';
 import { requestText } from '../../support/raw.ts';
-import { createRedis, hasRedis } from '../../support/redis.ts';
 import { rest } from '../../support/rest.ts';
 import { linesOf, untilLogged } from '../../support/workers.ts';
+import { createRedis, hasRedis } from '../features/quota/redis.ts';
 
 const database = databaseForEach();
 const { version } = JSON.parse(readFileSync('package.json', 'utf8'));

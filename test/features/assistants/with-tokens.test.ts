@@ -1,7 +1,7 @@
 import { send } from '../../support/http.ts';
 import { expect, test } from '../../support/jest.ts';
-import { audience, providerForAll } from '../../support/provider.ts';
 import { onNode, storeForAll } from '../../support/store.ts';
+import { audience, providerForAll } from '../tokens/provider.ts';
 import { post, type Target } from './mcp.ts';
 
 /** Assistants that may log in at an identity provider. */

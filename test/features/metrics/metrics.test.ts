@@ -11,10 +11,10 @@ import {
   startMeasured,
 } from '../../support/metrics.ts';
 import { bootstrapKey, cli, eventually } from '../../support/process.ts';
-import { newKey, Provider } from '../../support/provider.ts';
 import { requestText } from '../../support/raw.ts';
 import { rest as restOf } from '../../support/rest.ts';
 import { linesOf, untilLogged } from '../../support/workers.ts';
+import { newKey, Provider } from '../tokens/provider.ts';
 
 const database = databaseForAll();
 let server: MeasuredServer;

@@ -6,18 +6,18 @@ import {
   stock,
   together,
   whileReadsFail,
-} from '../support/database-access.ts';
-import { openStream } from '../support/events.ts';
-import { graphqlText } from '../support/graphql.ts';
-import type { HttpResponse } from '../support/http.ts';
-import { beforeEach, describe, expect, test } from '../support/jest.ts';
-import { type RestRequest, rest } from '../support/rest.ts';
+} from '../../support/database-access.ts';
+import { openStream } from '../../support/events.ts';
+import { graphqlText } from '../../support/graphql.ts';
+import type { HttpResponse } from '../../support/http.ts';
+import { beforeEach, describe, expect, test } from '../../support/jest.ts';
+import { type RestRequest, rest } from '../../support/rest.ts';
 import {
   nodeForAll,
   onNode,
   type ServiceNode,
   storeForAll,
-} from '../support/store.ts';
+} from '../../support/store.ts';
 
 /** The units that a key may use in a minute. */
 

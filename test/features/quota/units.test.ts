@@ -1,7 +1,6 @@
-import { FailureLimit } from '../../src/access/limits/failure-limit.ts';
-import { inMemory } from '../../src/access/limits/limiter.ts';
-import { Quota } from '../../src/access/limits/quota.ts';
-import { expect, test } from '../support/jest.ts';
+import { inMemory } from '../../../src/access/limits/limiter.ts';
+import { Quota } from '../../../src/features/quota/quota.ts';
+import { expect, test } from '../../support/jest.ts';
 
 const state = (remaining: number) => ({
   limit: 10,
@@ -45,19 +44,4 @@ test('unused units of one minute are not returned to the next', async () => {
   const { returnUnusedUnits } = await quota.take(1, 50);
   await returnUnusedUnits?.(49);
   expect(returned).toEqual([0]);
-});
-
-test.each([
-  ['the same address', '192.0.2.7', '192.0.2.7', true],
-  ['another address', '192.0.2.7', '192.0.2.8', false],
-  ['the same /64 network', '2001:db8::1', '2001:db8:0:0:ffff::2%eth0', true],
-  ['another /64 network', '2001:db8::1', '2001:db8:0:1::1', false],
-  ['the same IPv4 address, mapped', '192.0.2.7', '::ffff:192.0.2.7', true],
-])('whether two failed attempts limit %s', async (_, address, other, waits) => {
-  const limit = new FailureLimit(2, inMemory);
-  for (const attempt of ['a', 'a', 'a']) await limit.count(address, attempt);
-  expect(await limit.secondsToWait(address)).toBe(0);
-  await limit.count(address, 'b');
-  expect(await limit.secondsToWait(address)).toBeGreaterThan(0);
-  expect((await limit.secondsToWait(other)) > 0).toBe(waits);
 });

@@ -1,8 +1,8 @@
 import dns from 'node:dns';
-import { loadConfig } from '../../src/config/config.ts';
-import type { PostgresServer } from '../../src/database/postgres-server.ts';
-import { Replicas } from '../../src/database/replicas.ts';
-import { afterEach, expect, test } from '../support/jest.ts';
+import { loadConfig } from '../../../src/config/config.ts';
+import type { PostgresServer } from '../../../src/database/postgres-server.ts';
+import { Replicas } from '../../../src/features/read-nodes/replicas.ts';
+import { afterEach, expect, test } from '../../support/jest.ts';
 
 const { lookup } = dns;
 afterEach(() => {
@@ -36,12 +36,10 @@ test('a read node that no address of its host answers is not used, and the log h
     DATABASE_URL: 'postgres://store@primary.example/store',
   });
   const url = 'postgres://store@node.example:1/store';
-  const replicas = new Replicas([url], primary, {
-    ...database,
-    log: { info: note, warn: note },
-  });
-  const read = () =>
-    replicas.read({ name: 'one', text: 'select 1' }, [], () => undefined);
+  const log = { info: note, warn: note };
+  const options = { ...database, maxLag: 1000, log };
+  const replicas = new Replicas([url], primary, options, () => undefined);
+  const read = () => replicas.read({ name: 'one', text: 'select 1' }, []);
 
   expect(await read()).toEqual([['one']]);
   while (lines.length === 0) {

@@ -1,7 +1,8 @@
 import { generateKeyPairSync } from 'node:crypto';
-import { callWith } from '../support/guesses.ts';
-import { send } from '../support/http.ts';
-import { expect, test } from '../support/jest.ts';
+import { callWith } from '../../support/guesses.ts';
+import { send } from '../../support/http.ts';
+import { expect, test } from '../../support/jest.ts';
+import { storeForAll } from '../../support/store.ts';
 import {
   base64url,
   compact,
@@ -9,8 +10,7 @@ import {
   providerForAll,
   type SigningKey,
   withSecret,
-} from '../support/provider.ts';
-import { storeForAll } from '../support/store.ts';
+} from './provider.ts';
 
 /** Tokens that must not be accepted, whatever they claim. */
 

@@ -1,7 +1,7 @@
 import { createHmac, KeyObject, sign } from 'node:crypto';
 import { createServer, type ServerResponse } from 'node:http';
 import { exportJWK, generateKeyPair, type JWK } from 'jose';
-import { afterAll, beforeAll } from './jest.ts';
+import { afterAll, beforeAll } from '../../support/jest.ts';
 
 /** A key of a provider, with the private half. */
 export interface SigningKey {

@@ -1,25 +1,25 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
-import { stock } from '../../support/database-access.ts';
-import { graphqlText } from '../../support/graphql.ts';
-import { send } from '../../support/http.ts';
+import { stock } from '../../../support/database-access.ts';
+import { graphqlText } from '../../../support/graphql.ts';
+import { send } from '../../../support/http.ts';
 import {
   afterEach,
   beforeEach,
   describe,
   expect,
   test,
-} from '../../support/jest.ts';
-import { eventually } from '../../support/process.ts';
-import { createRedis, hasRedis, type TestRedis } from '../../support/redis.ts';
-import { rest } from '../../support/rest.ts';
-import { Road } from '../../support/road.ts';
+} from '../../../support/jest.ts';
+import { eventually } from '../../../support/process.ts';
+import { rest } from '../../../support/rest.ts';
+import { Road } from '../../../support/road.ts';
 import {
   onNode,
   type ServiceNode,
   startNode,
   storeForAll,
-} from '../../support/store.ts';
+} from '../../../support/store.ts';
+import { createRedis, hasRedis, type TestRedis } from './redis.ts';
 
 const store = storeForAll({}, () => stock(store.database, 9));
 const left = ({ headers }: { headers: Record<string, unknown> }) =>

@@ -1,11 +1,11 @@
 import { spawnSync } from 'node:child_process';
-import { freePort } from './process.ts';
+import { freePort } from '../../../support/process.ts';
 import {
   isOpen,
   type Program,
   startProgram,
   untilUp,
-} from './servers/program.ts';
+} from '../../../support/servers/program.ts';
 
 /** Whether `redis-server` is installed (Debian: redis-server). */
 export const hasRedis = spawnSync('redis-server', ['--version']).status === 0;

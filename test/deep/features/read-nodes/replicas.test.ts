@@ -3,8 +3,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
-import type { DatabaseObserver } from '../../../src/database/database.ts';
-import { sql } from '../../support/database-access.ts';
+import { sql } from '../../../support/database-access.ts';
 import {
   afterAll,
   afterEach,
@@ -13,19 +12,25 @@ import {
   describe,
   expect,
   test,
-} from '../../support/jest.ts';
-import { type MeasuredServer, startMeasured } from '../../support/metrics.ts';
+} from '../../../support/jest.ts';
+import {
+  type MeasuredServer,
+  startMeasured,
+} from '../../../support/metrics.ts';
 import {
   bringsServers,
   cli,
   eventually,
   killAll,
-} from '../../support/process.ts';
-import { connected } from '../../support/query.ts';
-import { rest } from '../../support/rest.ts';
-import { hasPostgres, TestPostgres } from '../../support/servers/postgres.ts';
-import { startStore } from '../../support/store.ts';
-import { linesOf } from '../../support/workers.ts';
+} from '../../../support/process.ts';
+import { connected } from '../../../support/query.ts';
+import { rest } from '../../../support/rest.ts';
+import {
+  hasPostgres,
+  TestPostgres,
+} from '../../../support/servers/postgres.ts';
+import { startStore } from '../../../support/store.ts';
+import { linesOf } from '../../../support/workers.ts';
 
 const where = bringsServers && hasPostgres ? describe : describe.skip;
 
@@ -235,19 +240,12 @@ where('reads go to replicas (where PostgreSQL is installed)', () => {
       DATABASE_READ_URLS: urlOf(replica1),
       DATABASE_POOL_MAX: '2',
     };
-    let server = '';
-    const observer: DatabaseObserver = {
-      sent: () => () => undefined,
-      readOn: (name) => {
-        server = name;
-      },
-    };
     const store = await startStore(
       { ...env, READ_MAX_LAG_MS: '60000' },
-      {
-        database: { env, drop: async () => {} },
-        observers: [{ database: observer }],
-      },
+      { database: { env, drop: async () => {} } },
+    );
+    const counter = store.app.counters.find(
+      ({ name }) => name === 'animal_store_read_node_reads_total',
     );
     const add = (name: string) =>
       rest(store, '/v1/pets', {
@@ -261,7 +259,8 @@ where('reads go to replicas (where PostgreSQL is installed)', () => {
     // The replica has the first pet, and serves reads.
     await eventually(async () => {
       await store.database.read({ name: 'one', text: 'select 1' }, []);
-      return server !== 'primary';
+      const reads = [counter?.read()].flat() as [number, string][];
+      return reads.some(([, node]) => node !== 'primary');
     });
     await whileBehind([replica1], async () => {
       await Promise.all(

@@ -1,8 +1,8 @@
-import { callWith, withClock } from '../../support/guesses.ts';
-import { afterAll, beforeAll, expect, test } from '../../support/jest.ts';
-import { rest } from '../../support/rest.ts';
-import { onNode, storeForAll } from '../../support/store.ts';
-import { type Oidc, startOidc } from '../support/oidc-provider.ts';
+import { callWith, withClock } from '../../../support/guesses.ts';
+import { afterAll, beforeAll, expect, test } from '../../../support/jest.ts';
+import { rest } from '../../../support/rest.ts';
+import { onNode, storeForAll } from '../../../support/store.ts';
+import { type Oidc, startOidc } from './oidc-provider.ts';
 
 /**
  * Tokens of a real provider. A person's login is in

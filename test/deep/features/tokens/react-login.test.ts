@@ -4,18 +4,18 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, expect, test } from '../../support/jest.ts';
+import { afterAll, beforeAll, expect, test } from '../../../support/jest.ts';
 import {
   eventually,
   freePort,
   killAll,
   runFile,
-} from '../../support/process.ts';
-import { rest } from '../../support/rest.ts';
-import { type Store, startStore } from '../../support/store.ts';
-import { inBrowser, patience } from '../support/browser.ts';
-import { launch } from '../support/chromium.ts';
-import { audience, type Oidc, startOidc } from '../support/oidc-provider.ts';
+} from '../../../support/process.ts';
+import { rest } from '../../../support/rest.ts';
+import { type Store, startStore } from '../../../support/store.ts';
+import { inBrowser, patience } from '../../support/browser.ts';
+import { launch } from '../../support/chromium.ts';
+import { audience, type Oidc, startOidc } from './oidc-provider.ts';
 
 const vite = resolve('examples/react/node_modules/vite/bin/vite.js');
 

@@ -1,7 +1,7 @@
-import { callWith } from '../../support/guesses.ts';
-import { expect, test } from '../../support/jest.ts';
-import { providerForAll } from '../../support/provider.ts';
-import { onNode, storeForAll } from '../../support/store.ts';
+import { providerForAll } from '../../../features/tokens/provider.ts';
+import { callWith } from '../../../support/guesses.ts';
+import { expect, test } from '../../../support/jest.ts';
+import { onNode, storeForAll } from '../../../support/store.ts';
 
 const provider = providerForAll();
 const store = storeForAll();

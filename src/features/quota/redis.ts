@@ -1,0 +1,75 @@
+import { once } from 'node:events';
+import { Redis } from 'ioredis';
+import { RateLimiterRedis, type RateLimiterRes } from 'rate-limiter-flexible';
+import {
+  type LimiterStore,
+  answersWithin as timeout,
+  withFallback,
+} from '../../access/limits/limiter.ts';
+
+type Log = Record<'info' | 'warn', (fields: object, message: string) => void>;
+
+/**
+ * Counts in Redis for all nodes, and in this process while Redis fails or
+ * returns invalid counts.
+ */
+export function countInRedis(url: string, log: Log) {
+  const redis = new Redis(url, {
+    enableOfflineQueue: false,
+    maxRetriesPerRequest: 0,
+    connectTimeout: 2000,
+    // A Redis that does not answer counts as unreachable, so that later
+    // requests do not wait for it. The socket times out first: otherwise the
+    // next command would wait on the same connection.
+    socketTimeout: timeout,
+    commandTimeout: timeout + 100,
+  });
+  /**
+   * Of this outage, at most five: the first may be a timeout, and a later one
+   * the cause.
+   */
+  const reasons = new Set<string>();
+  const fail = (err: Error) => {
+    if (reasons.has(err.message) || reasons.size === 5) return;
+    reasons.add(err.message);
+    log.warn(
+      { err },
+      'Redis cannot be used: every process counts quotas for itself',
+    );
+  };
+  const recover = () => {
+    if (reasons.size > 0) log.info({}, 'Redis can be used again');
+    reasons.clear();
+  };
+  redis.on('ready', recover).on('error', fail);
+  const limiter: LimiterStore = (budget) =>
+    withFallback(
+      budget,
+      new RateLimiterRedis({ ...budget, storeClient: redis }),
+      async (count) => {
+        try {
+          const used = await count();
+          const { consumedPoints = 0, msBeforeNext = 0 } = (used ??
+            {}) as Partial<RateLimiterRes>;
+          const counts = [consumedPoints, msBeforeNext];
+          if (!counts.every(Number.isSafeInteger))
+            throw new Error(`Redis returned invalid counts: ${counts}`);
+          recover();
+          return used;
+        } catch (error) {
+          if (reasons.size === 0) fail(error as Error);
+          throw error;
+        }
+      },
+    );
+  return {
+    limiter,
+    /** @throws Error when it cannot be used */
+    ready: () => once(redis, 'ready'),
+    /** False while each process counts for itself. */
+    get isUp(): boolean {
+      return redis.status === 'ready' && reasons.size === 0;
+    },
+    close: () => redis.disconnect(),
+  };
+}

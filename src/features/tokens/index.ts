@@ -1,0 +1,85 @@
+import { kind, text, type ValuesOf } from '../../config/variables.ts';
+import { feature } from '../../feature.ts';
+import type { Provider } from './provider.ts';
+
+const httpUrl = kind('https:// or http:// address', (text) => {
+  const { protocol, search, hash, username, password } = URL.canParse(text)
+    ? new URL(text)
+    : new URL('none:');
+  const isPlain = `${search}${hash}${username}${password}` === '';
+  if (/^https?:$/.test(protocol) && isPlain) return text;
+  throw new Error(
+    'must be an https:// or http:// address without a query and a password',
+  );
+});
+
+/** A name of the provider (RFC 6749, appendix A.4), and a scope of ours. */
+const scopeName = /^[\x21\x23-\x5b\x5d-\x7e]+=(?:read|write)$/;
+const scopeNames = kind('list of `theirs=ours`', (text) => {
+  if (text.split(',').every((one) => scopeName.test(one))) return text;
+  throw new Error(
+    `must be names with read or write, like pets:read=read,pets:write=write, not "${text}"`,
+  );
+});
+
+const variables = {
+  JWT_ISSUER: httpUrl(
+    undefined,
+    'Identity provider whose tokens are accepted, as in their `iss` (frontends.md).',
+    'JWT_AUDIENCE',
+  ),
+  JWT_AUDIENCE: text(
+    undefined,
+    'What `aud` of a token must name; needed with `JWT_ISSUER` (frontends.md).',
+    'JWT_ISSUER',
+  ),
+  JWT_JWKS_URL: httpUrl(
+    undefined,
+    'Keys of the provider; without it, by discovery (frontends.md).',
+    'JWT_ISSUER',
+  ),
+  JWT_SCOPES: scopeNames(
+    'read=read,write=write',
+    'What scopes of the provider permit here (frontends.md).',
+  ),
+};
+
+function providerOf(values: ValuesOf<typeof variables>): Provider | undefined {
+  const { JWT_ISSUER: issuer, JWT_AUDIENCE: audience } = values;
+  if (!issuer || !audience) return undefined;
+  const { JWT_JWKS_URL: jwksUrl, JWT_SCOPES: scopes } = values;
+  return { issuer, audience, jwksUrl, scopes };
+}
+
+/** Accepts signed tokens of an identity provider beside keys. */
+export const tokens = feature({
+  name: 'tokens',
+  variables,
+  checks({ values }) {
+    const provider = providerOf(values);
+    if (!provider) return [];
+    const remedy =
+      'start the provider, or correct JWT_ISSUER and JWT_JWKS_URL; until then its tokens get 503';
+    const run = async () => {
+      const { providerKeys } = await import('./provider.ts');
+      const keys = await providerKeys(provider);
+      const kinds = keys.map(({ kty, crv }) => crv ?? kty);
+      return `${provider.issuer} signs with ${kinds.join(', ')}`;
+    };
+    return [{ name: 'tokens', remedy, state: 'warning', run }];
+  },
+  async start({ values, log }) {
+    const provider = providerOf(values);
+    if (!provider) return undefined;
+    const [{ acceptTokens }, { leadToLogin }] = await Promise.all([
+      import('./tokens.ts'),
+      import('./login.ts'),
+    ]);
+    const identities = acceptTokens(provider, log);
+    return {
+      identities,
+      dependencies: { provider: identities },
+      http: (app) => leadToLogin(app, provider),
+    };
+  },
+});

@@ -1,0 +1,87 @@
+import type { JWK } from 'jose';
+import { textIn } from '../../config/text-file.ts';
+import { isRecord } from '../../validation/validator.ts';
+
+/** An identity provider, and how its tokens are accepted. */
+export interface Provider {
+  issuer: string;
+  /** What `aud` of a token must name. */
+  audience: string;
+  /** Where its keys are; by discovery when absent. */
+  jwksUrl: string | undefined;
+  /** The provider's and ours: `pets:read=read,pets:write=write`. */
+  scopes: string;
+}
+
+/** How long (ms) the provider may take. */
+const patience = 3000;
+/** The largest answer (bytes); a set of ten keys has about 10 KB. */
+const maxBytes = 262_144;
+
+/**
+ * @returns the keys of an identity provider (RFC 7517, section 5) @throws Error
+ *   that says what the provider did
+ */
+export async function providerKeys({
+  issuer,
+  jwksUrl,
+}: Provider): Promise<JWK[]> {
+  const signal = AbortSignal.timeout(patience);
+  const url = jwksUrl ?? (await discover(issuer, signal));
+  const { keys } = (await readJson(url, signal)) ?? {};
+  if (Array.isArray(keys)) {
+    // RFC 7517, section 5: what is not understood is ignored.
+    const usable = keys.filter(isRecord) as JWK[];
+    if (usable.length > 0 || keys.length === 0) return usable;
+  }
+  throw new Error(`${url} has no set of keys`);
+}
+
+/**
+ * OpenID Connect Discovery 1.0, section 4; else RFC 8414, section 3. @returns
+ * the address of the keys
+ */
+async function discover(issuer: string, signal: AbortSignal): Promise<string> {
+  const { protocol, origin, pathname } = new URL(issuer);
+  const path = pathname.replace(/\/$/, '');
+  const metadata =
+    (await readJson(
+      `${origin}${path}/.well-known/openid-configuration`,
+      signal,
+    )) ??
+    (await readJson(
+      `${origin}/.well-known/oauth-authorization-server${path}`,
+      signal,
+    ));
+  if (metadata?.issuer !== issuer)
+    throw new Error(
+      `${issuer} calls itself ${JSON.stringify(metadata?.issuer)?.slice(0, 200)}`,
+    );
+  const keys = new URL(`${metadata.jwks_uri}`);
+  if (keys.protocol !== 'https:' && keys.protocol !== protocol)
+    throw new Error(`${issuer} has its keys at ${keys}`);
+  return keys.href;
+}
+
+/** @returns undefined for a status that is not 200 */
+async function readJson(
+  url: string,
+  signal: AbortSignal,
+): Promise<Record<string, unknown> | undefined> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  try {
+    const response = await fetch(url, { signal, redirect: 'error' });
+    for await (const chunk of response.body ?? []) {
+      bytes += chunk.length;
+      if (bytes > maxBytes) throw new Error(`more than ${maxBytes} bytes`);
+      chunks.push(chunk);
+    }
+    return response.status === 200
+      ? JSON.parse(textIn(Buffer.concat(chunks)))
+      : undefined;
+  } catch (error) {
+    const { message, cause = { message } } = error as Error & { cause?: Error };
+    throw new Error(`${url} cannot be read: ${cause.message}`);
+  }
+}
