@@ -95,7 +95,7 @@ test('a sample omits only requests without a failure, and each line that represe
   });
   await request(server, '/v1/openapi.json', 400);
   await put(server, { sample: 1 });
-  await request(server, '/docs', 20);
+  await request(server, '/schema.graphql', 20);
   const { stdout } = await server.stop();
   const linesFor = (path: string) =>
     requestsFor(stdout, path).map(({ status, sample }) => ({ status, sample }));
@@ -114,7 +114,7 @@ test('a sample omits only requests without a failure, and each line that represe
   expect(linesFor('/v1/openapi.json')).toEqual(
     Array(length).fill({ status: 200, sample: 0.5 }),
   );
-  expect(linesFor('/docs')).toEqual(
+  expect(linesFor('/schema.graphql')).toEqual(
     Array(20).fill({ status: 200, sample: undefined }),
   );
 });
@@ -144,12 +144,12 @@ test('the settings apply to all workers, and to a worker that starts later', asy
   process.kill(victim?.workerPid as number, 'SIGKILL');
   const later = (await untilLogged(server, 'worker ready', 3))[2]?.worker;
   await eventually(async () => {
-    await requestFromAll('/docs');
+    await requestFromAll('/schema.graphql');
     await requestFromAll('/v1/later');
     return linesFor('/v1/later').some(({ worker }) => worker === later);
   });
   await server.stop();
-  expect(linesFor('/docs')).toEqual([]);
+  expect(linesFor('/schema.graphql')).toEqual([]);
 });
 
 test('an invalid setting is refused with an Error body that has the reason; requests that a web page can cause are refused', async () => {
