@@ -5,7 +5,7 @@ import { Command } from 'commander';
 import { doctorCommand } from './commands/doctor.ts';
 import { keyCommands } from './commands/keys.commands.ts';
 import { migrateCommand } from './commands/migrate.command.ts';
-import { runProgram, withExamples } from './commands/program.ts';
+import { runProgram, startFlag, withExamples } from './commands/program.ts';
 import { allVariables, assertNode, releasedVersion } from './config/config.ts';
 import { readEnvFile } from './config/env-file.ts';
 import type { Variable } from './config/variables.ts';
@@ -26,7 +26,7 @@ withExamples(
   'animal-store doctor',
 ).addHelpText(
   'after',
-  '\nCommands work on the store that DATABASE_URL or DATA_DIR names; `animal-store start --help` lists all variables.' +
+  '\nCommands work on the configured store; `animal-store start --help` lists all variables.' +
     '\nExit codes: 0 done, 1 failed, 2 wrong usage, 3 lines of a file were refused.',
 );
 
@@ -34,38 +34,16 @@ program.commandsGroup('The service:');
 const start = program
   .command('start')
   .description('serve REST and GraphQL, until SIGTERM or Ctrl-C')
-  .option('--port <port>', 'as PORT')
-  .option('--host <address>', 'as HOST')
-  .option('--workers <number>', 'as WORKERS')
-  .option('--data-dir <folder>', 'as DATA_DIR')
-  .action(
-    async (flags: {
-      port?: string;
-      host?: string;
-      workers?: string;
-      dataDir?: string;
-    }) => {
-      const {
-        port: PORT,
-        host: HOST,
-        workers: WORKERS,
-        dataDir: DATA_DIR,
-      } = flags;
-      for (const [name, value] of Object.entries({
-        PORT,
-        HOST,
-        WORKERS,
-        DATA_DIR,
-      })) {
-        if (value !== undefined) process.env[name] = value;
-      }
-      await import('./main.ts');
-    },
-  );
+  .action(async () => {
+    await import('./main.ts');
+  });
+startFlag(program, '--port <port>', 'PORT');
+startFlag(program, '--host <address>', 'HOST');
+startFlag(program, '--workers <number>', 'WORKERS');
 withExamples(
   start,
-  'animal-store start --port 5000 --data-dir /var/lib/animal-store',
-  'DATABASE_URL=postgres://store@db.example/store animal-store start --workers auto',
+  'animal-store start --port 5000',
+  'DATABASE_URL=postgres://store@db.example/store animal-store start',
 ).addHelpText(
   'after',
   () =>

@@ -6,7 +6,12 @@ import type { LimiterStore } from './access/limits/limiter.ts';
 import type { Module } from './api/module.ts';
 import type { Config } from './config/config.ts';
 import type { ValuesOf, Variables } from './config/variables.ts';
-import type { Database, DatabaseOptions, Model } from './database/database.ts';
+import type {
+  Database,
+  DatabaseOptions,
+  Model,
+  OwnStore,
+} from './database/database.ts';
 import type { OpenReads } from './database/reads.ts';
 import type { Dependencies } from './runtime/health.ts';
 import type { Observers } from './runtime/observers.ts';
@@ -29,6 +34,8 @@ export interface Feature<Own extends Variables = Variables> {
   commands?(program: Command, stores: Stores): Promise<void>;
   /** What `doctor` checks. It starts nothing. */
   checks?(settings: Settings<Own>, store: ConfiguredStore): Check[];
+  /** The store that it keeps where DATABASE_URL names none. */
+  store?(settings: Settings<Own>): Promise<OwnStore>;
   /**
    * Starts it in a process that serves, before the database opens, and loads
    * its code.
@@ -169,6 +176,23 @@ export async function startFeatures(
     await Promise.allSettled(running.map(({ close }) => close?.()));
     throw error;
   }
+}
+
+/**
+ * How to open the configured database.
+ *
+ * @throws Error when DATABASE_URL names none, and no feature keeps a store
+ */
+export async function databaseOptions(
+  features: readonly Feature[],
+  config: Config,
+): Promise<DatabaseOptions> {
+  const { database, values } = config;
+  if (database.url) return database;
+  const keeper = features.find(({ store }) => store);
+  const ownStore = await keeper?.store?.({ config, values });
+  if (ownStore) return { ...database, ownStore };
+  throw new Error('Configuration error:\n  DATABASE_URL must name a database');
 }
 
 /** What the features observe. */

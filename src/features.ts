@@ -1,6 +1,7 @@
 import type { Feature } from './feature.ts';
 import { assistants } from './features/assistants/index.ts';
 import { backup } from './features/backup/index.ts';
+import { embeddedStore } from './features/embedded-store/index.ts';
 import { pages } from './features/pages/index.ts';
 import { quota } from './features/quota/index.ts';
 import { readNodes } from './features/read-nodes/index.ts';
@@ -14,6 +15,8 @@ import { transfer } from './features/transfer/index.ts';
  */
 export const features: readonly Feature[] = [
   traces,
+
+  embeddedStore,
 
   backup,
 

@@ -7,7 +7,7 @@ import {
   type DatabaseOptions,
   type Model,
 } from '../database/database.ts';
-import type { ConfiguredStore } from '../feature.ts';
+import { type ConfiguredStore, databaseOptions } from '../feature.ts';
 import { features } from '../features.ts';
 import { notMigrated } from '../process/start-failure.ts';
 
@@ -18,7 +18,7 @@ export async function configuredStore(): Promise<ConfiguredStore> {
     import('../modules/modules.ts'),
   ]);
   const config = loadConfig(process.env, [...modules, ...features]);
-  const options = optionsOf(config);
+  const options = await optionsOf(config);
   return { config, options, model: modelOf(modules), modules };
 }
 
@@ -68,9 +68,10 @@ export async function withKeyTables<T>(
   work: (database: Database) => Promise<T>,
 ): Promise<T> {
   const config = loadConfig(process.env, features);
+  const options = await optionsOf(config);
   const unmigrated = new Error(notMigrated);
   const run = () =>
-    Database.use(optionsOf(config), keyTables, async (database) => {
+    Database.use(options, keyTables, async (database) => {
       if ((await database.pending()).length > 0) throw unmigrated;
       return work(database);
     });
@@ -82,8 +83,8 @@ export async function withKeyTables<T>(
 }
 
 /** A command shows warnings. */
-function optionsOf({ database }: Config): DatabaseOptions {
-  return { ...database, log: warnings };
+async function optionsOf(config: Config): Promise<DatabaseOptions> {
+  return { ...(await databaseOptions(features, config)), log: warnings };
 }
 
 /**

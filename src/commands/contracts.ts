@@ -56,6 +56,6 @@ All configuration is in environment variables; \`start\` has flags for four of t
 | variable | takes | default | meaning |
 |---|---|---|---|
 ${rows.join('')}
-The image has its own defaults for \`HOST\`, \`OPERATIONS_HOST\`, \`DATA_DIR\` and \`DRAIN_DELAY_MS\` ([Dockerfile](../Dockerfile)).
+The image has defaults of its own ([Dockerfile](../Dockerfile)).
 `;
 }

@@ -1,5 +1,3 @@
-import { existsSync, statfsSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
 import type { Command } from 'commander';
 import type { Database } from '../database/database.ts';
 
@@ -93,7 +91,7 @@ async function examine(): Promise<Finding[]> {
   }
   // The findings replace the log.
   const options = { ...store.options, log: undefined };
-  const { url, dataDir } = config.database;
+  const { url } = config.database;
   await check('modules', 'see docs/add-a-module.md', async () => {
     const { contracts } = await import('../process/contracts.ts');
     const { modules } = await import('../modules/modules.ts');
@@ -105,14 +103,11 @@ async function examine(): Promise<Finding[]> {
     for (const { name, remedy, state, run } of own)
       await check(name, remedy, async () => isFine(name, await run()), state);
   }
-  if (!url)
-    await check('disk', 'free space, or choose another DATA_DIR', () =>
-      isFine('disk', spaceIn(dataDir)),
-    );
-  if (!url && !existsSync(join(dataDir, 'postgres', 'PG_VERSION'))) {
+  const { ownStore } = options;
+  if (ownStore?.exists() === false) {
     isFine(
       'database',
-      `${dataDir} has no store yet: the first start creates it`,
+      `${ownStore.name} has no store yet: the first start creates it`,
     );
     return findings;
   }
@@ -159,16 +154,3 @@ const remedies: Record<string, string> = {
   '55P03': waits,
   '53300': 'free connections: docs/runbook.md#animalstorepoolusedup',
 };
-
-/** Minimum free space (bytes). */
-const leastSpace = 256 * 2 ** 20;
-
-/** @throws Error when the space is insufficient */
-function spaceIn(dataDir: string): string {
-  const nearest = (folder: string): string =>
-    existsSync(folder) ? folder : nearest(dirname(folder));
-  const { bavail, bsize } = statfsSync(nearest(resolve(dataDir)));
-  const found = `${Math.floor((bavail * bsize) / 2 ** 20)} MiB free in ${dataDir}`;
-  if (bavail * bsize < leastSpace) throw new Error(`only ${found}`);
-  return found;
-}

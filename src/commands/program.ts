@@ -1,5 +1,10 @@
 import { styleText } from 'node:util';
-import { type Command, CommanderError, InvalidArgumentError } from 'commander';
+import {
+  type Command,
+  CommanderError,
+  InvalidArgumentError,
+  Option,
+} from 'commander';
 import { startFailure } from '../process/start-failure.ts';
 
 /** Exit codes. A signal ends a command with 128 plus the signal's number. */
@@ -41,6 +46,21 @@ export function withExamples(command: Command, ...examples: string[]): Command {
 // Commander removes the colours unless the output is a terminal.
 const heading = (text: string) =>
   styleText('bold', text, { validateStream: false });
+
+/** Adds an option of `start` that sets a variable. */
+export function startFlag(
+  program: Command,
+  flags: string,
+  variable: string,
+): void {
+  const option = new Option(flags, `as ${variable}`);
+  program.commands
+    .find((command) => command.name() === 'start')
+    ?.addOption(option)
+    .on(`option:${option.name()}`, (value: string) => {
+      process.env[variable] = value;
+    });
+}
 
 /** Creates a parser for an argument that is a whole number. */
 export function whole(min: number, max: number): (text: string) => number {

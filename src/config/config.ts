@@ -39,14 +39,13 @@ export const variables = {
   ),
   DATABASE_URL: postgresUrl(
     undefined,
-    'PostgreSQL; without it, the embedded store.',
+    'PostgreSQL; without it, a store of its own (operate.md).',
   ),
   DATABASE_DIRECT_URL: postgresUrl(
     undefined,
     'The same database without the pooler, for migrations (scale.md).',
     'DATABASE_URL',
   ),
-  DATA_DIR: text('.data', 'Folder of the embedded store (operate.md).'),
   DATABASE_POOL_MAX: whole(2, 1000)(
     10,
     'Most connections of each worker to PostgreSQL.',
@@ -242,7 +241,6 @@ export function loadConfig(
       name: 'animal-store',
       url: values.DATABASE_URL,
       directUrl: values.DATABASE_DIRECT_URL,
-      dataDir: values.DATA_DIR,
       poolMax: values.DATABASE_POOL_MAX,
       connectTimeout: values.DATABASE_CONNECT_TIMEOUT_MS,
       statementTimeout: values.DATABASE_STATEMENT_TIMEOUT_MS,

@@ -8,7 +8,6 @@ import {
   type Run,
 } from './batches.ts';
 import { assertColumns } from './columns.ts';
-import { embeddedStore } from './embedded-store.ts';
 import {
   type AssertHeld,
   applyMigrations,
@@ -370,10 +369,9 @@ export class Database {
   }
 }
 
-/** Opens the own store where the options have no address. */
+/** Opens the own store, which has an address then. */
 async function withAddress(options: DatabaseOptions) {
-  const { url, dataDir, ownStore = embeddedStore(dataDir) } = options;
-  const own = url ? undefined : await ownStore.open(options);
+  const own = await options.ownStore?.open(options);
   return { own, options: { ...options, ...own?.options } };
 }
 

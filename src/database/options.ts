@@ -22,7 +22,7 @@ export type Log = Record<
 >;
 
 export type DatabaseOptions = Config['database'] & {
-  /** Used where `url` is undefined. */
+  /** In place of `url`. */
   ownStore?: OwnStore | undefined;
   /** Called when the own store crashes. */
   onLost?: ((error: Error) => void) | undefined;

@@ -7,6 +7,7 @@ import { ApiKey, KeyEvent } from '../access/keys/api-key.entity.ts';
 import type { Module } from '../api/module.ts';
 import { loadConfig } from '../config/config.ts';
 import { type Model, ormOptionsFor } from '../database/database.ts';
+import { databaseOptions } from '../feature.ts';
 import { features } from '../features.ts';
 import { modules } from './modules.ts';
 
@@ -38,5 +39,8 @@ export function modelOf(modules: Module[]): Model {
  * For MikroORM's command line (`npx mikro-orm ...`), which uses the same
  * database as the service.
  */
-export default () =>
-  ormOptionsFor(loadConfig(process.env, features).database, modelOf(modules));
+export default async () => {
+  const config = loadConfig(process.env, features);
+  const options = await databaseOptions(features, config);
+  return ormOptionsFor(options, modelOf(modules));
+};

@@ -14,7 +14,7 @@ import type { OpenReads } from '../database/reads.ts';
 import { settingsDropped } from '../database/sessions.ts';
 import { withTimeout } from '../database/with-timeout.ts';
 import { StoreError, Unavailable } from '../errors.ts';
-import { observersIn, startFeatures } from '../feature.ts';
+import { databaseOptions, observersIn, startFeatures } from '../feature.ts';
 import { features } from '../features.ts';
 import { modelOf } from '../modules/mikro-orm.config.ts';
 import { modules } from '../modules/modules.ts';
@@ -270,7 +270,7 @@ async function openDatabase(
   const onAdvice = (statements: string[]) =>
     log.warn({ statements }, settingsDropped);
   const options = {
-    ...config.database,
+    ...(await databaseOptions(features, config)),
     log,
     onLost,
     onAdvice: worker ? undefined : onAdvice,

@@ -1,10 +1,9 @@
 import { readdirSync } from 'node:fs';
 import { defineEntity, p } from '@mikro-orm/core';
-import { loadConfig } from '../../src/config/config.ts';
 import { Database } from '../../src/database/database.ts';
 import { modelOf } from '../../src/modules/mikro-orm.config.ts';
 import { modules } from '../../src/modules/modules.ts';
-import { createEmptyDatabase } from '../support/database.ts';
+import { createEmptyDatabase, optionsFor } from '../support/database.ts';
 import { sql } from '../support/database-access.ts';
 import { expect, test } from '../support/jest.ts';
 import { storeForAll } from '../support/store.ts';
@@ -117,7 +116,7 @@ test('tables that MikroORM creates for any kind of property are those of the ent
   const { env, drop } = await createEmptyDatabase();
   const entities = [Address, Tag, Owner, Toy];
   const model = { entities, migrations: [] };
-  const { database: options } = loadConfig(env);
+  const options = await optionsFor(env);
   await Database.use(options, model, async (database) => {
     await database.orm.schema.create();
     await sql(database, 'create table mikro_orm_migrations (name text)');

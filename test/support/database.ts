@@ -4,6 +4,10 @@ import {
   type EmbeddedPostgres,
   openEmbeddedPostgres,
 } from '@animal-store/pglite-server';
+import { loadConfig } from '../../src/config/config.ts';
+import type { DatabaseOptions } from '../../src/database/database.ts';
+import { databaseOptions } from '../../src/feature.ts';
+import { features } from '../../src/features.ts';
 import { citusLayout, createOnCluster } from './citus.ts';
 import { newFolder } from './folder.ts';
 import { query } from './query.ts';
@@ -53,6 +57,12 @@ export async function createOwnDatabase(
     drop: () => rm(folder, { recursive: true, force: true }),
   };
 }
+
+/** How the service opens a database that its environment names. */
+export const optionsFor = (
+  env: Record<string, string>,
+): Promise<DatabaseOptions> =>
+  databaseOptions(features, loadConfig(env, features));
 
 interface Kept {
   folder: string;

@@ -1,10 +1,9 @@
 import type { MigrationObject } from '@mikro-orm/core';
 import { Migration } from '@mikro-orm/migrations';
-import { loadConfig } from '../../src/config/config.ts';
 import { Database } from '../../src/database/database.ts';
 import { modelOf } from '../../src/modules/mikro-orm.config.ts';
 import { modules } from '../../src/modules/modules.ts';
-import type { TestDatabase } from './database.ts';
+import { optionsFor, type TestDatabase } from './database.ts';
 
 /**
  * A migration of the next release. @param isTransactional false for one that
@@ -47,7 +46,7 @@ export async function openNode(
     void lines.push([message, fields as Record<string, unknown>]);
   const model = modelOf(modules);
   const options = {
-    ...loadConfig({ ...env, ...further }).database,
+    ...(await optionsFor({ ...env, ...further })),
     log: { info: note, warn: note },
   };
   const database = await Database.open(options, {

@@ -19,7 +19,11 @@ import { Log } from '../../src/runtime/log/log.ts';
 import { type Observers, observersOf } from '../../src/runtime/observers.ts';
 import { citusLayout } from './citus.ts';
 import { Contract } from './contract.ts';
-import { createTestDatabase, type TestDatabase } from './database.ts';
+import {
+  createTestDatabase,
+  optionsFor,
+  type TestDatabase,
+} from './database.ts';
 import { afterAll, beforeAll } from './jest.ts';
 import { distributionOf, type Layout } from './servers/citus.ts';
 
@@ -108,7 +112,10 @@ async function start(
   const observing = [...observers, ...observersIn(parts)];
   const model = modelOf(all);
   const database = await Database.open(
-    { ...config.database, observers: observersOf(observing, 'database') },
+    {
+      ...(await optionsFor({ ...test.env, ...env })),
+      observers: observersOf(observing, 'database'),
+    },
     model,
     parts.find(({ reads }) => reads)?.reads,
   );

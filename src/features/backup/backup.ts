@@ -14,9 +14,10 @@ import {
   type Model,
 } from '../../database/database.ts';
 import {
+  type EmbeddedStore,
   embeddedStore,
   type OpenEmbeddedStore,
-} from '../../database/embedded-store.ts';
+} from '../embedded-store/store.ts';
 
 import {
   appliedMigrations,
@@ -128,7 +129,8 @@ async function writeStore(
   model: Model,
   { progress, retire = false }: Pick<BackupOptions, 'progress' | 'retire'>,
 ): Promise<Contents[]> {
-  const ownStore = embeddedStore(options.dataDir, { evenRetired: true });
+  const { folder } = options.ownStore as EmbeddedStore;
+  const ownStore = embeddedStore(folder, { evenRetired: true });
   // Opening it would create one.
   if (!ownStore.exists())
     throw new Error(`There is no store in ${ownStore.name}.`);
@@ -144,7 +146,7 @@ async function writeStore(
     const own = database.own as OpenEmbeddedStore;
     if (retire && !own.isOwner)
       throw new Error(
-        `Another process has the store in ${options.dataDir} open. Stop it, and run this again.`,
+        `Another process has the store in ${folder} open. Stop it, and run this again.`,
       );
     await database.withSession(async (session) => {
       await begin(session, 'read only');
@@ -237,7 +239,7 @@ async function load(
     const { host, port, database } = session;
     const store = options.url
       ? `${host}:${port}/${database} (DATABASE_URL)`
-      : `${options.dataDir} (DATA_DIR)`;
+      : options.ownStore?.name;
     throw new Error(`The store in ${store} ${why}. Restore into a new one.`);
   };
   await begin(session, 'read write');

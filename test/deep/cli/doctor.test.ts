@@ -54,7 +54,9 @@ const ok = (found: unknown) => ({ state: 'ok', found });
     expect(checks).toEqual({
       configuration: ok('usable'),
       disk: ok(expect.stringMatching(/^\d+ MiB free in /)),
-      database: ok(`${DATA_DIR} has no store yet: the first start creates it`),
+      database: ok(
+        `${DATA_DIR} (DATA_DIR) has no store yet: the first start creates it`,
+      ),
     });
     expect(existsSync(DATA_DIR)).toBe(false);
 

@@ -8,10 +8,10 @@ import {
   writeFile,
 } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { loadConfig } from '../../../src/config/config.ts';
 import { Database } from '../../../src/database/database.ts';
 import { modelOf } from '../../../src/modules/mikro-orm.config.ts';
 import { modules } from '../../../src/modules/modules.ts';
+import { optionsFor } from '../../support/database.ts';
 import { sql } from '../../support/database-access.ts';
 import { newFolder } from '../../support/folder.ts';
 import { graphqlText } from '../../support/graphql.ts';
@@ -77,7 +77,7 @@ export class Session {
     await eventually(async () => (await printed()).includes('Try it:'));
     const [key = ''] = /ask_\w{20,}/.exec(await printed()) ?? [];
     const database = await Database.open(
-      loadConfig(env).database,
+      await optionsFor(env),
       modelOf(modules),
     );
     return new Session(folder, key, server, operations, database);

@@ -11,12 +11,12 @@ import {
 import { basename, dirname, resolve } from 'node:path';
 import { defineEntity, p } from '@mikro-orm/core';
 import { ApiKey } from '../../../../src/access/keys/api-key.entity.ts';
-import { loadConfig } from '../../../../src/config/config.ts';
 import { Database } from '../../../../src/database/database.ts';
 import { backup, restore } from '../../../../src/features/backup/backup.ts';
 import { modelOf } from '../../../../src/modules/mikro-orm.config.ts';
 import { modules } from '../../../../src/modules/modules.ts';
 import { PetEntity } from '../../../../src/modules/pets/pet.entity.ts';
+import { optionsFor } from '../../../support/database.ts';
 import { sql } from '../../../support/database-access.ts';
 import { foldersForEach } from '../../../support/each.ts';
 import { describe, expect, test } from '../../../support/jest.ts';
@@ -51,16 +51,21 @@ const partialsOf = (file: string) =>
   );
 
 /** The functions of the commands, in this process. */
-const optionsOf = (DATA_DIR: string) => loadConfig({ DATA_DIR }).database;
+const optionsOf = (DATA_DIR: string) => optionsFor({ DATA_DIR });
 const progress = () => undefined;
-const backingUp = (
+const backingUp = async (
   file: string,
   force = false,
   model = modelOf(modules),
   { signal } = new AbortController(),
-) => backup(file, optionsOf(folders.store), model, { progress, force, signal });
-const restoring = (file: string, DATA_DIR: string) =>
-  restore(file, optionsOf(DATA_DIR), modelOf(modules), progress);
+) =>
+  backup(file, await optionsOf(folders.store), model, {
+    progress,
+    force,
+    signal,
+  });
+const restoring = async (file: string, DATA_DIR: string) =>
+  restore(file, await optionsOf(DATA_DIR), modelOf(modules), progress);
 
 /** Runs `work` with a store, and closes the store. */
 async function inStore(
@@ -305,7 +310,7 @@ onEmbedded(
       };
       const late: Array<Promise<string>> = [];
       const file = folders.file('last.ndjson');
-      await backup(file, optionsOf(folders.store), modelOf(modules), {
+      await backup(file, await optionsOf(folders.store), modelOf(modules), {
         retire: true,
         signal: new AbortController().signal,
         progress: () => {
@@ -497,7 +502,7 @@ onEmbedded('restoring (skipped on PostgreSQL, which has its own)', () => {
       entities: [PetEntity, ApiKey],
       migrations: model.migrations.slice(0, 1),
     };
-    const earlier = await Database.open(optionsOf(folders.store), before);
+    const earlier = await Database.open(await optionsOf(folders.store), before);
     await earlier.migrate();
     await sql(
       earlier,
@@ -545,14 +550,14 @@ onEmbedded('restoring (skipped on PostgreSQL, which has its own)', () => {
     const before = releaseWith({}, [create]);
     const add = `alter table toy add size text not null default 'small'`;
     const today = releaseWith({ size: p.text() }, [create, add]);
-    const options = optionsOf(folders.store);
+    const options = await optionsOf(folders.store);
     await Database.use(options, before, async (database) => {
       await database.migrate();
       await sql(database, 'insert into toy default values');
     });
     const file = folders.file('old.ndjson');
     await backingUp(file, false, before);
-    const target = optionsOf(await folders.another());
+    const target = await optionsOf(await folders.another());
     const { applied } = await restore(file, target, today, progress);
     expect(applied).toEqual(['2999_01_01_000000_toy']);
     await Database.use(target, today, async (database) => {

@@ -1,17 +1,15 @@
-// runs: embedded
-
 import { execFileSync } from 'node:child_process';
 import { appendFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { newFolder } from '../../support/folder.ts';
-import { expect, test } from '../../support/jest.ts';
+import { newFolder } from '../../../support/folder.ts';
+import { expect, test } from '../../../support/jest.ts';
 import {
   killAll,
   onPostgres,
   startAndFail,
   startServer,
-} from '../../support/process.ts';
-import { rest } from '../../support/rest.ts';
+} from '../../../support/process.ts';
+import { rest } from '../../../support/rest.ts';
 
 const canMount =
   process.platform === 'linux' && process.getuid?.() === 0 && !onPostgres;

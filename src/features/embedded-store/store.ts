@@ -1,13 +1,13 @@
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, statfsSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
 import {
   type EmbeddedOptions,
   openEmbeddedPostgres,
 } from '@animal-store/pglite-server';
-import { Unavailable } from '../errors.ts';
-import type { DatabaseOptions, OwnStore } from './options.ts';
-import { unavailable } from './postgres-errors.ts';
-import { retry } from './postgres-server.ts';
+import type { DatabaseOptions } from '../../database/database.ts';
+import { unavailable } from '../../database/postgres-errors.ts';
+import { retry } from '../../database/postgres-server.ts';
+import { Unavailable } from '../../errors.ts';
 
 /** The embedded store in a folder. */
 export function embeddedStore(
@@ -15,6 +15,7 @@ export function embeddedStore(
   options: Omit<EmbeddedOptions, 'onLost'> = {},
 ) {
   return {
+    folder,
     name: `${folder} (DATA_DIR)`,
     exists: () => existsSync(join(folder, 'postgres', 'PG_VERSION')),
     /**
@@ -41,12 +42,11 @@ export function embeddedStore(
         patiently,
       });
     },
-  } satisfies OwnStore;
+  };
 }
 
-export type OpenEmbeddedStore = Awaited<
-  ReturnType<ReturnType<typeof embeddedStore>['open']>
->;
+export type EmbeddedStore = ReturnType<typeof embeddedStore>;
+export type OpenEmbeddedStore = Awaited<ReturnType<EmbeddedStore['open']>>;
 
 /** How long (ms) a change of owner may take. */
 const takeover = 30_000;
@@ -58,4 +58,17 @@ function patiently<T>(work: () => Promise<T>): Promise<T> {
       error instanceof Unavailable || unavailable(error) !== undefined;
     return isTemporary && performance.now() <= giveUpAt ? 100 : undefined;
   });
+}
+
+/** Minimum free space (bytes). */
+const leastSpace = 256 * 2 ** 20;
+
+/** @throws Error when the space is insufficient */
+export function spaceIn(folder: string): string {
+  const nearest = (path: string): string =>
+    existsSync(path) ? path : nearest(dirname(path));
+  const { bavail, bsize } = statfsSync(nearest(resolve(folder)));
+  const found = `${Math.floor((bavail * bsize) / 2 ** 20)} MiB free in ${folder}`;
+  if (bavail * bsize < leastSpace) throw new Error(`only ${found}`);
+  return found;
 }

@@ -1,5 +1,3 @@
-// runs: embedded
-
 import { createHash } from 'node:crypto';
 import {
   chmodSync,
@@ -13,16 +11,16 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createOwnDatabase } from '../../support/database.ts';
-import { databaseForEach } from '../../support/each.ts';
-import { expect, test } from '../../support/jest.ts';
+import { createOwnDatabase } from '../../../support/database.ts';
+import { databaseForEach } from '../../../support/each.ts';
+import { expect, test } from '../../../support/jest.ts';
 import {
   cli,
   onPostgres,
   startAndFail,
   startServer,
-} from '../../support/process.ts';
-import { rest } from '../../support/rest.ts';
+} from '../../../support/process.ts';
+import { rest } from '../../../support/rest.ts';
 
 /**
  * Other users of the machine can reach nothing in the embedded store, with any

@@ -1,5 +1,3 @@
-// runs: embedded
-
 import {
   existsSync,
   mkdirSync,
@@ -13,14 +11,13 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { engineVersion } from '@animal-store/pglite-server/engine';
 import { defineEntity, p } from '@mikro-orm/core';
 import pg from 'pg';
-import { loadConfig } from '../../../src/config/config.ts';
-import { Database } from '../../../src/database/database.ts';
-import { modelOf } from '../../../src/modules/mikro-orm.config.ts';
-import { cases } from '../../support/cases.ts';
-import { createOwnDatabase } from '../../support/database.ts';
-import { databaseForEach } from '../../support/each.ts';
-import { send } from '../../support/http.ts';
-import { beforeEach, describe, expect, test } from '../../support/jest.ts';
+import { Database } from '../../../../src/database/database.ts';
+import { modelOf } from '../../../../src/modules/mikro-orm.config.ts';
+import { cases } from '../../../support/cases.ts';
+import { createOwnDatabase, optionsFor } from '../../../support/database.ts';
+import { databaseForEach } from '../../../support/each.ts';
+import { send } from '../../../support/http.ts';
+import { beforeEach, describe, expect, test } from '../../../support/jest.ts';
 import {
   cli,
   type Env,
@@ -32,9 +29,9 @@ import {
   type ServerProcess,
   startAndFail,
   startServer,
-} from '../../support/process.ts';
-import { rest } from '../../support/rest.ts';
-import { linesOf } from '../../support/workers.ts';
+} from '../../../support/process.ts';
+import { rest } from '../../../support/rest.ts';
+import { linesOf } from '../../../support/workers.ts';
 
 const database = databaseForEach(createOwnDatabase);
 let env: Env & { DATA_DIR: string };
@@ -119,7 +116,7 @@ onEmbedded(
           entities: [defineEntity({ name: 'Lost', properties })],
         },
       ]);
-      const options = loadConfig(env).database;
+      const options = await optionsFor(env);
       await expect(Database.open(options, model)).rejects.toThrow('Nothing');
       expect(readdirSync(env.DATA_DIR)).not.toContain('.s.PGSQL.5432');
     });

@@ -1,0 +1,28 @@
+import { text } from '../../config/variables.ts';
+import { feature } from '../../feature.ts';
+
+/** PostgreSQL in this process, with its data in a folder. */
+export const embeddedStore = feature({
+  name: 'embedded-store',
+  variables: {
+    DATA_DIR: text('.data', 'Folder of the embedded store (operate.md).'),
+  },
+  async commands(program) {
+    const { startFlag } = await import('../../commands/program.ts');
+    startFlag(program, '--data-dir <folder>', 'DATA_DIR');
+  },
+  checks: ({ config, values: { DATA_DIR: folder } }) =>
+    config.database.url
+      ? []
+      : [
+          {
+            name: 'disk',
+            remedy: 'free space, or choose another DATA_DIR',
+            run: async () => (await import('./store.ts')).spaceIn(folder),
+          },
+        ],
+  async store({ values: { DATA_DIR: folder } }) {
+    const { embeddedStore } = await import('./store.ts');
+    return embeddedStore(folder);
+  },
+});
