@@ -130,7 +130,7 @@ test.each([[[1]], [[{ id: '1' }]], [[null]], [null]])(
   },
 );
 
-test('each representation costs one, and the quota is charged for the entities that were found', async () => {
+test('each representation costs one', async () => {
   const of = Array.from({ length: 100 }, (_, at) => pet(`${at + 1}`));
   await onNode(
     store,
@@ -144,18 +144,6 @@ test('each representation costs one, and the quota is charged for the entities t
         (await graphqlText(node, { query, variables: { of: of.slice(1) } }))
           .errors,
       ).toBeUndefined();
-    },
-  );
-  await onNode(
-    store,
-    { GRAPHQL_FEDERATION: 'true', QUOTA_PER_MINUTE: '200' },
-    async (node) => {
-      const { data, headers } = await graphqlText(node, {
-        query,
-        variables: { of },
-      });
-      expect(data._entities.filter(Boolean)).toHaveLength(5);
-      expect(headers.ratelimit).toMatch(/r=194\b/);
     },
   );
 });
@@ -177,34 +165,29 @@ test('a field takes a page of representations; more are refused before any is lo
   ).toHaveLength(100);
 });
 
-test('an item that several representations name is looked up and charged once', async () => {
-  await onNode(
-    store,
-    { GRAPHQL_FEDERATION: 'true', QUOTA_PER_MINUTE: '200' },
-    async (node) => {
-      const of = [
-        ...Array(40).fill(pet('1')),
-        ...Array(40).fill(pet(1)),
-        pet('2'),
-        pet(undefined),
-        pet(null),
-      ];
-      const { data, errors, headers } = await graphqlText(node, {
-        query,
-        variables: { of },
-      });
-      const [one, two] = ['1', '2'].map((id) => ({
-        __typename: 'Pet',
-        id,
-        name: expect.any(String),
-      }));
-      expect(data._entities).toEqual([...Array(80).fill(one), two, null, null]);
-      expect(errors?.map(({ path }) => path)).toEqual(
-        [81, 82].map((at) => ['_entities', at]),
-      );
-      expect(headers.ratelimit).toMatch(/r=197\b/);
-    },
-  );
+test('an item that several representations name is looked up once', async () => {
+  await onNode(store, { GRAPHQL_FEDERATION: 'true' }, async (node) => {
+    const of = [
+      ...Array(40).fill(pet('1')),
+      ...Array(40).fill(pet(1)),
+      pet('2'),
+      pet(undefined),
+      pet(null),
+    ];
+    const { data, errors } = await graphqlText(node, {
+      query,
+      variables: { of },
+    });
+    const [one, two] = ['1', '2'].map((id) => ({
+      __typename: 'Pet',
+      id,
+      name: expect.any(String),
+    }));
+    expect(data._entities).toEqual([...Array(80).fill(one), two, null, null]);
+    expect(errors?.map(({ path }) => path)).toEqual(
+      [81, 82].map((at) => ['_entities', at]),
+    );
+  });
 });
 
 test('the SDL needs a key, and GRAPHQL_INTROSPECTION=false hides it', async () => {

@@ -144,7 +144,7 @@ async function withHooks(
   hooks: GraphQLRequestListener<GraphQLContext>,
   work: (node: ServiceNode) => Promise<void>,
 ) {
-  const node = await startNode(store, { QUOTA_PER_MINUTE: '100' }, [
+  const node = await startNode(store, {}, [
     { requestDidStart: async () => hooks },
   ]);
   await work(node).finally(() => node.close());

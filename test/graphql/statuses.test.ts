@@ -13,12 +13,7 @@ import {
   test,
 } from '../support/jest.ts';
 import { rest } from '../support/rest.ts';
-import {
-  onNode,
-  type ServiceNode,
-  startNode,
-  storeForAll,
-} from '../support/store.ts';
+import { type ServiceNode, startNode, storeForAll } from '../support/store.ts';
 
 /**
  * The table of docs/graphql.md: every outcome with every kind of `Accept`, by
@@ -43,7 +38,6 @@ afterAll(() => Promise.all(Object.values(nodes).map((node) => node.close())));
 
 const json = 'application/json';
 const response = 'application/graphql-response+json';
-const statusTexts = { 294: 'Partial Success', 429: 'Too Many Requests' };
 
 type Sent = Omit<HttpRequest, 'path'> & { path?: string };
 /**
@@ -606,37 +600,4 @@ test('a client that accepts neither media type gets 406, and no animal is create
     { errors },
   ]);
   expect((await rest(store, '/v1/pets')).json).toEqual([]);
-});
-
-test('an operation whose second field exceeds the quota gets 294 with its own status text, or 429 with application/json', async () => {
-  // Each field costs one unit, and the quota is one unit per minute.
-  const both = '{a:pet(id:1){id}b:pet(id:2){id}}';
-  for (const [accept, status] of [
-    [response, 294],
-    [json, 429],
-  ] as const) {
-    await onNode(store, { QUOTA_PER_MINUTE: '1' }, async ({ origin }) => {
-      const execute = (query: string) => {
-        const headers = { ...withKey(store.key), accept };
-        return fetch(`${origin}/graphql?query=${query}`, { headers });
-      };
-      const received = await execute(both);
-      expect([received.status, received.statusText]).toEqual([
-        status,
-        statusTexts[status],
-      ]);
-      expect(await received.json()).toMatchObject({
-        data: { a: null, b: null },
-        errors: [
-          {
-            path: ['b'],
-            extensions: { code: 'TOO_MANY_REQUESTS', status: 429 },
-          },
-        ],
-      });
-      expect(Number(received.headers.get('retry-after'))).toBeGreaterThan(0);
-      const next = await execute('{pets{id}}');
-      expect([next.status, next.statusText]).toEqual([429, statusTexts[429]]);
-    });
-  }
 });

@@ -1,72 +1,19 @@
-import 'reflect-metadata';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Args, Ctx, FieldResolver, Int, Resolver, Root } from 'type-graphql';
-import type { GraphQLContext } from '../../src/api/graphql/context.ts';
-import { ListArgs } from '../../src/api/graphql/types.ts';
-import type { Module } from '../../src/api/module.ts';
 import { buildApp } from '../../src/app.ts';
 import { loadConfig } from '../../src/config/config.ts';
-import {
-  type Pet,
-  petQuerySchema,
-} from '../../src/modules/pets/pet.schemas.ts';
-import { PetService } from '../../src/modules/pets/pet.service.ts';
-import { PetType } from '../../src/modules/pets/pet.types.ts';
 import { Log } from '../../src/runtime/log/log.ts';
-import { validator } from '../../src/validation/validator.ts';
-import { sql, stock } from '../support/database-access.ts';
 import { openStream } from '../support/events.ts';
 import { graphqlText } from '../support/graphql.ts';
 import { describe, expect, test } from '../support/jest.ts';
 import { eventually } from '../support/process.ts';
-import { fieldsForAll } from '../support/resolvers.ts';
-import { rest } from '../support/rest.ts';
-import { onNode, type ServiceNode, storeForAll } from '../support/store.ts';
+import { relationsForAll } from '../support/relations.ts';
+import { onNode } from '../support/store.ts';
 
 /**
- * Fields below the root that read animals: their cost is limited, and the
- * animals that they read are charged.
+ * Fields below the root that read animals: their cost is limited.
  */
 
-const queryOf = validator(petQuerySchema, { isLenient: true });
-
-@Resolver(() => PetType)
-class FriendsResolver {
-  constructor(private readonly service: PetService) {}
-
-  @FieldResolver(() => [PetType])
-  async friends(
-    @Args(() => ListArgs) args: ListArgs,
-    @Ctx() { call }: GraphQLContext,
-  ): Promise<readonly Pet[]> {
-    return (await this.service.list(queryOf({ ...args }), call)).items;
-  }
-
-  @FieldResolver(() => PetType, { nullable: true })
-  friend(
-    @Root() pet: Pet,
-    @Ctx() { call }: GraphQLContext,
-  ): Promise<Pet | null> {
-    return this.service.find(pet.id, call);
-  }
-
-  @FieldResolver(() => Int)
-  beyond(): number {
-    return 2 ** 40;
-  }
-}
-
-const relations: Module = {
-  tag: { name: 'Relations', description: 'Pets and their friends.' },
-  open: ({ database }) => ({
-    resolvers: [new FriendsResolver(new PetService(database))],
-  }),
-};
-
-fieldsForAll({ Pet: ['friend', 'friends', 'beyond'] });
-const store = storeForAll({}, () => stock(store.database, 5), {
-  more: [relations],
-});
+const store = relationsForAll();
 
 test('relations are resolved on every level', async () => {
   const { data } = await graphqlText(store, {
@@ -117,66 +64,6 @@ describe('the cost of an operation is the product along its path', () => {
       expect(
         (await graphqlText(node, { query, variables })).errors,
       ).toBeUndefined();
-    });
-  });
-});
-
-const unitsLeft = async (node: ServiceNode) =>
-  Number(
-    /r=(\d+)/.exec(
-      `${(await rest(node, '/v1/pets/none')).headers.ratelimit}`,
-    )?.[1],
-  );
-
-describe('with a quota', () => {
-  const charged = (query: string) =>
-    onNode(store, { QUOTA_PER_MINUTE: '1000' }, async (node) => {
-      const before = await unitsLeft(node);
-      const { headers, errors } = await graphqlText(node, { query });
-      expect(errors).toBeUndefined();
-      const reported = Number(/r=(\d+)/.exec(`${headers.ratelimit}`)?.[1]);
-      expect(await unitsLeft(node)).toBe(reported - 1);
-      return before - reported;
-    });
-
-  test.each<[number, string]>([
-    // Three animals with five friends each, by a list; then with one friend
-    // each.
-    [1 + 3 + 3 * 5, '{ pets(limit: 3) { friends { id } } }'],
-    [1 + 3 + 3, '{ pets(limit: 3) { friend { id } } }'],
-    [
-      2 + 3 + 3 * 5 + 5,
-      '{ pets(limit: 3) { friends { id } } petsConnection { edges { cursor } } }',
-    ],
-    [
-      1 + 3 + 1 + 3 * 5,
-      '{ __schema { queryType { name } } pets(limit: 3) { friends { id } } }',
-    ],
-  ])('%i units are charged for %s', async (units, query) => {
-    expect(await charged(query)).toBe(units);
-  });
-
-  test('a subscription is charged for each event, and for the animals that its fields read', async () => {
-    await onNode(store, { QUOTA_PER_MINUTE: '1000' }, async (node) => {
-      const before = await unitsLeft(node);
-      const query =
-        'subscription { petAdded(after: "3") { id friends(limit: 3) { id } } }';
-      const stream = await openStream(node, { body: { query } });
-      const friends = ['1', '2', '3'].map((id) => ({ id }));
-      expect((await stream.until(2)).map(({ data }) => data)).toEqual(
-        ['4', '5'].map((id) => ({ data: { petAdded: { id, friends } } })),
-      );
-      const { json } = await rest(node, '/v1/pets', {
-        method: 'POST',
-        json: { name: 'Rex', categoryId: 1 },
-      });
-      await stream.until(3);
-      stream.close();
-      await eventually(async () => node.app.subscriptions.count === 0);
-      await sql(store.database, `delete from pet where id = ${json.id}`);
-      // The subscription, three events, the friends of each, the creation, and
-      // this request.
-      expect(before - (await unitsLeft(node))).toBe(1 + 3 + 3 * 3 + 2 + 1);
     });
   });
 });

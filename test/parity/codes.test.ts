@@ -2,6 +2,7 @@
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { createSecret } from '../../src/access/keys/secret.ts';
 import { httpStatusOf, restCodes } from '../../src/errors.ts';
 import { citusLayout } from '../support/citus.ts';
 import { whileReadsFail, whileWritesWait } from '../support/database-access.ts';
@@ -129,9 +130,10 @@ const ofRest: Record<string, () => Promise<unknown>> = {
     });
   },
   TOO_MANY_REQUESTS: () =>
-    onNode(store, { QUOTA_PER_MINUTE: '2' }, async (node) => {
-      for (let call = 0; call < 2; call += 1) await rest(node, '/v1/pets');
-      return (await rest(node, '/v1/pets')).json;
+    onNode(store, { AUTH_FAILURES_PER_MINUTE: '1' }, async (node) => {
+      const guess = () => rest(node, '/v1/pets', { key: createSecret() });
+      await guess();
+      return (await guess()).json;
     }),
   REQUEST_HEADER_FIELDS_TOO_LARGE: () =>
     raw(`X-Long: ${'x'.repeat(20_000)}\r\n`),

@@ -145,37 +145,9 @@ describe('the OpenAPI document', () => {
     );
   });
 
-  test('has the 400 of a request without a valid Host, and the headers of the quota, in each operation', async () => {
-    const reported = operations.map(({ operationId, responses }) => {
+  test('has the 400 of a request without a valid Host in each operation', () => {
+    for (const { responses } of operations)
       expect(Object.keys(responses)).toContain('400');
-      return [
-        operationId,
-        Object.keys(responses).filter(
-          (status) => 'RateLimit' in (responses[status].headers ?? {}),
-        ),
-      ];
-    });
-    expect(Object.fromEntries(reported)).toMatchObject({
-      listPets: ['200', '304', '400', '429', '500', '503'],
-      createPet: ['201', '400', '409', '422', '429', '500', '503'],
-      getPet: ['200', '304', '400', '404', '429', '500', '503'],
-      // Not implemented: it costs nothing.
-      listOrders: [],
-    });
-    await onNode(store, { QUOTA_PER_MINUTE: '400' }, async (node) => {
-      const headers = async (path: string, more: object = {}) =>
-        (await rest(node, path, more)).headers;
-      for (const given of [
-        await headers('/v1/pets?limit=0'),
-        await headers('/v1/pets', { method: 'POST', json: {} }),
-        await headers('/v1/pets/99999'),
-      ]) {
-        expect(given).toMatchObject({
-          ratelimit: expect.any(String),
-          'ratelimit-policy': expect.any(String),
-        });
-      }
-    });
   });
 
   test('requires a bearer key for every operation', () => {

@@ -4,7 +4,7 @@ import { send } from '../support/http.ts';
 import { beforeEach, describe, expect, test } from '../support/jest.ts';
 import { exchange, requestText } from '../support/raw.ts';
 import { type RestRequest, rest } from '../support/rest.ts';
-import { onNode, storeForAll } from '../support/store.ts';
+import { storeForAll } from '../support/store.ts';
 
 /**
  * A client that has the current response gets 304: ETag and If-None-Match (RFC
@@ -179,22 +179,4 @@ test('creations, errors, readiness and GraphQL by POST have no tag and must not 
       undefined,
       'no-store',
     ]);
-});
-
-test('a 304 is charged like the list, because the list was read', async () => {
-  const { key } = await store.keys.issue({ name: 'asks again' });
-  await onNode(store, { QUOTA_PER_MINUTE: '100' }, async (node) => {
-    const { headers } = await rest(node, '/v1/pets?limit=3', { key });
-    const again = await rest(node, '/v1/pets?limit=3', {
-      key,
-      headers: { 'if-none-match': `${headers.etag}` },
-    });
-    expect(again).toMatchObject({
-      status: 304,
-      headers: { ratelimit: expect.stringMatching(/r=92;/) },
-    });
-    expect(again.headers['ratelimit-policy']).toBe(
-      '"key";q=100;w=60;animal-store-unit="operations+animals"',
-    );
-  });
 });

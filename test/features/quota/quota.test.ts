@@ -443,6 +443,25 @@ test('a mutation that was carried out in part has no Retry-After', async () => {
   });
 });
 
+test('a 304 is charged like the list, because the list was read', async () => {
+  await stock(store.database, 5);
+  const { key } = await store.keys.issue({ name: 'asks again' });
+  await onNode(store, { QUOTA_PER_MINUTE: '100' }, async (node) => {
+    const { headers } = await rest(node, '/v1/pets?limit=3', { key });
+    const again = await rest(node, '/v1/pets?limit=3', {
+      key,
+      headers: { 'if-none-match': `${headers.etag}` },
+    });
+    expect(again).toMatchObject({
+      status: 304,
+      headers: { ratelimit: expect.stringMatching(/r=92;/) },
+    });
+    expect(again.headers['ratelimit-policy']).toBe(
+      '"key";q=100;w=60;animal-store-unit="operations+animals"',
+    );
+  });
+});
+
 test('scripts of other origins may read what is left', () => {
   const origin = 'https://shop.example';
   const env = { QUOTA_PER_MINUTE: '9', CORS_ORIGINS: origin };

@@ -254,21 +254,15 @@ describe('a subject is one caller', () => {
     expect(new Set(answers.map(({ json }) => json.id)).size).toBe(5);
   });
 
-  test('has a quota of its own', async () => {
-    await onNode(
-      store,
-      { ...provider.env, QUOTA_PER_MINUTE: '10' },
-      async (node) => {
-        const remaining = async (key: string) =>
-          (await rest(node, '/v1/pets/999999', { key })).headers.ratelimit;
-        expect(await remaining(provider.token())).toMatch('r=9');
-        expect(await remaining(provider.token({ jti: 'b' }))).toMatch('r=8');
-        expect(await remaining(provider.token({ sub: 'quota' }))).toMatch(
-          'r=9',
-        );
-        expect(await remaining(store.key)).toMatch('r=9');
-      },
-    );
+  test('without a scope of getPet is told of its removal, too', async () => {
+    await onNode(store, provider.env, async (node) => {
+      const key = provider.token({ scope: '' });
+      const { status, headers } = await rest(node, '/v1/pets/1', { key });
+      expect([status, headers.sunset]).toEqual([
+        403,
+        'Thu, 05 Dec 2030 00:00:00 GMT',
+      ]);
+    });
   });
 
   test('is counted when it calls what is deprecated', async () => {

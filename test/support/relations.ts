@@ -1,0 +1,59 @@
+import 'reflect-metadata';
+import { Args, Ctx, FieldResolver, Int, Resolver, Root } from 'type-graphql';
+import type { GraphQLContext } from '../../src/api/graphql/context.ts';
+import { ListArgs } from '../../src/api/graphql/types.ts';
+import type { Module } from '../../src/api/module.ts';
+import {
+  type Pet,
+  petQuerySchema,
+} from '../../src/modules/pets/pet.schemas.ts';
+import { PetService } from '../../src/modules/pets/pet.service.ts';
+import { PetType } from '../../src/modules/pets/pet.types.ts';
+import { validator } from '../../src/validation/validator.ts';
+import { stock } from './database-access.ts';
+import { fieldsForAll } from './resolvers.ts';
+import { type Store, storeForAll } from './store.ts';
+
+const queryOf = validator(petQuerySchema, { isLenient: true });
+
+@Resolver(() => PetType)
+class FriendsResolver {
+  constructor(private readonly service: PetService) {}
+
+  @FieldResolver(() => [PetType])
+  async friends(
+    @Args(() => ListArgs) args: ListArgs,
+    @Ctx() { call }: GraphQLContext,
+  ): Promise<readonly Pet[]> {
+    return (await this.service.list(queryOf({ ...args }), call)).items;
+  }
+
+  @FieldResolver(() => PetType, { nullable: true })
+  friend(
+    @Root() pet: Pet,
+    @Ctx() { call }: GraphQLContext,
+  ): Promise<Pet | null> {
+    return this.service.find(pet.id, call);
+  }
+
+  @FieldResolver(() => Int)
+  beyond(): number {
+    return 2 ** 40;
+  }
+}
+
+const relations: Module = {
+  tag: { name: 'Relations', description: 'Pets and their friends.' },
+  open: ({ database }) => ({
+    resolvers: [new FriendsResolver(new PetService(database))],
+  }),
+};
+
+/** Gives all tests of a file a store of five animals and their friends. */
+export function relationsForAll(): Store {
+  fieldsForAll({ Pet: ['friend', 'friends', 'beyond'] });
+  const store = storeForAll({}, () => stock(store.database, 5), {
+    more: [relations],
+  });
+  return store;
+}
