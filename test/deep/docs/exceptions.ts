@@ -94,11 +94,6 @@ export const exceptions: Array<
     'needs a cluster; test/deep/operations/manifests.test.ts checks the manifests',
     'kubectl create secret generic animal-store',
   ],
-  [
-    'docs/deploy.md',
-    'test/deep/operations/monitoring.test.ts does it',
-    'cd operations/prometheus',
-  ],
   ['docs/develop.md', 'runs for ever, or runs this test', 'npm run dev '],
   [
     'docs/develop.md',
