@@ -1,4 +1,4 @@
-import { globSync } from 'node:fs';
+import { globSync, readFileSync } from 'node:fs';
 import { loadConfig } from '../../src/config/config.ts';
 import { text } from '../../src/config/variables.ts';
 import { feature, removed } from '../../src/feature.ts';
@@ -61,4 +61,25 @@ test('every folder of features/ is in the list once, under its name', () => {
   const names = features.map(({ name }) => name);
   expect(names).toEqual([...new Set(names)]);
   expect(names).toEqual(expect.arrayContaining(folders));
+});
+
+test('docs/develop.md shows a feature that runs, and docs/leave-parts-out.md lists each', () => {
+  const linesIn = (path: string) => readFileSync(path, 'utf8').split(/\n */);
+  const [, example = ''] =
+    /```ts\n(import [\s\S]*?)```/.exec(
+      readFileSync('docs/develop.md', 'utf8'),
+    ) ?? [];
+  const shown = example
+    .split(/\n */)
+    .filter((line) => !/^(import|\/\*\*)/.test(line));
+  const run = linesIn('test/modules/features.test.ts');
+  const known = new Set(run.flatMap((line) => [line, `export ${line}`]));
+  expect(shown.length).toBeGreaterThan(10);
+  expect(shown.filter((line) => !known.has(line))).toEqual([]);
+  const listed = linesIn('docs/leave-parts-out.md').map(
+    (line) => /^\| `([\w-]+)` /.exec(line)?.[1],
+  );
+  expect(listed).toEqual(
+    expect.arrayContaining(features.map(({ name }) => name)),
+  );
 });

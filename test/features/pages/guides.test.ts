@@ -109,7 +109,7 @@ test('a guide has the headings and code of its Markdown; diagrams are text; file
     'batches.ts → database.ts → postgres-server.ts → PostgreSQL</code>',
   );
   expect(develop).toContain(
-    'commands/\n  → modules/: pets, orders\n  → api/: http',
+    'commands/\n  → features/: optional parts\n  → modules/: pets, orders',
   );
   expect(develop).toContain('<span title="src/errors.ts">src/errors.ts</span>');
   expect(develop).not.toMatch(/flowchart|\]\(/);
