@@ -1,6 +1,11 @@
-import { Unavailable } from '../errors.ts';
+import { StoreError, Unavailable } from '../errors.ts';
 import type { Int64 } from '../validation/int64.ts';
-import { type Page, type PageQuery, pageLimit } from '../validation/page.ts';
+import {
+  type Page,
+  type PageQuery,
+  pageLimit,
+  Sort,
+} from '../validation/page.ts';
 import type { Validated } from '../validation/validator.ts';
 import type { FilterOf, Records } from './records.ts';
 import { parameterOf } from './table.ts';
@@ -29,7 +34,7 @@ type GrowingList<Item extends Identified> = Pick<
  * filtered.
  */
 export type LiveQuery<Item> = Validated<
-  Pick<PageQuery, 'after'> & FilterOf<Item>
+  Pick<PageQuery, 'after' | 'sort'> & FilterOf<Item>
 >;
 
 /**
@@ -71,10 +76,16 @@ export class LiveList<Item extends Identified> {
   }
 
   /**
-   * @throws Unavailable at the start; later, or with `after`, it waits
-   *   until the database is available again
+   * @throws StoreError BAD_USER_INPUT for another order; Unavailable at the
+   *   start; later, or with `after`, it waits until the database is available
+   *   again
    */
   subscribe(query: LiveQuery<Item>): AsyncGenerator<ListEvent<Item>, void> {
+    if (query.sort && query.sort !== Sort.id)
+      throw new StoreError(
+        'BAD_USER_INPUT',
+        'sort must be id for a live list: it grows at its end.',
+      );
     let hasLeft = false;
     // The `limit` of a list's query is that of its own page.
     const events = this.#events(

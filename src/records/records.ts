@@ -9,6 +9,7 @@ import {
   maxExactTotal,
   type Page,
   type PageQuery,
+  Sort,
   type Total,
   totalCost,
 } from '../validation/page.ts';
@@ -33,7 +34,10 @@ type InputOf<Item, New> = {
 };
 
 type ListRow = Array<string | null>;
-type Query = PageQuery & { readonly filters: unknown[] };
+type Query = PageQuery & {
+  readonly sort: Sort;
+  readonly filters: unknown[];
+};
 export type FilterOf<Item> = {
   readonly [Member in keyof Item]?: Item[Member] | undefined;
 };
@@ -106,7 +110,7 @@ export class Records<
   }
 
   /**
-   * Reads one page, ascending by id.
+   * Reads one page.
    *
    * @throws Unavailable
    */
@@ -114,9 +118,9 @@ export class Records<
     query: Validated<PageQuery & FilterOf<Item>>,
     call = new Call(),
   ): Promise<Page<Item>> {
-    const { limit, after } = query;
+    const { limit, after, sort = Sort.id } = query;
     const page = await this.#lists.add(
-      { limit, after, filters: this.#filtersIn(query) },
+      { limit, after, sort, filters: this.#filtersIn(query) },
       call,
     );
     call.count(page.items.length);
@@ -254,18 +258,19 @@ export class Records<
    * key.
    */
   async #readPages(queries: Query[]): Promise<Array<Page<Item>>> {
-    const keyOf = ({ filters, limit, after }: Query) =>
-      `${limit} ${after} ${JSON.stringify(filters)}`;
+    const keyOf = ({ filters, limit, after, sort }: Query) =>
+      `${sort} ${limit} ${after} ${JSON.stringify(filters)}`;
     const keys = queries.length === 1 ? [''] : queries.map(keyOf);
     const distinct = new Map(queries.map((query, at) => [keys[at], query]));
     const horizon = await this.#horizon();
-    const rows = await this.#selectLists([...distinct.values()]);
-    const pages = new Map(
-      [...distinct].map(([key, { limit }], at) => [
-        key,
-        upTo(horizon, this.#toPage(rows[at] as ListRow, limit)),
-      ]),
-    );
+    const pages = new Map<string | undefined, Page<Item>>();
+    const bySort = Map.groupBy(distinct, ([, { sort }]) => sort);
+    for (const [sort, entries] of bySort) {
+      const lists = entries.map(([, query]) => query);
+      const rows = await this.#selectLists(sort, lists, horizon);
+      for (const [at, [key, { limit }]] of entries.entries())
+        pages.set(key, upTo(horizon, this.#toPage(rows[at] as ListRow, limit)));
+    }
     return keys.map((key) => pages.get(key) as Page<Item>);
   }
 
@@ -292,17 +297,25 @@ export class Records<
    *
    * @returns one row per query, in order
    */
-  async #selectLists(queries: Query[]): Promise<ListRow[]> {
+  async #selectLists(
+    sort: Sort,
+    queries: Query[],
+    horizon: Int64 | undefined,
+  ): Promise<ListRow[]> {
+    const positions = queries.map((query) => positionOf(query, horizon));
     if (queries.length > 1 && this.#supportsMany) {
       const columns = [
-        queries.map(({ after }) => `${after ?? int64.min}`),
+        positions,
         queries.map(({ limit }) => limit + 1),
         ...this.#filters.map((_, at) =>
           queries.map(({ filters }) => filters[at]),
         ),
       ];
       try {
-        return await this.#database.read(this.#statements.listMany, columns);
+        return await this.#database.read(
+          this.#statements.listMany[sort],
+          columns,
+        );
       } catch (error) {
         if (!isUnsupported(error)) throw error;
         this.#supportsMany = false;
@@ -310,10 +323,12 @@ export class Records<
     }
     // Sequential, because a batch may use only one connection.
     const rows: ListRow[] = [];
-    for (const { filters, after, limit } of queries) {
+    for (const [at, { filters, limit }] of queries.entries()) {
       const { list, values } = this.#listOf(filters);
-      const parameters = [`${after ?? int64.min}`, limit + 1, ...values];
-      rows.push(...(await this.#database.read<ListRow>(list, parameters)));
+      const parameters = [positions[at], limit + 1, ...values];
+      rows.push(
+        ...(await this.#database.read<ListRow>(list[sort], parameters)),
+      );
     }
     return rows;
   }
@@ -372,6 +387,19 @@ export class Records<
       items.push(decodeColumns(texts, place) as Item);
     return { items: shared(items), hasNext: count > limit };
   }
+}
+
+/**
+ * The id above which an ascending list begins; the greatest id that a
+ * descending one may contain.
+ */
+function positionOf(
+  { after, sort }: Query,
+  horizon: Int64 = int64.max,
+): string {
+  if (sort === Sort.id) return `${after ?? int64.min}`;
+  if (after === undefined || after > horizon) return `${horizon}`;
+  return `${after > int64.min ? BigInt(after) - 1n : after}`;
 }
 
 /** Cuts a page after an id. */

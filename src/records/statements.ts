@@ -1,7 +1,7 @@
 import { escapeLiteral as literal, escapeIdentifier as quoted } from 'pg';
 import type { Statement } from '../database/database.ts';
 import { int64 } from '../validation/int64.ts';
-import { maxExactTotal } from '../validation/page.ts';
+import { maxExactTotal, Sort } from '../validation/page.ts';
 import type { Column, Table } from './table.ts';
 
 export type Statements = ReturnType<typeof statementsFor>;
@@ -26,16 +26,30 @@ export function statementsFor(described: Table, filters: readonly Column[]) {
   // and discard most rows. The other filters are compared one by one, because
   // PostgreSQL takes any row comparison for a ninth of the table, and would
   // prefer an index on fewer columns.
-  const range = (used: readonly Column[], values: string[], after: string) => {
+  const range = (
+    used: readonly Column[],
+    values: string[],
+    position: string,
+    sort: Sort,
+  ) => {
+    const isAscending = sort === Sort.id;
     const compared = used.map(({ name }, at) => ({ name, value: values[at] }));
     const last = compared.pop();
-    if (!last) return `id > ${after} order by id`;
+    if (!last)
+      return isAscending
+        ? `id > ${position} order by id`
+        : `id <= ${position} order by id desc`;
+    // A negative number would be a numeric, which no index compares.
+    const [above, upTo] = isAscending
+      ? [position, `${int64.max}`]
+      : [`'${int64.min}'`, position];
+    const direction = isAscending ? '' : ' desc';
     const conditions = [
       ...compared.map(({ name, value }) => `${name} = ${value}`),
-      `(${last.name}, id) > (${last.value}, ${after})`,
-      `(${last.name}, id) <= (${last.value}, ${int64.max})`,
+      `(${last.name}, id) > (${last.value}, ${above})`,
+      `(${last.name}, id) <= (${last.value}, ${upTo})`,
     ];
-    return `${conditions.join(' and ')} order by ${last.name}, id`;
+    return `${conditions.join(' and ')} order by ${last.name}${direction}, id${direction}`;
   };
   // Several `Records` of one table may have different filters, so the name
   // contains the filters.
@@ -55,14 +69,15 @@ export function statementsFor(described: Table, filters: readonly Column[]) {
   const combinations = described.combinationsOf(filters);
   const wanted = filters.map((_, at) => `filter${at || ''}`);
   const given = (column: Column) => `wanted.${wanted[filters.indexOf(column)]}`;
-  const branches = combinations.map((used) => {
-    const conditions = filters.map(
-      (column) =>
-        `${given(column)} is ${used.includes(column) ? 'not null' : 'null'} and `,
-    );
-    return `(select ${names} from ${table}
-          where ${conditions.join('')}${range(used, used.map(given), 'wanted.after')} limit wanted."limit")`;
-  });
+  const branches = (sort: Sort) =>
+    combinations.map((used) => {
+      const conditions = filters.map(
+        (column) =>
+          `${given(column)} is ${used.includes(column) ? 'not null' : 'null'} and `,
+      );
+      return `(select ${names} from ${table}
+          where ${conditions.join('')}${range(used, used.map(given), 'wanted.position', sort)} limit wanted."limit")`;
+    });
   const row = `select ${columns.map(({ text }) => text).join(', ')} from ${table}`;
   // The lock makes rows visible in the order of their ids, so a reader that has
   // passed id 7 never misses a later 6. It is held from before the first id is
@@ -83,6 +98,11 @@ export function statementsFor(described: Table, filters: readonly Column[]) {
     return { isWrite: true, ...statement(name, text) };
   };
   const types = ['bigint', 'int', ...filters.map(({ type }) => type)];
+  const suffixOf = { [Sort.id]: '', [Sort.id_desc]: '_desc' };
+  const eachSort = (statementOf: (sort: Sort) => Statement) => ({
+    [Sort.id]: statementOf(Sort.id),
+    [Sort.id_desc]: statementOf(Sort.id_desc),
+  });
   return {
     last: statement('last', `select max(id)::text from ${table}`),
     // An insert holds this lock from drawing its ids until they are visible on
@@ -103,11 +123,18 @@ export function statementsFor(described: Table, filters: readonly Column[]) {
         .map(({ name }, at) => `${name} = $${at + 1}`)
         .join(' and ');
       const rows = `select 1 from ${table}${equal && ` where ${equal}`}`;
-      const page = `select ${names} from ${table} where ${range(used, values, '$1')} limit $2`;
+      const page = (sort: Sort) =>
+        `select ${names} from ${table} where ${range(used, values, '$1', sort)} limit $2`;
       return {
         /** The filters in use, in the order of their parameters. */
         filters: used,
-        list: statement('list', `select ${list} from (${page}) as item`, used),
+        list: eachSort((sort) =>
+          statement(
+            `list${suffixOf[sort]}`,
+            `select ${list} from (${page(sort)}) as item`,
+            used,
+          ),
+        ),
         count: statement(
           'count',
           `select count(*) from (${rows} limit ${maxExactTotal + 1}) as item`,
@@ -118,19 +145,22 @@ export function statementsFor(described: Table, filters: readonly Column[]) {
       };
     }),
     // Branches instead of `wanted.filter is null or ...`: each uses an index,
-    // and PostgreSQL skips the branches whose one-time filter is false.
-    listMany: statement(
-      'list_many',
-      `select page.*
+    // and PostgreSQL skips the branches whose one-time filter is false. Skipped
+    // branches are not free: those of the other order cost PostgreSQL a sixth.
+    listMany: eachSort((sort) =>
+      statement(
+        `list_many${suffixOf[sort]}`,
+        `select page.*
       from unnest(${types.map((type, at) => `$${at + 1}::${type}[]`).join(', ')}) with ordinality
-        as wanted (${['after', '"limit"', ...wanted, 'place'].join(', ')})
+        as wanted (${['position', '"limit"', ...wanted, 'place'].join(', ')})
       cross join lateral (
         select ${list} from (
-          ${branches.join(' union all ')}
+          ${branches(sort).join(' union all ')}
         ) as item
       ) as page
       order by wanted.place`,
-      filters,
+        filters,
+      ),
     ),
     find: statement('find', `${row} where id = any($1::bigint[])`),
     findOne: statement('find_one', `${row} where id = $1`),

@@ -1,13 +1,12 @@
 import { Type } from 'typebox';
 import type { Int64 } from './int64.ts';
-import { int64Schema, withDefault } from './schemas.ts';
+import { enumSchema, int64Schema, use, withDefault } from './schemas.ts';
 
 /** How many items a page may hold. */
 export const pageLimit = { min: 1, max: 100, default: 20 } as const;
 
 /**
- * A page of a list, ascending by id. It is read-only, because concurrent
- * requests may share it.
+ * A page of a list. It is read-only, because concurrent requests may share it.
  */
 export interface Page<Item> {
   readonly items: readonly Item[];
@@ -29,12 +28,27 @@ export const maxExactTotal = 100_000;
 /** Quota units of a count. */
 export const totalCost = 10;
 
+/** The orders of a list. They have one spelling in both APIs. */
+export const Sort = { id: 'id', id_desc: 'id_desc' } as const;
+export type Sort = (typeof Sort)[keyof typeof Sort];
+
+const sortSchema = enumSchema(
+  'Sort',
+  Sort,
+  'Order of a list: `id`, or `id_desc` for newest first.',
+);
+
 /** The paging parameters of every list. */
 export interface PageQuery {
   /** Maximum number of items, 1 to 100. */
   readonly limit: number;
-  /** Only items with a greater id; from the beginning when undefined. */
+  /**
+   * Only items that follow this id in the list; from its beginning when
+   * undefined.
+   */
   readonly after?: Int64 | undefined;
+  /** Ascending by id when undefined. */
+  readonly sort?: Sort | undefined;
 }
 
 /** @param noun names one item in the descriptions; its plural ends in s */
@@ -52,6 +66,10 @@ export function pageQueryMembers(noun: string) {
       int64Schema({
         description: `Return only ${noun}s after this one: the id of the last ${noun} seen.`,
       }),
+    ),
+    sort: withDefault(
+      use(sortSchema, `Order of the ${noun}s: \`id_desc\` is newest first.`),
+      Sort.id,
     ),
   };
 }

@@ -9,6 +9,7 @@ import { LiveList } from '../../src/records/live-list.ts';
 import { Records } from '../../src/records/records.ts';
 import { statementsFor } from '../../src/records/statements.ts';
 import { Table } from '../../src/records/table.ts';
+import { Sort } from '../../src/validation/page.ts';
 import {
   changeSchema,
   textSchema,
@@ -289,9 +290,14 @@ describeHere('checkups', () => {
             await session.query('deallocate listing');
             return scanned(rows[0]['QUERY PLAN'][0].Plan);
           };
+          const positions = { id: 500, id_desc: 1e12 };
+          const sorts = Object.entries(positions) as Array<[Sort, number]>;
           for (const { filters, list } of lists) {
             const used = filters.map(({ member }) => values.get(member));
-            expect(await read(list.text, [500, 21, ...used])).toBe(21);
+            for (const [sort, position] of sorts)
+              expect(await read(list[sort].text, [position, 21, ...used])).toBe(
+                21,
+              );
           }
           const pet = least + 7;
           const many: unknown[][] = [
@@ -300,17 +306,35 @@ describeHere('checkups', () => {
             [null, 'done'],
             [pet, 'done'],
           ];
-          const parameters = [
-            many.map(() => 500),
-            many.map(() => 21),
-            many.map(([pet]) => pet),
-            many.map(([, state]) => state),
-          ];
-          expect(await read(listMany.text, parameters)).toBe(many.length * 21);
+          for (const [sort, position] of sorts) {
+            const parameters = [
+              many.map(() => position),
+              many.map(() => 21),
+              many.map(([pet]) => pet),
+              many.map(([, state]) => state),
+            ];
+            expect(await read(listMany[sort].text, parameters)).toBe(
+              many.length * 21,
+            );
+          }
           await session.query('rollback');
         });
       },
     );
+  });
+
+  test('are nested in pets newest first, with a filter', async () => {
+    const states = ['planned', 'done', 'planned'];
+    for (const state of states) await add({ petId: bello, state });
+    const { data } = await query(
+      '{ pets { checkups(sort: id_desc, limit: 3) { state } planned: checkups(sort: id_desc, limit: 2, state: planned) { state } } }',
+    );
+    const planned = { state: 'planned' };
+    const both = {
+      checkups: [planned, { state: 'done' }, planned],
+      planned: [planned, planned],
+    };
+    expect(data.pets).toContainEqual(both);
   });
 
   test('are nested in pets, and pets in them', async () => {

@@ -107,6 +107,7 @@ describe('the OpenAPI document', () => {
       'Pet',
       'PetStatus',
       'Pets',
+      'Sort',
     ]);
     expect(
       committed.tags.map(({ name }: { name: string }) => name).sort(),

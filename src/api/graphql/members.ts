@@ -2,6 +2,7 @@ import 'reflect-metadata';
 import type { EntityMetadata } from '@mikro-orm/core';
 import { type GraphQLNamedType, isObjectType } from 'graphql';
 import {
+  ArgsType,
   type ClassType,
   Field,
   Float,
@@ -10,11 +11,11 @@ import {
   Int,
   ObjectType,
 } from 'type-graphql';
-import type { Static, TObject, TSchema } from 'typebox';
+import { type Static, type TObject, type TSchema, Type } from 'typebox';
 import { reportFault } from '../../errors.ts';
 import { memberOf } from '../../validation/schemas.ts';
-import { declared } from './decorators.ts';
-import { Decimal, ID } from './types.ts';
+import { declared, FollowArgs } from './decorators.ts';
+import { ConnectionArgs, Decimal, ID, ListArgs } from './types.ts';
 
 // A member and its description are written once, in the schema that REST has.
 // These functions put type-graphql's decorators on an empty class; a type that
@@ -22,7 +23,7 @@ import { Decimal, ID } from './types.ts';
 
 /** The GraphQL type of items. Its name is the schema's `$id`. */
 export function objectTypeOf<Schema extends TObject>(schema: Schema) {
-  return classOf(schema, false);
+  return classOf(schema, 'object');
 }
 
 /**
@@ -30,26 +31,48 @@ export function objectTypeOf<Schema extends TObject>(schema: Schema) {
  * moment is text.
  */
 export function inputTypeOf<Schema extends TObject>(schema: Schema) {
-  return classOf(schema, true);
+  return classOf(schema, 'input');
 }
 
-function classOf<Schema extends TObject>(schema: Schema, isInput: boolean) {
-  class Members {}
+/**
+ * The arguments of a list, of its connection and of its live list, which have
+ * the members of the list's query.
+ */
+export function argumentsOf({ properties }: TObject) {
+  const { limit: _, after: __, sort, ...filters } = properties;
+  const ofList = Type.Object({ ...filters, ...(sort && { sort }) });
+  return {
+    list: classOf(ofList, 'arguments', ListArgs),
+    connection: classOf(ofList, 'arguments', ConnectionArgs),
+    live: classOf(Type.Object(filters), 'arguments', FollowArgs),
+  };
+}
+
+function classOf<Schema extends TObject>(
+  schema: Schema,
+  kind: 'object' | 'input' | 'arguments',
+  Base: ClassType = class {},
+) {
+  class Members extends Base {}
   const {
     $id = '',
     description = '',
     properties,
-    required,
-  } = schema as TObject & Described;
-  const decorate = isInput
-    ? InputType($id, { description })
-    : ObjectType($id, { description, simpleResolvers: true });
+    required = [],
+  } = schema as unknown as Described & Pick<TObject, 'properties'>;
+  const decorate = {
+    object: () => ObjectType($id, { description, simpleResolvers: true }),
+    input: () => InputType($id, { description }),
+    arguments: () => ArgsType(),
+  }[kind]();
   decorate(Members);
+  const isInput = kind !== 'object';
   for (const [name, member] of Object.entries(properties)) {
     const { description = '', default: defaultValue } = member as Described;
     const isOptional =
       isInput && defaultValue === undefined && !required.includes(name);
-    const nullable = isOptional || memberOf(member).isNullable;
+    const nullable =
+      isOptional || kind === 'arguments' || memberOf(member).isNullable;
     const options = { nullable, description, ...(isInput && { defaultValue }) };
     Field(() => typeOf(member, isInput), options)(Members.prototype, name);
   }
@@ -60,7 +83,7 @@ type Described = {
   $id?: string;
   description?: string;
   default?: unknown;
-  required: string[];
+  required?: string[];
 };
 
 const scalars = {

@@ -16,6 +16,7 @@ import {
   Int,
   ObjectType,
   Root,
+  registerEnumType,
 } from 'type-graphql';
 import { type TObject, Type } from 'typebox';
 import { StoreError } from '../../errors.ts';
@@ -23,12 +24,12 @@ import { type Int64, int64FromText } from '../../validation/int64.ts';
 import {
   maxExactTotal,
   type Page,
-  type PageQuery,
   pageLimit,
+  Sort,
   type Total,
   totalCost,
 } from '../../validation/page.ts';
-import { type Validated, validator } from '../../validation/validator.ts';
+import { type Input, validator } from '../../validation/validator.ts';
 
 // Types shared by all modules: ids, and lists as arrays and as connections.
 
@@ -76,7 +77,16 @@ export const Decimal = new GraphQLScalarType({
     'An exact decimal, as a string like "12.30": most clients read a JSON number as a double.',
 });
 
-/** The arguments of every list. */
+registerEnumType(Sort, {
+  name: 'Sort',
+  description: 'Order of a list.',
+  valuesConfig: {
+    id: { description: 'Ascending by id.' },
+    id_desc: { description: 'Descending by id: newest first.' },
+  },
+});
+
+/** The paging arguments of every list; `argumentsOf` adds the others. */
 @ArgsType()
 export class ListArgs {
   @Field(() => Int, pageSize(pageLimit.min))
@@ -89,7 +99,7 @@ export class ListArgs {
   readonly after?: string | null;
 }
 
-/** The arguments of every connection. */
+/** The paging arguments of every connection. */
 @ArgsType()
 export class ConnectionArgs {
   @Field(() => Int, pageSize(0))
@@ -157,7 +167,7 @@ export function connectionOf(
   })
   class PageOfNodes {
     @Field(() => [Edge], {
-      description: `The ${nouns}, ascending by id.`,
+      description: `The ${nouns}, in the order of the list.`,
       complexity: countedAbove,
     })
     readonly edges!: Edge[];
@@ -230,18 +240,13 @@ export function toConnection(
  * `first` for `limit`. Zero means a page without items (GraphQL Cursor
  * Connections Specification, "Pagination algorithm").
  */
-export function connectionValidator<Query extends PageQuery>(
-  schema: TObject & { static?: Query },
-) {
+export function connectionValidator<Schema extends TObject>(schema: Schema) {
   const { limit, after: _, ...others } = schema.properties;
   const first = Type.Optional({ ...limit, minimum: 0 });
   const check = validator(Type.Object({ first, ...others } as never), {
     isLenient: true,
   });
-  return ({
-    after,
-    ...args
-  }: ConnectionArgs & Record<string, unknown>): Validated<Query> => {
+  return ({ after, ...args }: ConnectionArgs): Input<Schema> => {
     const position = after == null ? undefined : int64FromText(after);
     if (after != null && position === undefined) {
       const message =
@@ -249,6 +254,6 @@ export function connectionValidator<Query extends PageQuery>(
       throw new StoreError('BAD_USER_INPUT', message);
     }
     const { first: limit, ...query } = check(args) as Record<string, unknown>;
-    return { ...query, limit, after: position } as unknown as Validated<Query>;
+    return { ...query, limit, after: position } as unknown as Input<Schema>;
   };
 }

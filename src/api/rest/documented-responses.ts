@@ -58,7 +58,7 @@ export function pageOf(
 ): Response {
   const schema = Type.Array(item, {
     $id: name,
-    description: `${description} Ascending by id.`,
+    description: `${description} In the order of \`sort\`.`,
     maxItems: pageLimit.max,
   });
   const Link = headerSchema(

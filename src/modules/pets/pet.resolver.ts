@@ -9,36 +9,26 @@ import {
 } from 'type-graphql';
 import type { DeprecatedField } from '../../access/deprecations/deprecation.ts';
 import type { GraphQLContext } from '../../api/graphql/context.ts';
-import { FollowArgs, Idempotent, Live } from '../../api/graphql/decorators.ts';
+import { Idempotent, Live } from '../../api/graphql/decorators.ts';
 import {
-  ConnectionArgs,
   connectionValidator,
   ID,
-  ListArgs,
   toConnection,
 } from '../../api/graphql/types.ts';
 import { int64FromText } from '../../validation/int64.ts';
 import { validator } from '../../validation/validator.ts';
-import {
-  newPetSchema,
-  type Pet,
-  PetStatus,
-  petQuerySchema,
-} from './pet.schemas.ts';
+import { newPetSchema, type Pet, petQuerySchema } from './pet.schemas.ts';
 import type { PetService } from './pet.service.ts';
 import {
   getPetDeprecation,
   getPetRemovalDay,
   NewPetInput,
+  PetArguments,
   PetConnection,
   PetType,
 } from './pet.types.ts';
 
 const deprecationReason = `Use \`pets\` with its \`status\` argument; \`pet\` will be removed on ${getPetRemovalDay}.`;
-const withStatus = {
-  nullable: true,
-  description: 'Only animals with this status.',
-};
 
 const queryOf = validator(petQuerySchema, { isLenient: true });
 const newPetOf = validator(newPetSchema, { isLenient: true });
@@ -50,31 +40,23 @@ export class PetResolver {
 
   @Query(() => [PetType], {
     description:
-      'Lists animals by ascending id, optionally filtered by availability.',
+      'Lists animals by ascending id, or newest first, optionally filtered by availability.',
   })
   async pets(
-    @Args(() => ListArgs) args: ListArgs,
-    @Arg('status', () => PetStatus, withStatus) status:
-      | PetStatus
-      | null
-      | undefined,
+    @Args(() => PetArguments.list) args: object,
     @Ctx() { call }: GraphQLContext,
   ): Promise<readonly Pet[]> {
-    return (await this.service.list(queryOf({ ...args, status }), call)).items;
+    return (await this.service.list(queryOf(args), call)).items;
   }
 
   @Query(() => PetConnection, {
     description: 'The same list as a Relay connection.',
   })
   async petsConnection(
-    @Args(() => ConnectionArgs) args: ConnectionArgs,
-    @Arg('status', () => PetStatus, withStatus) status:
-      | PetStatus
-      | null
-      | undefined,
+    @Args(() => PetArguments.connection) args: object,
     @Ctx() { call }: GraphQLContext,
   ) {
-    const query = queryOfConnection({ ...args, status });
+    const query = queryOfConnection(args);
     return toConnection(await this.service.list(query, call), () =>
       this.service.count(query, call),
     );
@@ -110,13 +92,7 @@ export class PetResolver {
     description:
       'Animals as they are added, by ascending id: those after an id, then new ones.',
   })
-  petAdded(
-    @Args(() => FollowArgs) args: FollowArgs,
-    @Arg('status', () => PetStatus, withStatus) status:
-      | PetStatus
-      | null
-      | undefined,
-  ) {
-    return this.service.added(queryOf({ ...args, status }));
+  petAdded(@Args(() => PetArguments.live) args: object) {
+    return this.service.added(queryOf(args));
   }
 }

@@ -21,7 +21,7 @@ export function petRoutes(app: Routes, pets: PetService): void {
     operationId: 'listPets',
     summary: 'List animals',
     description:
-      'Returns a page of animals by ascending id, optionally filtered by availability. Follow `Link: <...>; rel="next"` for further pages.',
+      'Returns a page of animals by ascending id, or newest first, optionally filtered by availability. Follow `Link: <...>; rel="next"` for further pages.',
     querystring: petQuerySchema,
     response: { 200: pageOf(petSchema, 'Pets', 'A page of animals.', true) },
   };

@@ -3,9 +3,18 @@ import {
   type Deprecation,
   dayOf,
 } from '../../access/deprecations/deprecation.ts';
-import { inputTypeOf, objectTypeOf } from '../../api/graphql/members.ts';
+import {
+  argumentsOf,
+  inputTypeOf,
+  objectTypeOf,
+} from '../../api/graphql/members.ts';
 import { connectionOf } from '../../api/graphql/types.ts';
-import { newPetSchema, PetStatus, petSchema } from './pet.schemas.ts';
+import {
+  newPetSchema,
+  PetStatus,
+  petQuerySchema,
+  petSchema,
+} from './pet.schemas.ts';
 
 /**
  * Fetching one pet by id, in REST and GraphQL. The specification sets the
@@ -30,5 +39,6 @@ registerEnumType(PetStatus, {
 });
 
 export const PetType = objectTypeOf(petSchema);
+export const PetArguments = argumentsOf(petQuerySchema);
 export const PetConnection = connectionOf(PetType, 'Pet', 'animals');
 export const NewPetInput = inputTypeOf(newPetSchema);

@@ -1,9 +1,7 @@
 import {
   Arg,
   Args,
-  ArgsType,
   Ctx,
-  Field,
   FieldResolver,
   Int,
   Mutation,
@@ -12,12 +10,8 @@ import {
   Root,
 } from 'type-graphql';
 import type { GraphQLContext } from '../../../src/api/graphql/context.ts';
-import {
-  FollowArgs,
-  Idempotent,
-  Live,
-} from '../../../src/api/graphql/decorators.ts';
-import { ID, ListArgs } from '../../../src/api/graphql/types.ts';
+import { Idempotent, Live } from '../../../src/api/graphql/decorators.ts';
+import { ID } from '../../../src/api/graphql/types.ts';
 import { orNotFound } from '../../../src/api/rest/responses.ts';
 import type { Pet } from '../../../src/modules/pets/pet.schemas.ts';
 import type { PetService } from '../../../src/modules/pets/pet.service.ts';
@@ -28,13 +22,14 @@ import { validator } from '../../../src/validation/validator.ts';
 import type { Checkups, LiveCheckups } from './checkup.entity.ts';
 import {
   type Checkup,
-  CheckupState,
   checkupChangeSchema,
   checkupQuerySchema,
   newCheckupSchema,
 } from './checkup.schemas.ts';
 import {
+  CheckupArguments,
   CheckupChange,
+  CheckupOfPetArguments,
   CheckupType,
   NewCheckupInput,
 } from './checkup.types.ts';
@@ -43,14 +38,6 @@ const queryOf = validator(checkupQuerySchema, { isLenient: true });
 const changeOf = validator(checkupChangeSchema, { isLenient: true });
 const removalOf = validator(removalSchema, { isLenient: true });
 const newCheckupOf = validator(newCheckupSchema, { isLenient: true });
-
-@ArgsType()
-class CheckupFilters {
-  @Field(() => ID, { nullable: true, description: 'Of this animal.' })
-  readonly petId?: string | null;
-  @Field(() => CheckupState, { nullable: true, description: 'In this state.' })
-  readonly state?: CheckupState | null;
-}
 
 @Resolver(() => CheckupType)
 export class CheckupResolver {
@@ -61,15 +48,13 @@ export class CheckupResolver {
   ) {}
 
   @Query(() => [CheckupType], {
-    description: 'Lists checkups by ascending id.',
+    description: 'Lists checkups.',
   })
   async checkups(
-    @Args(() => ListArgs) args: ListArgs,
-    @Args(() => CheckupFilters) filters: CheckupFilters,
+    @Args(() => CheckupArguments.list) args: object,
     @Ctx() { call }: GraphQLContext,
   ): Promise<readonly Checkup[]> {
-    return (await this.records.list(queryOf({ ...args, ...filters }), call))
-      .items;
+    return (await this.records.list(queryOf(args), call)).items;
   }
 
   @Query(() => CheckupType, {
@@ -133,11 +118,8 @@ export class CheckupResolver {
   @Live(() => CheckupType, {
     description: 'Checkups as they are added, by ascending id.',
   })
-  checkupAdded(
-    @Args(() => FollowArgs) args: FollowArgs,
-    @Args(() => CheckupFilters) filters: CheckupFilters,
-  ) {
-    return this.live.subscribe(queryOf({ ...args, ...filters }));
+  checkupAdded(@Args(() => CheckupArguments.live) args: object) {
+    return this.live.subscribe(queryOf(args));
   }
 
   @FieldResolver(() => PetType, { nullable: true, description: 'The animal.' })
@@ -154,15 +136,14 @@ export class CheckupsOfPetResolver {
   constructor(private readonly records: Checkups) {}
 
   @FieldResolver(() => [CheckupType], {
-    description: 'Its checkups, by ascending id.',
+    description: 'Its checkups.',
   })
   async checkups(
     @Root() { id }: Pet,
-    @Args(() => ListArgs) args: ListArgs,
+    @Args(() => CheckupOfPetArguments.list) args: object,
     @Ctx() { call }: GraphQLContext,
   ): Promise<readonly Checkup[]> {
-    return (
-      await this.records.list({ ...queryOf({ ...args }), petId: id }, call)
-    ).items;
+    return (await this.records.list({ ...queryOf(args), petId: id }, call))
+      .items;
   }
 }

@@ -1,8 +1,14 @@
 import { registerEnumType } from 'type-graphql';
-import { inputTypeOf, objectTypeOf } from '../../../src/api/graphql/members.ts';
+import { Type } from 'typebox';
+import {
+  argumentsOf,
+  inputTypeOf,
+  objectTypeOf,
+} from '../../../src/api/graphql/members.ts';
 import {
   CheckupState,
   checkupChangeSchema,
+  checkupQuerySchema,
   checkupSchema,
   newCheckupSchema,
 } from './checkup.schemas.ts';
@@ -13,5 +19,10 @@ registerEnumType(CheckupState, {
 });
 
 export const CheckupType = objectTypeOf(checkupSchema);
+export const CheckupArguments = argumentsOf(checkupQuerySchema);
+/** Of a list whose animal is known. */
+export const CheckupOfPetArguments = argumentsOf(
+  Type.Omit(checkupQuerySchema, ['petId']),
+);
 export const NewCheckupInput = inputTypeOf(newCheckupSchema);
 export const CheckupChange = inputTypeOf(checkupChangeSchema);

@@ -9,30 +9,20 @@ import {
 } from 'type-graphql';
 import type { DeprecatedField } from '../../../src/access/deprecations/deprecation.ts';
 import type { GraphQLContext } from '../../../src/api/graphql/context.ts';
+import { Idempotent, Live } from '../../../src/api/graphql/decorators.ts';
 import {
-  FollowArgs,
-  Idempotent,
-  Live,
-} from '../../../src/api/graphql/decorators.ts';
-import {
-  ConnectionArgs,
   connectionValidator,
   ID,
-  ListArgs,
   toConnection,
 } from '../../../src/api/graphql/types.ts';
 import { int64FromText } from '../../../src/validation/int64.ts';
 import { validator } from '../../../src/validation/validator.ts';
 import type { LiveToys, Toys } from './toy.entity.ts';
-import {
-  newToySchema,
-  type Toy,
-  ToyKind,
-  toyQuerySchema,
-} from './toy.schemas.ts';
+import { newToySchema, type Toy, toyQuerySchema } from './toy.schemas.ts';
 import {
   getToyDeprecation,
   NewToyInput,
+  ToyArguments,
   ToyConnection,
   ToyType,
 } from './toy.types.ts';
@@ -51,28 +41,20 @@ export class ToyResolver {
 
   @Query(() => [ToyType], { description: 'Lists toys by ascending id.' })
   async toys(
-    @Args(() => ListArgs) args: ListArgs,
-    @Arg('kind', () => ToyKind, { nullable: true }) kind:
-      | ToyKind
-      | null
-      | undefined,
+    @Args(() => ToyArguments.list) args: object,
     @Ctx() { call }: GraphQLContext,
   ): Promise<readonly Toy[]> {
-    return (await this.records.list(queryOf({ ...args, kind }), call)).items;
+    return (await this.records.list(queryOf(args), call)).items;
   }
 
   @Query(() => ToyConnection, {
     description: 'The same list as a Relay connection.',
   })
   async toysConnection(
-    @Args(() => ConnectionArgs) args: ConnectionArgs,
-    @Arg('kind', () => ToyKind, { nullable: true }) kind:
-      | ToyKind
-      | null
-      | undefined,
+    @Args(() => ToyArguments.connection) args: object,
     @Ctx() { call }: GraphQLContext,
   ) {
-    const query = queryOfConnection({ ...args, kind });
+    const query = queryOfConnection(args);
     return toConnection(await this.records.list(query, call), () =>
       this.records.count(query, call),
     );
@@ -102,13 +84,7 @@ export class ToyResolver {
   @Live(() => ToyType, {
     description: 'Toys as they are added, by ascending id.',
   })
-  toyAdded(
-    @Args(() => FollowArgs) args: FollowArgs,
-    @Arg('kind', () => ToyKind, { nullable: true }) kind:
-      | ToyKind
-      | null
-      | undefined,
-  ) {
-    return this.live.subscribe(queryOf({ ...args, kind }));
+  toyAdded(@Args(() => ToyArguments.live) args: object) {
+    return this.live.subscribe(queryOf(args));
   }
 }

@@ -1,7 +1,16 @@
 import { registerEnumType } from 'type-graphql';
-import { inputTypeOf, objectTypeOf } from '../../../src/api/graphql/members.ts';
+import {
+  argumentsOf,
+  inputTypeOf,
+  objectTypeOf,
+} from '../../../src/api/graphql/members.ts';
 import { connectionOf } from '../../../src/api/graphql/types.ts';
-import { newToySchema, ToyKind, toySchema } from './toy.schemas.ts';
+import {
+  newToySchema,
+  ToyKind,
+  toyQuerySchema,
+  toySchema,
+} from './toy.schemas.ts';
 
 /** Deprecates `getToy` and `Query.toy`. */
 export const getToyDeprecation = {
@@ -16,5 +25,6 @@ registerEnumType(ToyKind, {
 });
 
 export const ToyType = objectTypeOf(toySchema);
+export const ToyArguments = argumentsOf(toyQuerySchema);
 export const ToyConnection = connectionOf(ToyType, 'Toy', 'toys');
 export const NewToyInput = inputTypeOf(newToySchema);

@@ -13,7 +13,7 @@ export interface paths {
         };
         /**
          * List animals
-         * @description Returns a page of animals by ascending id, optionally filtered by availability. Follow `Link: <...>; rel="next"` for further pages.
+         * @description Returns a page of animals by ascending id, or newest first, optionally filtered by availability. Follow `Link: <...>; rel="next"` for further pages.
          */
         get: operations["listPets"];
         put?: never;
@@ -79,6 +79,11 @@ export interface components {
          */
         PetStatus: "available" | "pending" | "sold";
         /**
+         * @description Order of a list: `id`, or `id_desc` for newest first.
+         * @enum {string}
+         */
+        Sort: "id" | "id_desc";
+        /**
          * @description An animal of the catalogue.
          * @example {
          *       "id": 1,
@@ -107,7 +112,7 @@ export interface components {
             categoryId: bigint;
             status: components["schemas"]["PetStatus"];
         };
-        /** @description A page of animals. Ascending by id. */
+        /** @description A page of animals. In the order of `sort`. */
         Pets: components["schemas"]["Pet"][];
         /** @description Any failure. */
         Error: {
@@ -165,6 +170,8 @@ export interface operations {
                 limit?: number;
                 /** @description Return only animals after this one: the id of the last animal seen. */
                 after?: bigint;
+                /** @description Order of the animals: `id_desc` is newest first. */
+                sort?: components["schemas"]["Sort"];
             };
             header?: {
                 /** @description RFC 7240: `count=exact` asks for the number of items on all pages. */
@@ -243,7 +250,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "BAD_USER_INPUT",
-                     *       "message": "status must be one of available, pending, sold; limit must be an integer between 1 and 100; after must be an integer between -9223372036854775808 and 9223372036854775807.",
+                     *       "message": "status must be one of available, pending, sold; limit must be an integer between 1 and 100; after must be an integer between -9223372036854775808 and 9223372036854775807; sort must be one of id, id_desc.",
                      *       "status": 400
                      *     }
                      */
