@@ -1,11 +1,5 @@
 import type { ClusterWorker } from '@animal-store/cluster/worker';
-import {
-  noneTrusted,
-  onlyTrusted,
-  trustedDocumentsIn,
-} from '@animal-store/graphql-http/trusted-documents';
 import { addressOf, Redactor } from '@animal-store/log/redactor';
-import type { ApolloServerPlugin } from '@apollo/server';
 import Fastify, { type FastifyInstance } from 'fastify';
 import { DeprecationUsage } from './access/deprecations/usage.ts';
 import { expireIdempotencyKeys } from './access/idempotency/expiry.ts';
@@ -15,9 +9,6 @@ import { secretsInLines, secretsInText } from './access/keys/secret.ts';
 import { FailureLimit } from './access/limits/failure-limit.ts';
 import { inMemory, type LimiterStore } from './access/limits/limiter.ts';
 import { flushRegularly } from './access/write-behind.ts';
-import { answerWithPlugins } from './api/graphql/apollo-plugins.ts';
-import { compiler } from './api/graphql/compiled-execution.ts';
-import type { GraphQLContext } from './api/graphql/context.ts';
 import { graphQL } from './api/graphql/handler.ts';
 import { assertSameMembers } from './api/graphql/members.ts';
 import type { GraphQLParts } from './api/graphql/parts.ts';
@@ -38,7 +29,6 @@ import { describeRoute } from './api/rest/describe-route.ts';
 import { openApi, section } from './api/rest/openapi.ts';
 import { subscriptions } from './api/subscriptions/subscriptions.ts';
 import type { Config } from './config/config.ts';
-import { readText } from './config/text-file.ts';
 import type { Database } from './database/database.ts';
 import { namingAllFaults } from './errors.ts';
 import type { Counter, Running } from './feature.ts';
@@ -68,8 +58,6 @@ export interface AppOptions {
   /** Already open and migrated. The caller closes it after closing the app. */
   database: Database;
   modules: Module[];
-  /** Plugins of Apollo Server (docs/graphql.md). */
-  apolloPlugins?: readonly ApolloServerPlugin<GraphQLContext>[];
   /** Defaults to lines on standard output. */
   log?: Log;
   /** This process, when it is a worker. */
@@ -178,6 +166,10 @@ const build = async (options: AppOptions): Promise<FastifyInstance> => {
 
   // GraphQL
   const resolvers = apis.flatMap(({ resolvers = [] }) => resolvers);
+  const graphQLParts: GraphQLParts = Object.assign(
+    {},
+    ...parts.map(({ graphql }) => graphql),
+  );
   const { federation, introspection, apq, limits } = config.graphql;
   const references = federation
     ? Object.assign({}, ...apis.map(({ references }) => references))
@@ -200,7 +192,7 @@ const build = async (options: AppOptions): Promise<FastifyInstance> => {
     limits,
     usage,
     observers: observersOf(observers, 'operation'),
-    parts: await graphQLParts(options),
+    parts: graphQLParts,
     logger: app.log,
   });
   if (introspection) serveSchema(app, schema);
@@ -208,24 +200,6 @@ const build = async (options: AppOptions): Promise<FastifyInstance> => {
   for (const part of observers) part.onBuilt?.(app, database);
   return app;
 };
-
-async function graphQLParts({
-  config: { graphql },
-  apolloPlugins: plugins = [],
-}: AppOptions): Promise<GraphQLParts> {
-  const { jit, trustedDocuments, apollo } = graphql;
-  const hasPlugins = plugins.length > 0 || apollo.key !== undefined;
-  const setting = 'TRUSTED_DOCUMENTS';
-  const file = `${trustedDocuments} (${setting})`;
-  return {
-    findDocument: trustedDocuments
-      ? onlyTrusted(trustedDocumentsIn(readText(trustedDocuments, file), file))
-      : noneTrusted(setting),
-    isTrusted: trustedDocuments !== undefined,
-    ...(jit && { executor: compiler }),
-    ...(hasPlugins && { answer: answerWithPlugins(plugins, apollo) }),
-  };
-}
 
 /** @throws Error that names every fault of the modules */
 export const buildApp = (options: AppOptions) =>

@@ -3,6 +3,7 @@ import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 import type { Identities } from './access/keys/identities.ts';
 import type { LimiterStore } from './access/limits/limiter.ts';
+import type { GraphQLParts } from './api/graphql/parts.ts';
 import type { Module } from './api/module.ts';
 import type { Config } from './config/config.ts';
 import type { ValuesOf, Variables } from './config/variables.ts';
@@ -73,6 +74,8 @@ export interface Parts {
   dependencies?: Dependencies;
   /** Its metrics. */
   counters?: Counter[];
+  /** Changes of the GraphQL API. */
+  graphql?: GraphQLParts;
   /** Is told of requests, operations, round trips and keys. */
   observers?: Partial<Observers>;
   /** Closes what it opened, after the app. */

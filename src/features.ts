@@ -2,12 +2,15 @@ import type { Feature } from './feature.ts';
 import { assistants } from './features/assistants/index.ts';
 import { backup } from './features/backup/index.ts';
 import { embeddedStore } from './features/embedded-store/index.ts';
+import { compiledExecution } from './features/compiled-execution/index.ts';
 import { pages } from './features/pages/index.ts';
 import { quota } from './features/quota/index.ts';
 import { readNodes } from './features/read-nodes/index.ts';
 import { tokens } from './features/tokens/index.ts';
 import { traces } from './features/traces/index.ts';
+import { studio } from './features/studio/index.ts';
 import { transfer } from './features/transfer/index.ts';
+import { trustedDocuments } from './features/trusted-documents/index.ts';
 
 /**
  * The optional parts, in the order in which they start and see a request.
@@ -31,4 +34,10 @@ export const features: readonly Feature[] = [
   assistants,
 
   pages,
+
+  compiledExecution,
+
+  trustedDocuments,
+
+  studio,
 ];

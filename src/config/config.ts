@@ -15,7 +15,6 @@ import {
   proxies,
   readVariables,
   secret,
-  secretText,
   share,
   text,
   type Variable,
@@ -132,10 +131,6 @@ export const variables = {
     true,
     'Lets clients read the schema, also at `/schema.graphql` (graphql.md).',
   ),
-  GRAPHQL_JIT: flag(
-    true,
-    'Compiles operations at their second use; `false` rules out a fault of the compiler.',
-  ),
   GRAPHQL_MAX_TOKENS: whole(10, 100_000)(
     1000,
     'Most tokens of a document (graphql.md).',
@@ -157,18 +152,6 @@ export const variables = {
     false,
     'Makes the schema a subgraph of Apollo Federation 2 (graphql.md).',
   ),
-  APOLLO_PLUGINS: text(
-    undefined,
-    'Module whose default export is plugins of Apollo Server (graphql.md).',
-  ),
-  APOLLO_KEY: secretText(
-    undefined,
-    'Key of Apollo GraphOS: reports usage, with APOLLO_GRAPH_REF (sandbox.md).',
-  ),
-  APOLLO_GRAPH_REF: text(
-    undefined,
-    'The graph in GraphOS: `graph@variant` (sandbox.md).',
-  ),
   SUBSCRIPTIONS_MAX: whole(0, 1_000_000)(
     2000,
     'Most subscriptions of each worker; 0 for none (live.md).',
@@ -180,10 +163,6 @@ export const variables = {
   SUBSCRIPTION_LIFE_MS: milliseconds(
     3_600_000,
     'Longest subscription, within the limit of a proxy; then its client resumes it (live.md).',
-  ),
-  TRUSTED_DOCUMENTS: text(
-    undefined,
-    'Manifest of the only operations that may run (graphql.md).',
   ),
 } as const satisfies Record<string, Variable<unknown>>;
 
@@ -265,14 +244,10 @@ export function loadConfig(
       perKey: values.SUBSCRIPTIONS_PER_KEY,
       life: values.SUBSCRIPTION_LIFE_MS,
     },
-    apolloPlugins: values.APOLLO_PLUGINS,
     graphql: {
       introspection: values.GRAPHQL_INTROSPECTION,
-      jit: values.GRAPHQL_JIT,
       federation: values.GRAPHQL_FEDERATION,
       apq: values.GRAPHQL_APQ,
-      trustedDocuments: values.TRUSTED_DOCUMENTS,
-      apollo: { key: values.APOLLO_KEY, graphRef: values.APOLLO_GRAPH_REF },
       limits: {
         maxTokens: values.GRAPHQL_MAX_TOKENS,
         maxDepth: values.GRAPHQL_MAX_DEPTH,

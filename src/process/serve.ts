@@ -1,13 +1,10 @@
-import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { pathToFileURL } from 'node:url';
 import { Workers } from '@animal-store/cluster';
 import type { ClusterWorker } from '@animal-store/cluster/worker';
 import type { LogOutput } from '@animal-store/log/log-output';
 import type { FastifyInstance } from 'fastify';
 import { RateLimiterClusterMaster } from 'rate-limiter-flexible';
 import { inMemory, inParent } from '../access/limits/limiter.ts';
-import type { AppOptions } from '../app.ts';
 import type { Config } from '../config/config.ts';
 import { Database, type DatabaseOptions } from '../database/database.ts';
 import type { OpenReads } from '../database/reads.ts';
@@ -84,12 +81,10 @@ export async function serve(options: ProcessOptions): Promise<Service> {
     ? undefined
     : await openOperationsPort(config, log, telemetry, check);
   const { buildApp } = await import('../app.ts');
-  const apolloPlugins = await pluginsIn(config.apolloPlugins);
   app = await buildApp({
     config,
     database,
     modules,
-    apolloPlugins,
     log,
     worker,
     observers,
@@ -232,30 +227,6 @@ async function checkWorkers(
     ...answer,
     ...(silent > 0 && { workers: `${up - silent} of ${options.count}` }),
   };
-}
-
-/**
- * Loads plugins of Apollo Server. @param path of a module, whose default export
- * is a plugin or an array of them
- */
-async function pluginsIn(
-  path: string | undefined,
-): Promise<NonNullable<AppOptions['apolloPlugins']>> {
-  if (!path) return [];
-  const module = await import(pathToFileURL(resolve(path)).href).catch(
-    (cause: Error) => {
-      throw new Error(
-        `${path} (APOLLO_PLUGINS) cannot be loaded: ${cause.message}`,
-        { cause },
-      );
-    },
-  );
-  const plugins = [module.default].flat();
-  if (plugins.every((plugin) => typeof plugin === 'object' && plugin !== null))
-    return plugins;
-  throw new Error(
-    `${path} (APOLLO_PLUGINS) must have a default export: a plugin of Apollo Server, or an array of them.`,
-  );
 }
 
 /**

@@ -52,10 +52,11 @@ export interface RequestEnd {
  * graphql-js's `execute`.
  */
 export interface OperationObserver {
-  began?(operation: ObservedOperation): void;
+  began?(operation: ObservedOperation, call: Call): void;
   /** Its response is about to be sent. */
   ended(
-    operation: Pick<ObservedOperation, 'fields' | 'call'>,
+    operation: ObservedOperation,
+    call: Call,
     errors: readonly GraphQLFormattedError[] | undefined,
   ): void;
 }
@@ -71,7 +72,6 @@ interface ObservedOperation {
    * for each request with one document.
    */
   fields: ReadonlyMap<string, string>;
-  call: Call;
 }
 
 export interface KeyObserver {

@@ -1,8 +1,5 @@
 import { hash } from 'node:crypto';
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { createSecret } from '../../src/access/keys/secret.ts';
-import { newFolder } from '../support/folder.ts';
 import { graphqlText } from '../support/graphql.ts';
 import { type HttpRequest, type HttpResponse, send } from '../support/http.ts';
 import {
@@ -22,16 +19,10 @@ import { type ServiceNode, startNode, storeForAll } from '../support/store.ts';
  */
 
 const store = storeForAll();
-const nodes = {} as Record<
-  'apq' | 'strict' | 'trusting' | 'guarded',
-  ServiceNode
->;
+const nodes = {} as Record<'apq' | 'strict' | 'guarded', ServiceNode>;
 beforeAll(async () => {
-  const manifest = join(await newFolder(), 'manifest.json');
-  writeFileSync(manifest, '{}');
   nodes.apq = await startNode(store, { GRAPHQL_APQ: 'true' });
   nodes.strict = await startNode(store, { GRAPHQL_MAX_COST: '10' });
-  nodes.trusting = await startNode(store, { TRUSTED_DOCUMENTS: manifest });
   nodes.guarded = await startNode(store, { AUTH_FAILURES_PER_MINUTE: '1' });
 });
 afterAll(() => Promise.all(Object.values(nodes).map((node) => node.close())));
@@ -344,19 +335,6 @@ const cases: Case[] = [
     get({ ...typename, variables: '[]' }),
     noVariables,
   ],
-  [
-    'a documentId, where none is registered',
-    [422, 400],
-    post({ documentId: `sha256:${sha256Hash}` }),
-    notSupported,
-  ],
-  [
-    'an id by GET',
-    [422, 400],
-    get({ documentId: `sha256:${sha256Hash}`, variables: '{}' }),
-    notSupported,
-    'apq',
-  ],
   ['a persisted query', [422, 200], persisted(sha256Hash), notSupported],
   [
     'an unknown hash',
@@ -447,13 +425,6 @@ const cases: Case[] = [
     [413, 413],
     post(`"${'x'.repeat(1_100_000)}"`),
     failed('PAYLOAD_TOO_LARGE', 413),
-  ],
-  [
-    'a document that is not trusted',
-    [403, 403],
-    post(typename),
-    failed('OPERATION_NOT_TRUSTED', 403),
-    'trusting',
   ],
   [
     'guessed keys',

@@ -1,13 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { buildApp } from '../../src/app.ts';
-import { loadConfig } from '../../src/config/config.ts';
+import { features } from '../../src/features.ts';
 import { Log } from '../../src/runtime/log/log.ts';
 import { openStream } from '../support/events.ts';
 import { graphqlText } from '../support/graphql.ts';
 import { describe, expect, test } from '../support/jest.ts';
 import { eventually } from '../support/process.ts';
 import { relationsForAll } from '../support/relations.ts';
-import { onNode } from '../support/store.ts';
+import { onNode, startNode } from '../support/store.ts';
 
 /**
  * Fields below the root that read animals: their cost is limited.
@@ -93,21 +92,18 @@ test('what is made for a client that has left does not count as unread', async (
   expect(app.unread.budget.used).toBe(0);
 });
 
-test.each(['true', 'false'])(
-  'a value that its scalar refuses is an internal error, and the log has its cause (compiled: %s)',
-  async (GRAPHQL_JIT) => {
+test.each([
+  ['with all parts', features],
+  ['by the core alone', []],
+])(
+  'a value that its scalar refuses is an internal error, and the log has its cause (executed %s)',
+  async (_how, parts) => {
     const lines: string[] = [];
     const log = new Log(
       { level: 'info', sample: 1 },
       { write: (line: string) => void lines.push(line) },
     );
-    const config = loadConfig({ GRAPHQL_JIT });
-    const app = await buildApp({
-      config,
-      database: store.database,
-      modules: store.modules,
-      log,
-    });
+    const { app, close } = await startNode(store, {}, { parts, log });
     for (let time = 1; time <= 3; time += 1) {
       lines.length = 0;
       const headers = { authorization: `Bearer ${store.key}` };
@@ -134,6 +130,6 @@ test.each(['true', 'false'])(
         'Int cannot represent non 32-bit signed integer value',
       );
     }
-    await app.close();
+    await close();
   },
 );

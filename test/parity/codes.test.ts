@@ -1,12 +1,10 @@
 // runs: embedded, postgres, plugins
 
-import { readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { createSecret } from '../../src/access/keys/secret.ts';
 import { httpStatusOf, restCodes } from '../../src/errors.ts';
 import { citusLayout } from '../support/citus.ts';
 import { whileReadsFail, whileWritesWait } from '../support/database-access.ts';
-import { newFolder } from '../support/folder.ts';
+import { documentedErrors, documentedFieldError } from '../support/errors.ts';
 import { graphqlText } from '../support/graphql.ts';
 import { expect, test } from '../support/jest.ts';
 import { exchange, requestText } from '../support/raw.ts';
@@ -25,25 +23,6 @@ import {
  */
 
 const store = storeForAll();
-
-const [beginning = '', ...chapters] = readFileSync(
-  'docs/errors.md',
-  'utf8',
-).split(/^### /m);
-const example = /^```json\n(.+)\n```$/m;
-
-/** docs/errors.md: the response to a field that fails. */
-const documentedFieldError: unknown = JSON.parse(
-  example.exec(beginning)?.[1] ?? 'null',
-);
-
-/** docs/errors.md: the example of each code, in its order. */
-const documentedErrors: ReadonlyMap<string, unknown> = new Map(
-  chapters.map((chapter) => {
-    const [, code = ''] = /^(\w+)\n\n\*\*\d{3}\.\*\* \w/.exec(chapter) ?? [];
-    return [code, JSON.parse(example.exec(chapter)?.[1] ?? 'null')];
-  }),
-);
 
 const { description } = JSON.parse(readFileSync('schema/openapi.json', 'utf8'))
   .components.schemas.Error.properties.code;
@@ -179,14 +158,6 @@ const ofGraphQL: Record<string, () => Promise<unknown>> = {
       { GRAPHQL_MAX_COST: '100' },
       { query: '{ pets(limit: 100) { id } }' },
     ),
-  async OPERATION_NOT_TRUSTED() {
-    const manifest = join(await newFolder(), 'manifest.json');
-    writeFileSync(manifest, '{}');
-    return executeOn(
-      { TRUSTED_DOCUMENTS: manifest },
-      { query: '{ pets { id } }' },
-    );
-  },
   PERSISTED_QUERY_NOT_FOUND: () =>
     executeOn({ GRAPHQL_APQ: 'true' }, hashAlone),
   PERSISTED_QUERY_NOT_SUPPORTED: () => execute(hashAlone),

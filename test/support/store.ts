@@ -1,9 +1,8 @@
-import type { ApolloServerPlugin } from '@apollo/server';
 import type { FastifyInstance } from 'fastify';
 import { ApiKeyService } from '../../src/access/keys/api-key.service.ts';
 import { inMemory } from '../../src/access/limits/limiter.ts';
 import type { Module } from '../../src/api/module.ts';
-import { type AppOptions, buildApp } from '../../src/app.ts';
+import { buildApp } from '../../src/app.ts';
 import { type Config, loadConfig } from '../../src/config/config.ts';
 import { Database } from '../../src/database/database.ts';
 import {
@@ -52,26 +51,12 @@ export interface StartStoreOptions {
   /** Modules beside those of the service. */
   more?: Module[];
   observers?: readonly Partial<Observers>[];
-  apolloPlugins?: AppOptions['apolloPlugins'];
   /** The optional parts; all of the service by default. */
   parts?: readonly Feature[];
 }
 
-/**
- * TEST_APOLLO_PLUGINS adds a plugin that has a hook for each field and changes
- * nothing.
- */
-const watching: ApolloServerPlugin = {
-  requestDidStart: async () => ({
-    executionDidStart: async () => ({
-      willResolveField: () => () => undefined,
-    }),
-  }),
-};
-const usual: NonNullable<AppOptions['apolloPlugins']> = process.env
-  .TEST_APOLLO_PLUGINS
-  ? [watching]
-  : [];
+/** A variable of all stores of a run: `NAME=value`. */
+const [name = '', value = ''] = process.env.TEST_VARIABLE?.split('=') ?? [];
 
 /**
  * Starts the service as `main.ts` does, in this process. A start that fails
@@ -99,7 +84,6 @@ async function start(
     database: given,
     more = [],
     observers = [],
-    apolloPlugins = usual,
     parts: optional = features,
   }: StartStoreOptions,
   opened: Array<() => Promise<unknown>>,
@@ -138,7 +122,6 @@ async function start(
     config,
     database,
     modules: all,
-    apolloPlugins,
     observers: observing,
     parts,
   });
@@ -185,11 +168,11 @@ export function storeForAll(
 export function nodeForAll(
   store: Store,
   env: Record<string, string>,
-  apolloPlugins = usual,
+  options?: NodeOptions,
 ): ServiceNode {
   const node = {} as ServiceNode;
   beforeAll(async () => {
-    Object.assign(node, await startNode(store, env, apolloPlugins));
+    Object.assign(node, await startNode(store, env, options));
   });
   afterAll(() => node.close?.());
   return node;
@@ -204,6 +187,7 @@ function configOf(
     LOG_LEVEL: 'silent',
     AUTH_FAILURES_PER_MINUTE: '0',
     EVENT_LOOP_MAX_DELAY_MS: '0',
+    [name]: value,
   };
   return loadConfig({ ...quiet, ...env }, owners);
 }
@@ -227,6 +211,12 @@ async function started(
 const listening = (app: FastifyInstance) =>
   app.listen({ port: 0, host: '127.0.0.1' });
 
+interface NodeOptions {
+  /** The optional parts; all of the service by default. */
+  parts?: readonly Feature[];
+  log?: Log;
+}
+
 type NodeOf = Pick<Store, 'database' | 'key' | 'modules' | 'contract'>;
 
 /**
@@ -245,18 +235,18 @@ export interface ServiceNode {
 export async function startNode(
   { database, key, modules, contract }: NodeOf,
   env: Record<string, string> = {},
-  apolloPlugins = usual,
+  { parts: optional = features, log }: NodeOptions = {},
 ): Promise<ServiceNode> {
   const opened: Array<() => Promise<unknown>> = [];
-  const config = configOf(env, [...modules, ...features]);
-  const parts = await started(features, config, opened);
+  const config = configOf(env, [...modules, ...optional]);
+  const parts = await started(optional, config, opened);
   const app = await buildApp({
     config,
     database,
     modules,
-    apolloPlugins,
     observers: observersIn(parts),
     parts,
+    ...(log && { log }),
   });
   opened.push(() => app.close());
   return {
@@ -275,8 +265,9 @@ export async function onNode<Result>(
   store: NodeOf,
   env: Record<string, string>,
   work: (node: ServiceNode) => Promise<Result>,
+  options?: NodeOptions,
 ): Promise<Result> {
-  const node = await startNode(store, env);
+  const node = await startNode(store, env, options);
   try {
     return await work(node);
   } finally {

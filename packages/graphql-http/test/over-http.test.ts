@@ -1,15 +1,9 @@
-import { hash } from 'node:crypto';
 import {
   acceptedBy,
   mediaTypes,
   parametersOf,
   statusOf,
 } from '@animal-store/graphql-http/over-http';
-import {
-  noneTrusted,
-  onlyTrusted,
-  trustedDocumentsIn,
-} from '@animal-store/graphql-http/trusted-documents';
 import { expect, test } from '@jest/globals';
 
 const { json, response } = mediaTypes;
@@ -68,7 +62,6 @@ test.each([
 
 const options = {
   parseJson: (text: string) => JSON.parse(text),
-  findDocument: noneTrusted('DOCUMENTS'),
 };
 const post = (body: unknown, more = {}) =>
   parametersOf(
@@ -103,7 +96,7 @@ test.each([
   [{}, 'BAD_USER_INPUT', true],
   [{ query: 1 }, 'BAD_USER_INPUT', true],
   [{ query: '{ a }', variables: [] }, 'BAD_USER_INPUT', true],
-  [{ documentId: 'a' }, 'PERSISTED_QUERY_NOT_SUPPORTED', true],
+  [{ documentId: 'a' }, 'BAD_USER_INPUT', true],
 ])('the body %j is refused', (body, code, isUnprocessable) => {
   expect(() => post(body)).toThrow(
     expect.objectContaining({
@@ -124,26 +117,9 @@ test('a GET has no body of another type', () => {
   ).toThrow(refused);
 });
 
-test('trusted documents are found by hash, prefixed hash and text; all others are refused', () => {
-  const digest = hash('sha256', '{ a }');
-  const read = (manifest: unknown) =>
-    trustedDocumentsIn(JSON.stringify(manifest), 'the file');
-  const findDocument = onlyTrusted(read({ [digest]: '{ a }' }));
-  expect(() => read({ 'sha256:0': '{ a }' })).toThrow(
-    `the file has a document under sha256:0 whose SHA-256 is ${digest}.`,
-  );
-  expect(() => read([])).toThrow(
-    `the file is not a manifest: a JSON object of hash -> document.`,
-  );
-  for (const named of [
-    { documentId: digest },
-    { documentId: `sha256:${digest}` },
-    { query: '{ a }' },
-  ]) {
-    expect(post(named, { findDocument }).query).toBe('{ a }');
-  }
-  const refused = expect.objectContaining({
-    code: 'OPERATION_NOT_TRUSTED',
-  }) as never;
-  expect(() => post({ query: '{ b }' }, { findDocument })).toThrow(refused);
+test('findDocument adds the text that other parameters name', () => {
+  const findDocument = ({ documentId }: { documentId?: unknown }) => ({
+    query: `{ ${documentId} }`,
+  });
+  expect(post({ documentId: 'a' }, { findDocument }).query).toBe('{ a }');
 });

@@ -44,6 +44,8 @@ export interface DocumentOptions
   extends Pick<Config['graphql'], 'introspection' | 'apq' | 'limits'> {
   schema: GraphQLSchema;
   logger: Pick<FastifyBaseLogger, 'debug' | 'info' | 'warn' | 'error'>;
+  /** Whether the operator has registered all documents, and so their names. */
+  isTrusted?: boolean | undefined;
   /** Prepares the execution of an operation. */
   executor: (operation: Operation) => Execute;
 }
@@ -52,6 +54,8 @@ export interface DocumentOptions
 export class Operation {
   readonly type: `${OperationDefinitionNode['operation']}`;
   readonly name: string | undefined;
+  /** Whether the operator has registered its document, and so its name. */
+  readonly isTrusted: boolean;
   /** Whether its document has conditions. */
   readonly hasDirectives: boolean;
   /** Names of its root fields in the schema, by response key. */
@@ -75,12 +79,17 @@ export class Operation {
     {
       schema,
       limits: { maxCost },
+      isTrusted = false,
       executor,
-    }: Pick<DocumentOptions, 'schema' | 'limits' | 'executor'>,
+    }: Pick<
+      DocumentOptions,
+      'schema' | 'limits' | 'isTrusted' | 'executor'
+    >,
   ) {
     const { selections } = node.selectionSet;
     this.type = node.operation;
     this.name = node.name?.value;
+    this.isTrusted = isTrusted;
     this.hasDirectives = hasDirectives(document);
     const roots = fieldsIn(node.selectionSet, fragmentsOf(document));
     this.fields = new Map(

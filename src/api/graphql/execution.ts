@@ -111,8 +111,7 @@ export async function subscribe(
     },
   });
   reply.raw.once('close', () => {
-    for (const observer of observers)
-      observer.ended({ ...operation, call }, errors);
+    for (const observer of observers) observer.ended(operation, call, errors);
   });
   return { stream };
 }

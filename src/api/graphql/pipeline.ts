@@ -15,7 +15,6 @@ import { charge } from './price.ts';
 export interface PipelineOptions extends DocumentOptions {
   usage: DeprecationUsage;
   observers: readonly OperationObserver[];
-  isTrusted: boolean | undefined;
 }
 
 /** The steps of a request, from its parameters to its outcome. */
@@ -70,14 +69,13 @@ export class Pipeline {
 
   /** Tells observers of an operation. */
   begin(operation: Operation, context: GraphQLContext): void {
-    const { type, name, fields, fieldNames } = operation;
+    const { name, fieldNames } = operation;
     const { call } = context;
-    context.fields = fields;
+    context.fields = operation.fields;
     call.operation = { name, fields: fieldNames };
-    call.isWrite = type === 'mutation';
-    const { observers, isTrusted = false } = this.options;
-    for (const observer of observers)
-      observer.began?.({ type, name, isTrusted, fields, call });
+    call.isWrite = operation.type === 'mutation';
+    for (const observer of this.options.observers)
+      observer.began?.(operation, call);
   }
 
   /** Logs the failures of an operation and ends its observation. */
@@ -94,9 +92,8 @@ export class Pipeline {
       outcome.isRetrySafe = !errors?.some(({ path }) => path);
     // A stream continues, and reports its own end.
     if (stream) return outcome;
-    const { fields } = operation;
     for (const observer of this.options.observers)
-      observer.ended({ fields, call }, errors);
+      observer.ended(operation, call, errors);
     return outcome;
   }
 

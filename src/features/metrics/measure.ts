@@ -156,7 +156,7 @@ function measureRequests(
 
 function measureRootFields(operations: OperationMetrics): OperationObserver {
   return {
-    ended({ fields, call }, errors) {
+    ended({ fields }, call, errors) {
       const milliseconds =
         call.streamedAfter ?? performance.now() - call.arrived;
       // The document is valid, so these are fields of the schema or of

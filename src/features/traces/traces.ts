@@ -215,7 +215,7 @@ function requestSpans(
 /** One INTERNAL span for each GraphQL operation. */
 function operationSpans(tracer: Tracer, spans: SpansByCall): OperationObserver {
   return {
-    began({ type, name, isTrusted, call }) {
+    began({ type, name, isTrusted }, call) {
       const served = spans.get(call);
       if (!served) return;
       const attributes: Attributes = { 'graphql.operation.type': type };
@@ -224,7 +224,7 @@ function operationSpans(tracer: Tracer, spans: SpansByCall): OperationObserver {
       const context = childOf(served.request);
       served.operation = tracer.startSpan(type, { attributes }, context);
     },
-    ended({ call }, errors) {
+    ended(_operation, call, errors) {
       const span = spans.get(call)?.operation;
       if (errors && span) fail(span, errors[0]?.extensions?.code);
       span?.end();

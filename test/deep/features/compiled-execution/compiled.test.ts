@@ -7,21 +7,21 @@ import {
   type OperationDefinitionNode,
   parse,
 } from 'graphql';
-import { isSuitable } from '../../../src/api/graphql/compiled-execution.ts';
 import {
   type DocumentOptions,
   Operation,
-} from '../../../src/api/graphql/document.ts';
-import { interpreter } from '../../../src/api/graphql/execution.ts';
-import { cases } from '../../support/cases.ts';
-import { stock } from '../../support/database-access.ts';
-import { graphqlText } from '../../support/graphql.ts';
-import { heapUsed } from '../../support/heap.ts';
-import { toJson } from '../../support/http.ts';
-import { beforeAll, describe, expect, test } from '../../support/jest.ts';
-import { type Store, storeForAll } from '../../support/store.ts';
-import { documents } from '../fuzz/documents.ts';
-import { variables } from '../fuzz/values.ts';
+} from '../../../../src/api/graphql/document.ts';
+import { interpreter } from '../../../../src/api/graphql/execution.ts';
+import { isSuitable } from '../../../../src/features/compiled-execution/compiler.ts';
+import { cases } from '../../../support/cases.ts';
+import { stock } from '../../../support/database-access.ts';
+import { graphqlText } from '../../../support/graphql.ts';
+import { heapUsed } from '../../../support/heap.ts';
+import { toJson } from '../../../support/http.ts';
+import { beforeAll, describe, expect, test } from '../../../support/jest.ts';
+import { type Store, storeForAll } from '../../../support/store.ts';
+import { documents } from '../../fuzz/documents.ts';
+import { variables } from '../../fuzz/values.ts';
 
 /**
  * A compiled operation has the same response as in graphql-js, to the byte. A
@@ -159,7 +159,11 @@ test.each([
     getOperationAST(document, 'A') ??
     (document.definitions[0] as OperationDefinitionNode);
   const limits = { maxCost: 6000 } as DocumentOptions['limits'];
-  const options = { schema, limits, executor: interpreter(schema, false) };
+  const options = {
+    schema,
+    limits,
+    executor: interpreter(schema, false)
+  };
   expect(isSuitable(new Operation(document, node, options))).toBe(expected);
 });
 

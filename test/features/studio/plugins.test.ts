@@ -1,5 +1,3 @@
-// runs: embedded
-
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -13,24 +11,26 @@ import type {
   GraphQLRequestListener,
 } from '@apollo/server';
 import { GraphQLError } from 'graphql';
-import type { GraphQLContext } from '../../src/api/graphql/context.ts';
-import { stockNames } from '../support/database-access.ts';
-import { databaseForEach } from '../support/each.ts';
-import { newFolder } from '../support/folder.ts';
-import { graphqlText } from '../support/graphql.ts';
-import { send } from '../support/http.ts';
-import { beforeEach, expect, test } from '../support/jest.ts';
-import { startAndFail, startServer } from '../support/process.ts';
+import type { GraphQLContext } from '../../../src/api/graphql/context.ts';
+import { studio, studioWith } from '../../../src/features/studio/index.ts';
+import { features } from '../../../src/features.ts';
+import { stockNames } from '../../support/database-access.ts';
+import { databaseForEach } from '../../support/each.ts';
+import { newFolder } from '../../support/folder.ts';
+import { graphqlText } from '../../support/graphql.ts';
+import { send } from '../../support/http.ts';
+import { beforeEach, expect, test } from '../../support/jest.ts';
+import { startAndFail, startServer } from '../../support/process.ts';
 import {
   nodeForAll,
   type ServiceNode,
   startNode,
   storeForAll,
-} from '../support/store.ts';
+} from '../../support/store.ts';
 
 /**
- * Plugins of Apollo Server. With TEST_APOLLO_PLUGINS the whole suite tests that
- * a plugin changes no response.
+ * Plugins of Apollo Server. In the run `plugins` suites of the core test that a
+ * plugin changes no response.
  */
 
 const store = storeForAll();
@@ -69,7 +69,10 @@ const watching: ApolloServerPlugin<GraphQLContext> = {
   },
 };
 
-const node = nodeForAll(store, {}, [watching]);
+const withPlugin = (plugin: ApolloServerPlugin<GraphQLContext>) =>
+  features.map((one) => (one === studio ? studioWith(plugin) : one));
+
+const node = nodeForAll(store, {}, { parts: withPlugin(watching) });
 beforeEach(async () => {
   await store.empty();
   await stockNames(store.database, ['Rex']);
@@ -144,9 +147,8 @@ async function withHooks(
   hooks: GraphQLRequestListener<GraphQLContext>,
   work: (node: ServiceNode) => Promise<void>,
 ) {
-  const node = await startNode(store, {}, [
-    { requestDidStart: async () => hooks },
-  ]);
+  const parts = withPlugin({ requestDidStart: async () => hooks });
+  const node = await startNode(store, {}, { parts });
   await work(node).finally(() => node.close());
 }
 

@@ -3,10 +3,12 @@ import {
   type FindDocument,
   RequestError,
   type RequestParameters,
-} from './over-http.ts';
+} from '@animal-store/graphql-http/over-http';
+import type { GraphQLParts } from '../../api/graphql/parts.ts';
+import { readText } from '../../config/text-file.ts';
 
 /** The documents that may run, by hash. */
-export type TrustedDocuments = ReadonlyMap<unknown, string>;
+type TrustedDocuments = ReadonlyMap<unknown, string>;
 
 /**
  * The prefix of a document identifier that is a SHA-256 (GraphQL over HTTP,
@@ -68,15 +70,6 @@ function noManifest(file: string): Error {
   );
 }
 
-/** Lets only trusted documents run. */
-export const onlyTrusted =
-  (trusted: TrustedDocuments): FindDocument =>
-  (parameters) => ({
-    ...parameters,
-    query: trustedDocument(trusted, parameters),
-    extensions: undefined,
-  });
-
 /**
  * Finds the trusted document that a request names: by hash (`documentId`, with
  * or without `sha256:`, or `extensions.persistedQuery.sha256Hash` as Apollo's
@@ -115,12 +108,31 @@ const notTrusted = (message: string) =>
   new RequestError('OPERATION_NOT_TRUSTED', message);
 
 /**
+ * @param manifest a file; undefined when every document may run
+ * @throws Error when it is not a manifest
+ */
+export function partsOf(manifest: string | undefined): GraphQLParts {
+  const setting = 'TRUSTED_DOCUMENTS';
+  if (manifest === undefined) return { findDocument: noneTrusted(setting) };
+  const file = `${manifest} (${setting})`;
+  const trusted = trustedDocumentsIn(readText(manifest, file), file);
+  return {
+    isTrusted: true,
+    findDocument: (parameters) => ({
+      ...parameters,
+      query: trustedDocument(trusted, parameters),
+      extensions: undefined,
+    }),
+  };
+}
+
+/**
  * Refuses identifiers of documents. Clients then send the text. With a text,
  * `documentId` is ignored like all unknown parameters.
  *
  * @param setting names the manifest, for the message
  */
-export function noneTrusted(setting: string): FindDocument {
+function noneTrusted(setting: string): FindDocument {
   const message = `No documents are registered here (${setting}): send the text as \`query\`.`;
   return (parameters) => {
     const { query, documentId, extensions } = parameters;

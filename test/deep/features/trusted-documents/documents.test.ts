@@ -1,16 +1,16 @@
 import { hash } from 'node:crypto';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { stock } from '../../support/database-access.ts';
-import { newFolder } from '../../support/folder.ts';
-import { graphqlText } from '../../support/graphql.ts';
-import { send } from '../../support/http.ts';
-import { afterAll, expect, test } from '../../support/jest.ts';
+import { stock } from '../../../support/database-access.ts';
+import { newFolder } from '../../../support/folder.ts';
+import { graphqlText } from '../../../support/graphql.ts';
+import { send } from '../../../support/http.ts';
+import { afterAll, expect, test } from '../../../support/jest.ts';
 import {
   type ServiceNode,
   startNode,
   storeForAll,
-} from '../../support/store.ts';
+} from '../../../support/store.ts';
 
 const list = 'query List($limit: Int) { pets(limit: $limit) { id } }';
 const find = 'query Find { pet(id: "1") { id } }';

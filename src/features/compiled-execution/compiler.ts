@@ -1,7 +1,7 @@
 import { GraphQLError, type GraphQLSchema, Kind, visit } from 'graphql';
 import type { CompiledQuery } from 'graphql-jit';
-import type { Execute } from './context.ts';
-import type { Operation } from './document.ts';
+import type { Execute } from '../../api/graphql/context.ts';
+import type { Operation } from '../../api/graphql/document.ts';
 
 /**
  * Executes with graphql-jit. It compiles an operation at its second use,
@@ -54,7 +54,7 @@ async function compile(
 
 /**
  * True when graphql-jit returns the same as graphql-js
- * (`test/deep/graphql/compiled.test.ts` compares them).
+ * (`compiled.test.ts` compares them).
  *
  * - Where conditions meet fragments, it returns wrong data: a fragment counts
  *   as visited after its first spread, even a conditional one, and a field in a

@@ -1,20 +1,45 @@
+import { resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import {
   type ApolloServerOptions,
   type ApolloServerPlugin,
   HeaderMap,
 } from '@apollo/server';
-import type { GraphQLContext } from './context.ts';
+import type { GraphQLContext } from '../../api/graphql/context.ts';
 import {
   Apollo,
   disabled,
   emptyResponse,
   type Operation,
   type Run,
-} from './document.ts';
-import { refused } from './outcome.ts';
-import type { GraphQLParts } from './parts.ts';
-import type { Pipeline } from './pipeline.ts';
-import { charge } from './price.ts';
+} from '../../api/graphql/document.ts';
+import { refused } from '../../api/graphql/outcome.ts';
+import type { GraphQLParts } from '../../api/graphql/parts.ts';
+import type { Pipeline } from '../../api/graphql/pipeline.ts';
+import { charge } from '../../api/graphql/price.ts';
+
+type Plugins = readonly ApolloServerPlugin<GraphQLContext>[];
+
+/**
+ * Loads plugins of Apollo Server. @param path of a module, whose default export
+ * is a plugin or an array of them
+ */
+export async function pluginsIn(path: string): Promise<Plugins> {
+  const module = await import(pathToFileURL(resolve(path)).href).catch(
+    (cause: Error) => {
+      throw new Error(
+        `${path} (APOLLO_PLUGINS) cannot be loaded: ${cause.message}`,
+        { cause },
+      );
+    },
+  );
+  const plugins = [module.default].flat();
+  if (plugins.every((plugin) => typeof plugin === 'object' && plugin !== null))
+    return plugins;
+  throw new Error(
+    `${path} (APOLLO_PLUGINS) must have a default export: a plugin of Apollo Server, or an array of them.`,
+  );
+}
 
 /** The context of a request, and what our plugin keeps of its operation. */
 interface ApolloContext extends GraphQLContext {
@@ -35,7 +60,7 @@ interface ApolloContext extends GraphQLContext {
  */
 export const answerWithPlugins =
   (
-    plugins: readonly ApolloServerPlugin<GraphQLContext>[],
+    plugins: Plugins,
     apollo: NonNullable<ApolloServerOptions<GraphQLContext>['apollo']>,
   ): NonNullable<GraphQLParts['answer']> =>
   async (pipeline, app) => {

@@ -1,0 +1,17 @@
+import { text } from '../../config/variables.ts';
+import { feature } from '../../feature.ts';
+
+/** Lets only documents run that the operator has registered. */
+export const trustedDocuments = feature({
+  name: 'trusted-documents',
+  variables: {
+    TRUSTED_DOCUMENTS: text(
+      undefined,
+      'Manifest of the only operations that may run (graphql.md).',
+    ),
+  },
+  async start({ values }) {
+    const { partsOf } = await import('./trusted-documents.ts');
+    return { graphql: partsOf(values.TRUSTED_DOCUMENTS) };
+  },
+});
