@@ -6,9 +6,9 @@ import { compiledExecution } from './features/compiled-execution/index.ts';
 import { pages } from './features/pages/index.ts';
 import { quota } from './features/quota/index.ts';
 import { readNodes } from './features/read-nodes/index.ts';
+import { studio } from './features/studio/index.ts';
 import { tokens } from './features/tokens/index.ts';
 import { traces } from './features/traces/index.ts';
-import { studio } from './features/studio/index.ts';
 import { transfer } from './features/transfer/index.ts';
 import { trustedDocuments } from './features/trusted-documents/index.ts';
 

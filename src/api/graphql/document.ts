@@ -81,10 +81,7 @@ export class Operation {
       limits: { maxCost },
       isTrusted = false,
       executor,
-    }: Pick<
-      DocumentOptions,
-      'schema' | 'limits' | 'isTrusted' | 'executor'
-    >,
+    }: Pick<DocumentOptions, 'schema' | 'limits' | 'isTrusted' | 'executor'>,
   ) {
     const { selections } = node.selectionSet;
     this.type = node.operation;

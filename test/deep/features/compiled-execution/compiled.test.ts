@@ -162,7 +162,7 @@ test.each([
   const options = {
     schema,
     limits,
-    executor: interpreter(schema, false)
+    executor: interpreter(schema, false),
   };
   expect(isSuitable(new Operation(document, node, options))).toBe(expected);
 });
