@@ -1,8 +1,8 @@
 import type { Feature } from './feature.ts';
 import { assistants } from './features/assistants/index.ts';
 import { backup } from './features/backup/index.ts';
-import { embeddedStore } from './features/embedded-store/index.ts';
 import { compiledExecution } from './features/compiled-execution/index.ts';
+import { embeddedStore } from './features/embedded-store/index.ts';
 import { pages } from './features/pages/index.ts';
 import { quota } from './features/quota/index.ts';
 import { readNodes } from './features/read-nodes/index.ts';
