@@ -1,5 +1,6 @@
 // runs: embedded, postgres, plugins
 
+import { readFileSync } from 'node:fs';
 import { createSecret } from '../../src/access/keys/secret.ts';
 import { httpStatusOf, restCodes } from '../../src/errors.ts';
 import { citusLayout } from '../support/citus.ts';
