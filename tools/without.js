@@ -33,6 +33,9 @@ import { root } from '../bin/node.js';
 
 const list = 'src/features.ts';
 const embedded = 'embedded-store';
+/** These run or document the service with all of its parts. */
+const wholeService =
+  /^(?:src\/features\.ts|test\/drills\/|test\/deep\/docs\/|test\/support\/database\.ts|tools\/without\.js)/;
 
 process.chdir(root);
 run('node', ['bin/build.js']);
@@ -105,11 +108,7 @@ function withDependents(features, chosen) {
 function copyTree(features, names, copy) {
   const listed = ['ls-files', '-co', '--exclude-standard', '-z'];
   const files = execFileSync('git', listed, { encoding: 'utf8' }).split('\0');
-  // A test of two features is in the folder of one, and named by the other.
-  const isDeleted = (/** @type {string} */ file) =>
-    foldersOf(names).some((folder) => file.startsWith(`${folder}/`)) ||
-    names.some((name) => file.endsWith(`/with-${name}.test.ts`));
-  for (const file of files.filter((one) => one && !isDeleted(one)))
+  for (const file of files.filter((one) => one && !isOf(names, one)))
     if (existsSync(file)) cpSync(file, join(copy, file));
   for (const name of ['node_modules', 'test/deep/node_modules'])
     if (existsSync(name)) symlinkSync(join(root, name), join(copy, name));
@@ -119,6 +118,20 @@ function copyTree(features, names, copy) {
     .filter(({ name }) => names.includes(name))
     .flatMap(({ variables = {} }) => Object.keys(variables));
   writeFileSync(example, exampleWithout(variables));
+}
+
+/**
+ * Whether a file goes with these features. A test of two features is in the
+ * folder of one, and named by the other.
+ *
+ * @param {string[]} names
+ * @param {string} file
+ */
+function isOf(names, file) {
+  return (
+    foldersOf(names).some((folder) => file.startsWith(`${folder}/`)) ||
+    names.some((name) => file.endsWith(`/with-${name}.test.ts`))
+  );
 }
 
 /** @param {string[]} names */
@@ -287,9 +300,9 @@ function printTable(features) {
     exclude: ['**/node_modules', '**/generated'],
   });
   const rows = features.map(({ name, variables = {} }) => {
-    const own = foldersOf([name]);
+    const own = withDependents(features, [name]);
     const others = all.filter(
-      (file) => file !== list && !own.some((one) => file.startsWith(`${one}/`)),
+      (file) => !isOf(own, file) && !wholeService.test(file),
     );
     const words = [`features/${name}/`, ...Object.keys(variables)];
     const pattern = new RegExp(`(?<![\\w])(?:${words.join('|')})(?![\\w])`);
@@ -297,9 +310,8 @@ function printTable(features) {
       pattern.test(readFileSync(file, 'utf8')),
     );
     const [index = ''] = globSync(`src/features/${name}/index.ts`);
-    const [, promise = ''] =
-      /\/\*\*([\s\S]*?)\*\/\s*export const/.exec(readFileSync(index, 'utf8')) ??
-      [];
+    const [before = ''] = readFileSync(index, 'utf8').split(/^export const /m);
+    const promise = before.slice(before.lastIndexOf('/**') + 3, -3);
     return [
       name,
       promise.replace(/\s*\n?\s*\*?\s+/g, ' ').trim(),
