@@ -1,7 +1,7 @@
 import { Duplex } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { exact, parseExactJson } from '@animal-store/exact-json';
-import { type InfoRecord, parse } from 'csv-parse';
+import { parse } from 'csv-parse';
 import { stringify } from 'csv-stringify/sync';
 import type { TObject } from 'typebox';
 import { linesOf } from '../../commands/files.ts';
@@ -125,39 +125,37 @@ const csv: Format = {
       },
     }),
   async *read(chunks, columns, maxLength) {
-    const distinguishesNull = columns.some(
-      ({ isText, isNullable }) => isText && isNullable,
-    );
     const parser = parse({
       record_delimiter: [crlf, '\n', '\r'],
+      columns: (names: string[]) => headerOf(names, columns),
       // A record with too few or too many fields is rejected alone.
       relax_column_count: true,
       max_record_size: maxLength,
-      on_record: ((fields, { lines }) => ({ end: lines, fields })) as (
-        ...parsed: [string[], InfoRecord]
-      ) => never,
-      // A cast makes reading four times slower.
-      ...(distinguishesNull && {
-        cast: (text: string, { quoting }) =>
-          text === '' && !quoting ? null : text,
-      }),
+      info: true,
+      cast: (text, { column, quoting }) =>
+        text ||
+        emptyIn(
+          columns.find(({ name }) => name === column),
+          quoting,
+        ),
     });
     // Strict, because the parser would replace bytes that are not UTF-8.
     const decoder = Duplex.fromWeb(
       new TextDecoderStream('utf-8', { fatal: true }),
     );
     const done = pipeline(chunks, decoder, parser).catch(() => undefined);
-    let header: CsvColumn[] | undefined;
-    let line = 1;
+    let line = 2;
     try {
-      for await (const { end, fields } of parser as AsyncIterable<{
-        end: number;
-        fields: Array<string | null>;
-      }>) {
+      for await (const { record, info } of parser as AsyncIterable<CsvRecord>) {
+        const fields = info.error?.record ?? Object.values(record);
         const isBlank = fields.length === 1 && !fields[0];
-        if (!header) header = headerOf(fields, columns);
-        else if (!isBlank) yield inputOf(header, fields, line);
-        line = end + 1;
+        if (info.error && !isBlank)
+          yield {
+            line,
+            fault: `The line has ${fields.length} fields instead of ${info.columns.length}.`,
+          };
+        else if (!isBlank) yield { line, input: record };
+        line = info.lines + 1;
       }
     } catch (error) {
       const { code, message } = error as NodeJS.ErrnoException;
@@ -175,46 +173,35 @@ const csv: Format = {
   },
 };
 
+interface CsvRecord {
+  record: object;
+  info: {
+    /** Number of lines up to the end of the record. */
+    lines: number;
+    columns: unknown[];
+    /** The fields of a record that has too few or too many. */
+    error?: { record: unknown[] };
+  };
+}
+
+/** The value of an empty field. */
+const emptyIn = (column: CsvColumn | undefined, isQuoted: boolean) =>
+  column?.isText && (isQuoted || !column.isNullable) ? '' : null;
+
 /**
  * @throws Error for an unknown column, whose values would be dropped silently,
  *   or a repeated one
  */
-function headerOf(
-  names: Array<string | null>,
-  columns: CsvColumn[],
-): CsvColumn[] {
-  const header = names.map((name) =>
-    columns.find((column) => column.name === name),
-  );
-  const unknown = names
-    .filter((_, at) => !header[at])
-    .map((name) => JSON.stringify(name));
-  const known = columns.map(({ name }) => name).join(', ');
+function headerOf(names: string[], columns: CsvColumn[]): string[] {
+  const known = columns.map(({ name }) => name);
+  const unknown = names.filter((name) => !known.includes(name));
   if (unknown.length > 0)
     throw new Error(
-      `its header names ${unknown.join(', ')}; known are ${known}.`,
+      `its header names ${JSON.stringify(unknown).slice(1, -1)}; known are ${known.join(', ')}.`,
     );
   if (new Set(names).size < names.length)
     throw new Error('its header names a column twice.');
-  return header as CsvColumn[];
-}
-
-function inputOf(
-  header: CsvColumn[],
-  fields: Array<string | null>,
-  line: number,
-): Line {
-  if (fields.length !== header.length) {
-    return {
-      line,
-      fault: `The line has ${fields.length} fields instead of ${header.length}.`,
-    };
-  }
-  const values = header.map(({ name, isText, isNullable }, at) => {
-    const isEmptyText = isText && (!isNullable || fields[at] === '');
-    return [name, fields[at] || (isEmptyText ? '' : null)];
-  });
-  return { line, input: Object.fromEntries(values) };
+  return names;
 }
 
 export const formats = { ndjson, csv } as const satisfies Record<
