@@ -7,6 +7,8 @@ import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { isDeepStrictEqual } from 'node:util';
 import type { Client } from 'pg';
+import { type Static, Type } from 'typebox';
+import Value from 'typebox/value';
 import { assertFree, linesOf, writeWhole } from '../../commands/files.ts';
 import {
   Database,
@@ -18,7 +20,6 @@ import {
   embeddedStore,
   type OpenEmbeddedStore,
 } from '../embedded-store/store.ts';
-
 import {
   appliedMigrations,
   assertCurrent,
@@ -33,9 +34,8 @@ import {
   nonEmptyOf,
   type OnRows,
   readTable,
-  readTables,
-  type StoredTable,
   setCounter,
+  storedTable,
   tableOf,
   tablesOf,
 } from './tables.ts';
@@ -48,11 +48,12 @@ import {
  *   {"id":1,"name":"Rex","category_id":1,"status":"available"}
  *   {"tables":[{"table":"pet","rows":1,"sha256":"...","counter":"1","greatest":"1"}],"sha256":"..."}
  */
-interface Head {
-  format: string;
-  migrations: string[];
-  tables: StoredTable[];
-}
+const headSchema = Type.Object({
+  format: Type.String(),
+  migrations: Type.Array(Type.String()),
+  tables: Type.Array(storedTable),
+});
+type Head = Static<typeof headSchema>;
 
 interface End {
   tables: Contents[];
@@ -195,16 +196,15 @@ export async function restore(
 ): Promise<{ tables: Contents[]; applied: string[] }> {
   const { head, end } = await verify(file, options);
   assertKnownMigrations(head.migrations, model, file);
-  const isCurrent = head.migrations.length === model.migrations.length;
   await Database.use(options, earlier(model, head), async (database) => {
     await database.migrate();
     const restoration = { file, head, end, model, options, progress };
     const work = (session: Client) => load(session, restoration);
     await database.exclusively(() => database.withSession(work));
   });
-  const applied = isCurrent
-    ? []
-    : await Database.use(options, model, (database) => database.migrate());
+  const applied = await Database.use(options, model, (database) =>
+    database.migrate(),
+  );
   return { tables: end.tables, applied };
 }
 
@@ -231,10 +231,8 @@ interface Restoration {
 }
 
 /** Inserts the rows, and compares them with the checksums. */
-async function load(
-  session: Client,
-  { file, head, end, model, options, progress }: Restoration,
-): Promise<void> {
+async function load(session: Client, restoration: Restoration): Promise<void> {
+  const { file, head, end, model, options, progress } = restoration;
   const refuse = (why: string) => {
     const { host, port, database } = session;
     const store = options.url
@@ -259,16 +257,16 @@ async function load(
   // Without a lock, because the store may be another one that is in use.
   const nonEmpty = await nonEmptyOf(session, head.tables);
   const expected = end.tables.filter(({ rows }) => rows > 0).map(countOf);
-  if (nonEmpty.length === 0)
-    await insert(session, { lines: linesIn(file), head, end, progress });
+  if (nonEmpty.length === 0) await insert(session, restoration);
   else if (`${nonEmpty}` !== `${expected}`)
     refuse(`is not empty: ${nonEmpty.join(', ')}`);
   // The file may have changed since `verify`, or an empty table before it was
   // locked.
-  const copies = await readTables(session, head.tables, progress);
-  const different = end.tables
-    .filter((contents, at) => !isDeepStrictEqual(contents, copies[at]))
-    .map(({ table }) => table);
+  const different: string[] = [];
+  for (const [at, table] of head.tables.entries()) {
+    const copy = await readTable(session, table, progress);
+    if (!isDeepStrictEqual(copy, end.tables[at])) different.push(table.name);
+  }
   if (different.length > 0)
     throw new Error(
       `These tables differ from the backup: ${different.join(', ')}. Nothing was restored.`,
@@ -276,15 +274,11 @@ async function load(
   await session.query('commit');
 }
 
-interface Insertion extends Pick<Restoration, 'head' | 'end' | 'progress'> {
-  /** Those of the file. */
-  lines: AsyncIterator<Buffer | undefined>;
-}
-
 async function insert(
   session: Client,
-  { lines, head, end, progress }: Insertion,
+  { file, head, end, progress }: Restoration,
 ): Promise<void> {
+  const lines = linesIn(file);
   await lock(session, head.tables);
   await lines.next();
   for (const [at, table] of head.tables.entries()) {
@@ -318,37 +312,23 @@ async function verify(
   const head = parse<Head>(first);
   const end = parse<End>(`${last}`);
   const format = formatOf(options);
-  if (first?.startsWith(`-- ${options.name} backup `))
-    throw new Error(
-      `${path} was made by a version before 1.0.0; restore it with that version.`,
-    );
-  if (!head?.format?.startsWith?.(`${options.name} backup `))
-    throw new Error(`${path} is not a backup of ${options.name}.`);
-  if (head.format !== format)
-    throw new Error(
-      `${path} is of another release (${head.format}); this one reads ${format}.`,
-    );
+  if (head?.format !== format)
+    throw new Error(`${path} is not a file that begins with ${format}.`);
   if (!end?.sha256)
     throw new Error(`${path} is incomplete. Nothing was restored.`);
   if (end.sha256 !== hash.digest('hex'))
     throw changed(path, 'its checksum is wrong');
-  if (!areTexts(head.migrations) || !head.tables?.every?.(isTable))
-    throw changed(path, 'its first line describes no tables');
+  const named = end.tables?.map?.((one) => one?.table);
   if (
-    `${end.tables?.map?.((one) => one?.table)}` !==
-    `${head.tables.map(({ name }) => name)}`
+    !Value.Check(headSchema, head) ||
+    `${named}` !== `${head.tables.map(({ name }) => name)}`
   )
-    throw changed(path, 'its last line has other tables than its first');
+    throw changed(path, 'its first and last line describe other tables');
   return { head, end };
 }
 
 const changed = (path: string, why: string) =>
   new Error(`${path} has been changed: ${why}. Nothing was restored.`);
-const areTexts = (values: unknown) =>
-  Array.isArray(values) && values.every((value) => typeof value === 'string');
-const isTable = (one: StoredTable | null) =>
-  areTexts([one?.name, ...Object.values(one?.columns ?? [0])]) &&
-  areTexts(one?.key);
 
 function parse<T>(line = ''): (Partial<T> & T) | undefined {
   try {

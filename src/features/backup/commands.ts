@@ -49,8 +49,8 @@ export function backupCommands(program: Command, stores: Stores): void {
       const where = file === '-' ? 'standard output' : file;
       const text = `${rowsOf(result.tables)}\n${where}: ${result.bytes} bytes`;
       // Standard output may be the backup itself.
-      if (file === '-') show(result, {}, text, process.stderr);
-      else show({ file, ...result }, flags, text);
+      const stream = file === '-' ? process.stderr : process.stdout;
+      show({ file, ...result }, flags, text, stream);
     });
   withExamples(
     backingUp,
@@ -70,7 +70,6 @@ export function backupCommands(program: Command, stores: Stores): void {
       const { show: progress } = new Progress(process.stderr);
       const { options, model } = await stores.configuredStore();
       const result = await restore(file, options, model, progress);
-      warn(result.tables);
       const migrated =
         result.applied.length > 0
           ? `, and migrated: ${result.applied.join(', ')}`
@@ -90,15 +89,4 @@ function rowsOf(contents: Contents[]): string {
     sha256: sha256.slice(0, 16),
   }));
   return table(rows, '');
-}
-
-/** Warns about ids near the end of their range: new ids do not follow them. */
-function warn(contents: Contents[]): void {
-  for (const { table, counter, greatest } of contents) {
-    if (BigInt(greatest ?? 0) <= BigInt(counter ?? 0)) continue;
-    process.stderr.write(
-      `animal-store: The greatest id of ${table}, ${greatest}, is near the end of its range, and new ids follow ` +
-        `${counter ?? 0}: walks and live lists that have passed the greatest id miss them.\n`,
-    );
-  }
 }

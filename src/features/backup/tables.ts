@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { MikroORM } from '@mikro-orm/postgresql';
 import { type ClientBase, escapeIdentifier as quoted } from 'pg';
+import { type Static, Type } from 'typebox';
 import { withoutLimits } from '../../database/migrations.ts';
 import { type Model, ormOptions } from '../../database/options.ts';
 import { endOfCounter } from '../../database/readiness.ts';
@@ -9,15 +10,16 @@ import { endOfCounter } from '../../database/readiness.ts';
  * A table of the model. A backup stores this description, because a later
  * release may have changed the table.
  */
-export interface StoredTable {
-  name: string;
+export const storedTable = Type.Object({
+  name: Type.String(),
   /** Types by name, in order. */
-  columns: Record<string, string>;
+  columns: Type.Record(Type.String(), Type.String()),
   /** The primary key: rows are read in its order. */
-  key: string[];
+  key: Type.Array(Type.String()),
   /** The column with values from a counter. */
-  counted: string | undefined;
-}
+  counted: Type.Optional(Type.String()),
+});
+export type StoredTable = Static<typeof storedTable>;
 
 /**
  * A summary of a table. Tables with the same rows and counter have equal
@@ -210,17 +212,6 @@ export async function readTable(
     sha256: hash.digest('hex'),
     ...(await counterOf(session, table)),
   };
-}
-
-export async function readTables(
-  session: ClientBase,
-  tables: StoredTable[],
-  progress: OnRows,
-): Promise<Contents[]> {
-  const contents: Contents[] = [];
-  for (const table of tables)
-    contents.push(await readTable(session, table, progress));
-  return contents;
 }
 
 const namesOfColumns = ({ columns }: StoredTable) =>

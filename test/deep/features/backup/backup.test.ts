@@ -370,12 +370,9 @@ onEmbedded('restoring (skipped on PostgreSQL, which has its own)', () => {
         whole.replace('greatest', 'smallest'),
         whole.replace('"key":["id"]', '"key":["no"]'),
       ],
-      'is of another release (animal-store backup 2); this one reads animal-store backup 1.':
-        [whole.replace('backup 1', 'backup 2')],
-      'was made by a version before 1.0.0; restore it with that version.': [
+      'is not a file that begins with animal-store backup 1.': [
+        whole.replace('backup 1', 'backup 2'),
         '-- animal-store backup 1\n-- and SQL\n',
-      ],
-      'is not a backup of animal-store.': [
         '',
         '{"format":1}\n{}\n',
         'select 1;\n',
@@ -392,7 +389,7 @@ onEmbedded('restoring (skipped on PostgreSQL, which has its own)', () => {
       }
     }
     expect(await cli(['restore', file], { DATA_DIR })).toMatchObject(
-      fails(`${file} is not a backup of animal-store.`),
+      fails(`${file} is not a file that begins with animal-store backup 1.`),
     );
     expect(existsSync(DATA_DIR)).toBe(false);
     expect(readFileSync(file, 'utf8')).toBe('null\nnull\n');
@@ -437,25 +434,19 @@ onEmbedded('restoring (skipped on PostgreSQL, which has its own)', () => {
       );
     };
     const DATA_DIR = resolve(await folders.another(), 'store');
-    const noTables = 'its first line describes no tables';
-    const otherTables = 'its last line has other tables than its first';
-    for (const [inHead, inEnd, why] of [
-      [{ migrations: 1 }, {}, noTables],
-      [{ tables: undefined }, {}, noTables],
-      [{ tables: [null] }, {}, noTables],
-      [{ tables: [{ name: 'pet' }] }, {}, noTables],
-      [
-        { tables: [{ name: 'pet', key: ['id'], columns: { id: 1 } }] },
-        {},
-        noTables,
-      ],
-      [{}, { tables: 'none' }, otherTables],
-      [{}, { tables: [null] }, otherTables],
-      [{}, { tables: end.tables.slice(1) }, otherTables],
+    for (const [inHead, inEnd] of [
+      [{ migrations: 1 }, {}],
+      [{ tables: undefined }, {}],
+      [{ tables: [null] }, {}],
+      [{ tables: [{ name: 'pet' }] }, {}],
+      [{ tables: [{ name: 'pet', key: ['id'], columns: { id: 1 } }] }, {}],
+      [{}, { tables: 'none' }],
+      [{}, { tables: [null] }],
+      [{}, { tables: end.tables.slice(1) }],
     ] as const) {
       write(inHead, inEnd);
       await expect(restoring(file, DATA_DIR)).rejects.toThrow(
-        `${file} has been changed: ${why}. Nothing was restored.`,
+        `${file} has been changed: its first and last line describe other tables. Nothing was restored.`,
       );
       expect(existsSync(DATA_DIR)).toBe(false);
     }
@@ -590,7 +581,7 @@ onEmbedded('restoring (skipped on PostgreSQL, which has its own)', () => {
     );
   });
 
-  test('keeps the id counter, and warns of an id near the end of its range', async () => {
+  test('keeps the id counter, also beside an id at the end of its range', async () => {
     await inStore(folders.store, async (database) => {
       await sql(
         database,
@@ -605,9 +596,7 @@ onEmbedded('restoring (skipped on PostgreSQL, which has its own)', () => {
     const DATA_DIR = await folders.another();
     expect(await cli(['restore', file], { DATA_DIR })).toMatchObject({
       code: 0,
-      stderr:
-        'animal-store: The greatest id of pet, 9223372036854775807, is near the end of its range, and new ids follow 90: ' +
-        'walks and live lists that have passed the greatest id miss them.\n',
+      stderr: expect.stringContaining('greatest: 9223372036854775807'),
     });
     const server = await startServer({ DATA_DIR, BOOTSTRAP_API_KEY });
     expect((await rest(server, '/v1/pets', newPet())).json).toMatchObject({
