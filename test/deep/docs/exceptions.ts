@@ -28,11 +28,6 @@ export const exceptions: Array<
   ],
   ['CONTRIBUTING.md', 'runs for ever', 'npm ci && npm run dev'],
   [
-    'CONTRIBUTING.md',
-    'CI runs a short round; a whole one takes half an hour',
-    'npm run drill ',
-  ],
-  [
     'bench/README.md',
     'needs a PostgreSQL, and 25 minutes; npm run check has its types',
     'export BENCH_DATABASE_URL=',
