@@ -31,7 +31,7 @@ import { subscriptions } from './api/subscriptions/subscriptions.ts';
 import type { Config } from './config/config.ts';
 import type { Database } from './database/database.ts';
 import { namingAllFaults } from './errors.ts';
-import type { Counter, Running } from './feature.ts';
+import type { Running } from './feature.ts';
 import {
   type CheckReadiness,
   type Dependencies,
@@ -40,14 +40,11 @@ import {
 } from './runtime/health.ts';
 import { Log, type LogSettings } from './runtime/log/log.ts';
 import { loggingOptions, requestLog } from './runtime/log/request-log.ts';
-import { type Observers, observersOf } from './runtime/observers.ts';
+import { observersOf } from './runtime/observers.ts';
 
 declare module 'fastify' {
   interface FastifyInstance {
     checkReadiness: CheckReadiness;
-    dependencies: Dependencies;
-    /** Those of features. */
-    counters: Counter[];
     /** GraphQL operations of all modules. */
     examples: Example[];
   }
@@ -62,7 +59,6 @@ export interface AppOptions {
   log?: Log;
   /** This process, when it is a worker. */
   worker?: ClusterWorker<LogSettings> | undefined;
-  observers?: readonly Partial<Observers>[];
   /** Where limits are counted; in this process by default. */
   limiters?: LimiterStore;
   /** The running features. */
@@ -79,12 +75,11 @@ const build = async (options: AppOptions): Promise<FastifyInstance> => {
     database,
     modules,
     worker,
-    observers = [],
     limiters = inMemory,
     parts = [],
     log = new Log(config.log),
   } = options;
-  const keyObservers = observersOf(observers, 'key');
+  const keyObservers = observersOf(parts, 'key');
   const usage = new DeprecationUsage(database, keyObservers);
   const { bootstrapKey, failuresPerMinute } = config.keys;
   const keys = new Authenticator(database, {
@@ -107,7 +102,7 @@ const build = async (options: AppOptions): Promise<FastifyInstance> => {
   // reports the reason.
   const timeout = config.database.statementTimeout + 1000;
   const requestObservers = [
-    ...observersOf(observers, 'request'),
+    ...observersOf(parts, 'request'),
     requestLog(log, redactor, presentedHint),
   ];
   const app = Fastify({
@@ -117,11 +112,6 @@ const build = async (options: AppOptions): Promise<FastifyInstance> => {
   const dependencies: Dependencies = Object.assign(
     {},
     ...parts.map((part) => part.dependencies),
-  );
-  app.decorate('dependencies', dependencies);
-  app.decorate(
-    'counters',
-    parts.flatMap(({ counters = [] }) => counters),
   );
 
   // Shared by REST and GraphQL, in the order in which a request passes. Fastify
@@ -155,7 +145,7 @@ const build = async (options: AppOptions): Promise<FastifyInstance> => {
     'examples',
     modules.flatMap(({ examples = [] }) => examples),
   );
-  for (const part of parts) await part.http?.(app);
+  for (const part of parts) await part.http?.(app, database);
 
   // REST
   const apis = openModules(modules, database, config.values);
@@ -191,13 +181,12 @@ const build = async (options: AppOptions): Promise<FastifyInstance> => {
     apq,
     limits,
     usage,
-    observers: observersOf(observers, 'operation'),
+    observers: observersOf(parts, 'operation'),
     parts: graphQLParts,
     logger: app.log,
   });
   if (introspection) serveSchema(app, schema);
 
-  for (const part of observers) part.onBuilt?.(app, database);
   return app;
 };
 

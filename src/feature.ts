@@ -44,6 +44,8 @@ export interface Feature<Own extends Variables = Variables> {
    * @returns undefined when it is switched off
    */
   start?(context: FeatureContext<Own>): Promise<Parts | undefined>;
+  /** Starts it in the parent of workers, which serves operators only. */
+  supervise?(context: FeatureContext<Own>): Promise<Parts | undefined>;
 }
 
 export interface Settings<Own extends Variables = Variables> {
@@ -57,6 +59,12 @@ export interface FeatureContext<Own extends Variables = Variables>
   log: Logger;
   /** Where limits are counted: in this process, or for all workers. */
   limiters: LimiterStore;
+  /** What writes the log. */
+  output?: { readonly dropped: number };
+  /** Whether a parent process serves operators in its place. */
+  isWorker?: boolean;
+  /** The features that run; all of them when `http` is called. */
+  running: readonly Running[];
 }
 
 /** What a running feature adds. */
@@ -65,15 +73,17 @@ export interface Parts {
    * Adds hooks and routes, after all hooks of the core and before the routes of
    * modules. A hook for some routes only is added by `onRoute`.
    */
-  http?(app: FastifyInstance): void | Promise<void>;
+  http?(app: FastifyInstance, database: Database): void | Promise<void>;
   /** Knows callers without a key of ours. */
   identities?: Identities;
   /** Answers reads in place of the primary. */
   reads?: OpenReads;
   /** What it uses: members of `/readyz` and of a metric. */
   dependencies?: Dependencies;
-  /** Its metrics. */
-  counters?: Counter[];
+  /** Adds routes to the operations port. */
+  operations?(app: FastifyInstance): void;
+  /** What operators see of it, if they see metrics. */
+  metrics?: readonly Metric[];
   /** Changes of the GraphQL API. */
   graphql?: GraphQLParts;
   /** Is told of requests, operations, round trips and keys. */
@@ -82,12 +92,19 @@ export interface Parts {
   close?(): Promise<void>;
 }
 
-/** A counter of `/metrics`, which is read at each scrape. */
-export interface Counter {
+/** A value and its label values, in the order of the labels. */
+export type Reading = [value: number, ...labels: string[]];
+
+/** A metric that is read at each scrape. */
+export interface Metric {
+  /** A counter ends with `_total`; others are gauges. */
   name: string;
   help: string;
   labels?: string[];
-  read(): number | Array<[value: number, ...labels: string[]]>;
+  /** Combines readings with the same labels, also of workers; `sum` if absent. */
+  of?: 'sum' | 'min' | 'max';
+  /** @returns a number where there are no labels */
+  read(): number | Reading[] | Promise<number | Reading[]>;
 }
 
 /** A feature that is switched on. */
@@ -160,18 +177,25 @@ export function removed(name: string, ...variables: string[]): Feature {
  */
 export async function startFeatures(
   features: readonly Feature[],
-  { config, ...context }: Omit<FeatureContext, 'values'>,
+  { config, ...context }: Omit<FeatureContext, 'values' | 'running'>,
+  way: 'start' | 'supervise' = 'start',
 ): Promise<Running[]> {
   const running: Running[] = [];
   const names = features.map(({ name }) => name);
   try {
-    for (const [at, { name, needs = [], start }] of features.entries()) {
+    for (const [at, feature] of features.entries()) {
+      const { name, needs = [] } = feature;
       const before = names.slice(0, at);
       const missing = needs.filter((one) => !before.includes(one));
       if (missing.length > 0)
         throw new Error(`${name} needs ${missing} before it in features.ts.`);
       const { values } = config;
-      const parts = await start?.({ config, values, ...context });
+      const parts = await feature[way]?.({
+        config,
+        values,
+        running,
+        ...context,
+      });
       if (parts) running.push({ name, ...parts });
     }
     return running;
@@ -197,7 +221,3 @@ export async function databaseOptions(
   if (ownStore) return { ...database, ownStore };
   throw new Error('Configuration error:\n  DATABASE_URL must name a database');
 }
-
-/** What the features observe. */
-export const observersIn = (parts: readonly Parts[]): Partial<Observers>[] =>
-  parts.flatMap(({ observers = [] }) => observers);

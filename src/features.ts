@@ -3,6 +3,7 @@ import { assistants } from './features/assistants/index.ts';
 import { backup } from './features/backup/index.ts';
 import { compiledExecution } from './features/compiled-execution/index.ts';
 import { embeddedStore } from './features/embedded-store/index.ts';
+import { metrics } from './features/metrics/index.ts';
 import { pages } from './features/pages/index.ts';
 import { quota } from './features/quota/index.ts';
 import { readNodes } from './features/read-nodes/index.ts';
@@ -17,6 +18,8 @@ import { trustedDocuments } from './features/trusted-documents/index.ts';
  * docs/leave-parts-out.md says how to delete one.
  */
 export const features: readonly Feature[] = [
+  metrics,
+
   traces,
 
   embeddedStore,

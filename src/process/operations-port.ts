@@ -4,9 +4,9 @@ import { sendError } from '../api/http/failures.ts';
 import { dataHeaders } from '../api/http/headers.ts';
 import type { Config } from '../config/config.ts';
 import { StoreError } from '../errors.ts';
+import type { Parts } from '../feature.ts';
 import { type CheckReadiness, health } from '../runtime/health.ts';
 import type { Log } from '../runtime/log/log.ts';
-import type { Telemetry } from './telemetry.ts';
 
 /** Small, so that the service's own connections always find room. */
 const maxConnections = 32;
@@ -19,7 +19,7 @@ const maxConnections = 32;
 export async function openOperationsPort(
   { operations: { port, host } }: Config,
   log: Log,
-  telemetry: Telemetry,
+  parts: readonly Parts[],
   check: CheckReadiness,
 ): Promise<FastifyInstance | undefined> {
   if (port === 0) return undefined;
@@ -60,7 +60,8 @@ export async function openOperationsPort(
     );
   });
   await app.register(health, { check });
-  for (const page of [log.page, ...telemetry.pages]) await app.register(page);
+  await app.register(log.page);
+  for (const part of parts) part.operations?.(app);
   await app.listen({ port, host }).catch((error) => {
     throw Object.assign(error, { variables: 'OPERATIONS_' });
   });

@@ -11,7 +11,7 @@ import type { OpenReads } from '../database/reads.ts';
 import { settingsDropped } from '../database/sessions.ts';
 import { withTimeout } from '../database/with-timeout.ts';
 import { StoreError, Unavailable } from '../errors.ts';
-import { databaseOptions, observersIn, startFeatures } from '../feature.ts';
+import { databaseOptions, type Running, startFeatures } from '../feature.ts';
 import { features } from '../features.ts';
 import { modelOf } from '../modules/mikro-orm.config.ts';
 import { modules } from '../modules/modules.ts';
@@ -20,7 +20,6 @@ import type { Log, LogSettings } from '../runtime/log/log.ts';
 import { observersOf } from '../runtime/observers.ts';
 import { migrate } from './migrate.ts';
 import { openOperationsPort } from './operations-port.ts';
-import { Telemetry } from './telemetry.ts';
 import { logStarted } from './welcome.ts';
 
 /**
@@ -57,19 +56,19 @@ interface ProcessOptions {
 const backlog = 4096;
 
 export async function serve(options: ProcessOptions): Promise<Service> {
-  const { config, log, worker } = options;
-  const telemetry = await Telemetry.open(options, worker ? 'worker' : 'alone');
+  const { config, log, output, worker } = options;
   const limiters = worker ? inParent : inMemory;
   const { logger } = log;
   const parts = await startFeatures(features, {
     config,
     log: logger,
     limiters,
+    output,
+    isWorker: worker !== undefined,
   });
-  const observers = [...telemetry.observers, ...observersIn(parts)];
   const database = await openDatabase(
     options,
-    observersOf(observers, 'database'),
+    observersOf(parts, 'database'),
     parts.find(({ reads }) => reads)?.reads,
   );
   let app: FastifyInstance | undefined;
@@ -79,7 +78,7 @@ export async function serve(options: ProcessOptions): Promise<Service> {
   };
   const operations = worker
     ? undefined
-    : await openOperationsPort(config, log, telemetry, check);
+    : await openOperationsPort(config, log, parts, check);
   const { buildApp } = await import('../app.ts');
   app = await buildApp({
     config,
@@ -87,7 +86,6 @@ export async function serve(options: ProcessOptions): Promise<Service> {
     modules,
     log,
     worker,
-    observers,
     limiters,
     parts,
   });
@@ -108,13 +106,15 @@ export async function serve(options: ProcessOptions): Promise<Service> {
       if (delay > 0) await sleep(delay);
       const longest = config.drainTimeout + lastStep;
       const isClean = await close(log, { requests: served }, longest);
-      const own = Object.fromEntries(parts.map((part) => [part.name, part]));
-      await close(log, { telemetry, operations, database, ...own });
+      await close(log, { operations, database, ...byName(parts) });
       return isClean;
     },
     left: () => ({ requests: served.activeRequests.count }),
   };
 }
+
+const byName = (parts: readonly Running[]) =>
+  Object.fromEntries(parts.map((part) => [part.name, part]));
 
 /** How long (ms) a step of the shutdown may take after the last request. */
 const lastStep = 3000;
@@ -166,18 +166,22 @@ export async function supervise(
   },
 ): Promise<Service> {
   const { config, log, output } = options;
-  const telemetry = await Telemetry.open(options, 'parent');
+  const { settings: shared, logger } = log;
+  const parts = await startFeatures(
+    features,
+    { config, log: logger, limiters: inMemory, output },
+    'supervise',
+  );
   const database = await openDatabase(options);
   // The parent owns the embedded store, so that it survives a killed worker.
   if (!database.own) await database.close();
   let workers: Workers<LogSettings> | undefined;
-  const operations = await openOperationsPort(config, log, telemetry, () =>
-    checkWorkers(workers, telemetry),
+  const operations = await openOperationsPort(config, log, parts, () =>
+    checkWorkers(workers),
   );
   const drainTime = config.drainDelay + config.drainTimeout + afterDrain;
   // Serves the limiters of all workers: invalid keys, and quotas without Redis.
   new RateLimiterClusterMaster();
-  const { settings: shared, logger } = log;
   workers = new Workers({
     program,
     count,
@@ -194,7 +198,7 @@ export async function supervise(
     async close() {
       const isClean = await workers.drain();
       const own = database.own ? database : undefined;
-      await close(log, { telemetry, operations, database: own });
+      await close(log, { operations, database: own, ...byName(parts) });
       return isClean;
     },
     left: () => ({ workers: workers.up }),
@@ -203,11 +207,10 @@ export async function supervise(
 
 /**
  * Asks the workers, which respond within two seconds. Those that have not
- * reported lately do not count.
+ * answered an earlier question do not count.
  */
 async function checkWorkers(
   workers: Workers<unknown> | undefined,
-  { cluster }: Telemetry,
 ): Promise<object> {
   if (!workers) throw new Unavailable('The workers are starting.');
   const answer = await withTimeout(
@@ -221,8 +224,7 @@ async function checkWorkers(
       { cause },
     );
   });
-  const { up, options } = workers;
-  const silent = cluster?.silent ?? 0;
+  const { up, silent, options } = workers;
   return {
     ...answer,
     ...(silent > 0 && { workers: `${up - silent} of ${options.count}` }),

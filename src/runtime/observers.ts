@@ -1,7 +1,7 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { GraphQLFormattedError } from 'graphql';
 import type { Call } from '../call.ts';
-import type { Database, DatabaseObserver } from '../database/database.ts';
+import type { DatabaseObserver } from '../database/database.ts';
 
 /**
  * What a part of the service observes: its log, metrics and traces. Every
@@ -12,15 +12,14 @@ export interface Observers {
   operation: OperationObserver;
   database: DatabaseObserver;
   key: KeyObserver;
-  onBuilt(app: FastifyInstance, database: Database): void;
 }
 
 /** The observers of one kind. */
 export function observersOf<Kind extends keyof Observers>(
-  parts: readonly Partial<Observers>[],
+  parts: ReadonlyArray<{ observers?: Partial<Observers> }>,
   kind: Kind,
 ): Observers[Kind][] {
-  return parts.flatMap((part) => (part[kind] ? [part[kind]] : []));
+  return parts.flatMap(({ observers }) => observers?.[kind] ?? []);
 }
 
 export interface RequestObserver {

@@ -15,7 +15,7 @@ const quick = files.filter((file) => !file.startsWith('test/deep/'));
 const ofProcesses = [
   'test/cli/',
   'test/operations/',
-  'test/features/metrics/metrics',
+  'test/features/metrics/',
   'test/graphql/plugins',
   'packages/cluster/',
 ];

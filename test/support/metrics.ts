@@ -1,9 +1,3 @@
-import { inMemory } from '../../src/access/limits/limiter.ts';
-import { loadConfig } from '../../src/config/config.ts';
-import { startFeatures } from '../../src/feature.ts';
-import { features } from '../../src/features.ts';
-import { Telemetry } from '../../src/process/telemetry.ts';
-import { Log } from '../../src/runtime/log/log.ts';
 import { send } from './http.ts';
 import {
   bootstrapKey,
@@ -36,47 +30,6 @@ export function seriesIn(text: string): Series {
     series.set(name, Number(value));
   }
   return series;
-}
-
-export interface MetricDescription {
-  name: string;
-  type: string;
-  labels: string[];
-}
-
-/** Every metric that the service creates. */
-export async function allMetrics(): Promise<MetricDescription[]> {
-  const server = { on: () => undefined, getConnections: () => undefined };
-  const config = loadConfig({ LOG_LEVEL: 'silent' }, features);
-  const parts = await startFeatures(features, {
-    config,
-    log: new Log(config.log).logger,
-    limiters: inMemory,
-  });
-  const counters = parts.flatMap(({ counters = [] }) => counters);
-  const created = new Map<string, MetricDescription>();
-  for (const role of ['alone', 'parent'] as const) {
-    const telemetry = await openTelemetry(role);
-    const app = { server, counters, addHook: () => undefined } as never;
-    for (const { onBuilt } of telemetry.observers) onBuilt?.(app, {} as never);
-    await telemetry.close();
-    const metrics = (telemetry.metrics?.registry.getMetricsAsArray() ??
-      []) as object[];
-    for (const { name, type, labelNames: labels } of metrics as Array<
-      MetricDescription & { labelNames: string[] }
-    >) {
-      created.set(name, { name, type, labels });
-    }
-  }
-  return [...created.values()];
-}
-
-/** Opens the metrics of this process, without a service. */
-export function openTelemetry(
-  role: 'alone' | 'parent' = 'alone',
-): Promise<Telemetry> {
-  const config = loadConfig({ OPERATIONS_PORT: '1' });
-  return Telemetry.open({ config, output: { dropped: 7 } }, role);
 }
 
 export interface MeasuredServer extends ServerProcess {

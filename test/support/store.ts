@@ -7,7 +7,6 @@ import { type Config, loadConfig } from '../../src/config/config.ts';
 import { Database } from '../../src/database/database.ts';
 import {
   type Feature,
-  observersIn,
   type Running,
   startFeatures,
 } from '../../src/feature.ts';
@@ -38,6 +37,8 @@ export interface Store {
    */
   contract?: Contract | undefined;
   modules: Module[];
+  /** The running features. */
+  parts: readonly Running[];
   database: Database;
   keys: ApiKeyService;
   /** Removes all animals, and keeps the id counter. */
@@ -93,12 +94,12 @@ async function start(
   opened.push(test.drop);
   const config = configOf({ ...test.env, ...env }, [...all, ...optional]);
   const parts = await started(optional, config, opened);
-  const observing = [...observers, ...observersIn(parts)];
+  for (const one of observers) parts.push({ name: 'test', observers: one });
   const model = modelOf(all);
   const database = await Database.open(
     {
       ...(await optionsFor({ ...test.env, ...env })),
-      observers: observersOf(observing, 'database'),
+      observers: observersOf(parts, 'database'),
     },
     model,
     parts.find(({ reads }) => reads)?.reads,
@@ -122,7 +123,6 @@ async function start(
     config,
     database,
     modules: all,
-    observers: observing,
     parts,
   });
   opened.push(() => app.close());
@@ -134,6 +134,7 @@ async function start(
     key,
     app,
     modules: all,
+    parts,
     contract:
       more.length > 0
         ? new Contract(app.swagger() as { paths: object })
@@ -244,7 +245,6 @@ export async function startNode(
     config,
     database,
     modules,
-    observers: observersIn(parts),
     parts,
     ...(log && { log }),
   });

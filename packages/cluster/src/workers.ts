@@ -27,6 +27,9 @@ export interface WorkersOptions<Shared> {
   onGiveUp(reason: string | undefined): void;
 }
 
+/** How long (ms) a worker may take to answer. */
+const silentAfter = 2500;
+
 /** Starts, restarts, informs, asks and stops the worker processes. */
 export class Workers<Shared> {
   readonly #listening = Promise.withResolvers<string>();
@@ -95,6 +98,11 @@ export class Workers<Shared> {
     return Promise.any(this.#slots.map((slot) => slot.ask()));
   }
 
+  /** Number of workers that have not answered a question for too long. */
+  get silent(): number {
+    return this.#slots.filter((slot) => slot.isSilent).length;
+  }
+
   /** Whether a worker can take a connection. */
   get canServe(): boolean {
     return !this.#isDraining && this.up > 0;
@@ -138,6 +146,7 @@ const maxFailedStarts = 6;
 class WorkerSlot {
   isUp = false;
   #question: PromiseWithResolvers<object> | undefined;
+  #askedAt = 0;
   #worker: Worker | undefined;
   #ended: Promise<boolean> = Promise.resolve(true);
   #isStopping = false;
@@ -195,11 +204,17 @@ class WorkerSlot {
     if (this.isUp && this.#worker?.isConnected()) this.#worker.send(message);
   }
 
+  get isSilent(): boolean {
+    const hasWaited = performance.now() - this.#askedAt > silentAfter;
+    return this.isUp && this.#question !== undefined && hasWaited;
+  }
+
   /** Questions share the answer to an open one. */
   async ask(): Promise<object> {
     if (!this.isUp) throw new Error('The workers are starting.');
     if (!this.#question) {
       this.#question = Promise.withResolvers();
+      this.#askedAt = performance.now();
       this.send({ ask: true });
     }
     return this.#question.promise;
@@ -213,6 +228,8 @@ class WorkerSlot {
 
   #ready(address: string): void {
     this.isUp = true;
+    // Its predecessor may not have answered.
+    this.#question = undefined;
     this.#hasBeenUp = true;
     this.#failedStarts = 0;
     this.#timer = setTimeout(() => {

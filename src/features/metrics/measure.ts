@@ -7,6 +7,7 @@ import type {
   QueueState,
 } from '../../database/database.ts';
 import { withTimeout } from '../../database/with-timeout.ts';
+import type { Metric, Parts, Reading } from '../../feature.ts';
 import {
   codeLabel,
   methodLabel,
@@ -15,11 +16,10 @@ import {
 } from '../../runtime/labels.ts';
 import type {
   KeyObserver,
-  Observers,
   OperationObserver,
   RequestObserver,
 } from '../../runtime/observers.ts';
-import type { Metrics, Reading } from './metrics.ts';
+import type { Metrics } from './metrics.ts';
 
 /** OpenTelemetry's recommended buckets for HTTP, in seconds. */
 const httpBuckets = [
@@ -38,25 +38,18 @@ const maxKeys = 200;
 const pingTimeout = 1000;
 
 /**
- * Adds the metrics of a serving process. They have OpenTelemetry's stable names
+ * Measures what a process observes. The names are OpenTelemetry's stable ones
  * where those exist. Tests compare them with `docs/observe.md`, and with the
  * dashboard and the alerts in `operations/`.
  */
-export function measure(metrics: Metrics): Observers {
+export function observersFor(metrics: Metrics) {
   const operations = new OperationMetrics(metrics);
   return {
+    operations,
     request: measureRequests(metrics, operations),
     operation: measureRootFields(operations),
     database: measureRoundTrips(metrics),
     key: measureKeys(metrics),
-    onBuilt(app, database) {
-      readDatabase(metrics, database);
-      readDependencies(metrics, app, database);
-      for (const { name, help, labels, read } of app.counters)
-        metrics.counter(name, help, labels, read);
-      readApp(metrics, app);
-      app.addHook('onReady', async () => operations.zero(app));
-    },
   };
 }
 
@@ -263,130 +256,121 @@ function measureKeys(metrics: Metrics): KeyObserver {
   };
 }
 
-function readDatabase(metrics: Metrics, database: Database): void {
+/** The database, and what else the service uses. */
+export function measureDependencies(
+  database: Database,
+  parts: readonly Parts[],
+): Metric[] {
   const queue = ['collection', 'operation'];
   const perQueue = (read: (state: QueueState) => number) => (): Reading[] =>
     database.queues.map((one) => [read(one), one.collection, one.operation]);
-  const waiting = perQueue((one) => one.waiting);
-  const oldest = perQueue((one) => one.oldest / 1000);
-  const refused = perQueue((one) => one.refused);
-  metrics.gauge(
-    'animal_store_queue_waiting',
-    'Inputs that wait for their batch.',
-    waiting,
-    queue,
-  );
-  metrics.gauge(
-    'animal_store_queue_oldest_seconds',
-    'How long the first of them has waited.',
-    oldest,
-    queue,
-    'max',
-  );
-  metrics.counter(
-    'animal_store_queue_refused_total',
-    'Inputs rejected because the queue was full.',
-    queue,
-    refused,
-  );
-
   const perPool = (
     member: 'max' | 'pending' | 'idle' | 'used',
     ...labels: string[]
   ) => database.pools.map((one): Reading => [one[member], one.pool, ...labels]);
-  const connections = () => [
-    ...perPool('idle', 'idle'),
-    ...perPool('used', 'used'),
+  return [
+    {
+      name: 'animal_store_queue_waiting',
+      help: 'Inputs that wait for their batch.',
+      labels: queue,
+      read: perQueue((one) => one.waiting),
+    },
+    {
+      name: 'animal_store_queue_oldest_seconds',
+      help: 'How long the first of them has waited.',
+      labels: queue,
+      of: 'max',
+      read: perQueue((one) => one.oldest / 1000),
+    },
+    {
+      name: 'animal_store_queue_refused_total',
+      help: 'Inputs rejected because the queue was full.',
+      labels: queue,
+      read: perQueue((one) => one.refused),
+    },
+    {
+      name: 'db_client_connection_count',
+      help: 'Connections to PostgreSQL.',
+      labels: ['pool', 'state'],
+      read: () => [...perPool('idle', 'idle'), ...perPool('used', 'used')],
+    },
+    {
+      name: 'db_client_connection_max',
+      help: 'Most connections to PostgreSQL.',
+      labels: ['pool'],
+      read: () => perPool('max'),
+    },
+    {
+      name: 'db_client_connection_pending_requests',
+      help: 'Statements waiting for a connection.',
+      labels: ['pool'],
+      read: () => perPool('pending'),
+    },
+    {
+      name: 'animal_store_dependency_up',
+      help: '0 while the service cannot use it.',
+      labels: ['dependency'],
+      of: 'min',
+      read: async () => [
+        [Number(await isUp(database)), 'postgresql'],
+        ...parts
+          .flatMap(({ dependencies = {} }) => Object.entries(dependencies))
+          .map(([name, one]): Reading => [Number(one.isUp), name]),
+      ],
+    },
   ];
-  const pending = () => perPool('pending');
-  metrics.gauge(
-    'db_client_connection_count',
-    'Connections to PostgreSQL.',
-    connections,
-    ['pool', 'state'],
-  );
-  metrics.gauge(
-    'db_client_connection_max',
-    'Most connections to PostgreSQL.',
-    () => perPool('max'),
-    ['pool'],
-  );
-  metrics.gauge(
-    'db_client_connection_pending_requests',
-    'Statements waiting for a connection.',
-    pending,
-    ['pool'],
-  );
 }
 
-function readDependencies(
-  metrics: Metrics,
-  app: FastifyInstance,
-  database: Database,
-): void {
+function isUp(database: Database): Promise<boolean> {
   const late = () => new Error('The database is silent.');
-  const isUp = () =>
-    withTimeout(pingTimeout, database.ping(), late).then(
-      () => 1,
-      () => 0,
-    );
-  const readings = async (): Promise<Reading[]> => [
-    [await isUp(), 'postgresql'],
-    ...Object.entries(app.dependencies).map(
-      ([name, one]): Reading => [Number(one.isUp), name],
-    ),
-  ];
-  metrics.gauge(
-    'animal_store_dependency_up',
-    '0 while the service cannot use it.',
-    readings,
-    ['dependency'],
-    'min',
+  return withTimeout(pingTimeout, database.ping(), late).then(
+    () => true,
+    () => false,
   );
 }
 
-function readApp(metrics: Metrics, app: FastifyInstance): void {
-  const connections = promisify(app.server.getConnections.bind(app.server));
-  const items = () => app.subscriptions.delivered;
-  const shed = () => app.shedRequests;
-  metrics.gauge(
-    'http_server_active_requests',
-    'HTTP requests in progress.',
-    () => app.activeRequests.count,
-  );
-  metrics.gauge(
-    'animal_store_draining',
-    '1 while the service shuts down.',
-    () => Number(app.isDraining),
-    [],
-    'max',
-  );
-  metrics.gauge(
-    'animal_store_connections',
-    'Open HTTP connections.',
-    connections,
-  );
-  metrics.gauge(
-    'animal_store_subscriptions',
-    'Open subscriptions.',
-    () => app.subscriptions.count,
-  );
-  metrics.counter(
-    'animal_store_subscription_items_total',
-    'Items sent to subscriptions.',
-    [],
-    items,
-  );
-  metrics.counter(
-    'animal_store_requests_shed_total',
-    'Requests refused: the event loop was full.',
-    [],
-    shed,
-  );
-  const refused = metrics.counter(
-    'animal_store_connections_refused_total',
-    'Connections closed beyond the limit.',
-  );
+export function measureApp(app: FastifyInstance): Metric[] {
+  let refused = 0;
   // Node's event for a connection beyond `maxConnections`.
-  app.server.on('drop', () => refused.inc());
+  app.server.on('drop', () => {
+    refused += 1;
+  });
+  return [
+    {
+      name: 'http_server_active_requests',
+      help: 'HTTP requests in progress.',
+      read: () => app.activeRequests.count,
+    },
+    {
+      name: 'animal_store_draining',
+      help: '1 while the service shuts down.',
+      of: 'max',
+      read: () => Number(app.isDraining),
+    },
+    {
+      name: 'animal_store_connections',
+      help: 'Open HTTP connections.',
+      read: promisify(app.server.getConnections.bind(app.server)),
+    },
+    {
+      name: 'animal_store_connections_refused_total',
+      help: 'Connections closed beyond the limit.',
+      read: () => refused,
+    },
+    {
+      name: 'animal_store_subscriptions',
+      help: 'Open subscriptions.',
+      read: () => app.subscriptions.count,
+    },
+    {
+      name: 'animal_store_subscription_items_total',
+      help: 'Items sent to subscriptions.',
+      read: () => app.subscriptions.delivered,
+    },
+    {
+      name: 'animal_store_requests_shed_total',
+      help: 'Requests refused: the event loop was full.',
+      read: () => app.shedRequests,
+    },
+  ];
 }

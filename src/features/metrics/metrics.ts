@@ -1,20 +1,10 @@
 import cluster from 'node:cluster';
-import {
-  type Aggregator,
-  Counter,
-  Gauge,
-  Histogram,
-  Registry,
-} from '@prometheus-io/client';
+import { Counter, Gauge, Histogram, Registry } from '@prometheus-io/client';
+import type { Metric, Reading } from '../../feature.ts';
 
-/** A value and its label values, in the order of the label names. */
-export type Reading = [value: number, ...labels: string[]];
-/**
- * Reads the current values at each scrape; a number where there are no labels.
- */
-type Read = () => number | Reading[] | Promise<number | Reading[]>;
-
+/** The metrics of a process. */
 export class Metrics {
+  static readonly contentType = Registry.PROMETHEUS_CONTENT_TYPE;
   readonly registry = new Registry();
   readonly #registers = [this.registry];
 
@@ -22,17 +12,9 @@ export class Metrics {
     name: string,
     help: string,
     labelNames: string[] = [],
-    read?: Read,
   ): Counter<string> {
-    const collect = () => (read ? refill(counter, 'sum', read) : undefined);
-    const counter: Counter<string> = new Counter({
-      name,
-      help,
-      labelNames,
-      registers: this.#registers,
-      collect,
-    });
-    return counter;
+    const registers = this.#registers;
+    return new Counter({ name, help, labelNames, registers });
   }
 
   /** @param buckets upper bounds */
@@ -42,43 +24,28 @@ export class Metrics {
     buckets: number[],
     labelNames: string[],
   ): Histogram<string> {
-    return new Histogram<string>({
-      name,
-      help,
-      labelNames,
-      buckets,
-      registers: this.#registers,
-    });
+    const registers = this.#registers;
+    return new Histogram({ name, help, labelNames, buckets, registers });
   }
 
-  /**
-   * @param aggregator combines readings with the same labels, and the values of
-   *   several processes
-   */
-  gauge(
-    name: string,
-    help: string,
-    read: Read,
-    labelNames: string[] = [],
-    aggregator: Aggregator = 'sum',
-  ): void {
-    const collect = () => refill(gauge, aggregator, read);
+  /** Adds metrics whose values are read at each scrape. */
+  read(...metrics: readonly Metric[]): void {
     const registers = this.#registers;
-    const gauge: Gauge<string> = new Gauge({
-      name,
-      help,
-      labelNames,
-      aggregator,
-      registers,
-      collect,
-    });
+    for (const { name, help, labels: labelNames = [], of, read } of metrics) {
+      const aggregator = of ?? 'sum';
+      const collect = (): Promise<void> => refill(metric, aggregator, read);
+      const options = { name, help, labelNames, registers, collect };
+      const metric: Counter<string> | Gauge<string> = name.endsWith('_total')
+        ? new Counter(options)
+        : new Gauge({ ...options, aggregator });
+    }
   }
 }
 
 async function refill(
   metric: Counter<string> | Gauge<string>,
-  aggregator: Aggregator,
-  read: Read,
+  aggregator: Metric['of'],
+  read: Metric['read'],
 ): Promise<void> {
   const found = await read();
   const readings: Reading[] = typeof found === 'number' ? [[found]] : found;

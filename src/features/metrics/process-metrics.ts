@@ -5,7 +5,8 @@ import {
   PerformanceObserver,
   performance,
 } from 'node:perf_hooks';
-import type { Metrics, Reading } from './metrics.ts';
+import type { Reading } from '../../feature.ts';
+import type { Metrics } from './metrics.ts';
 
 /** Milliseconds between two measurements of the event loop's delay. */
 const resolution = 10;
@@ -35,29 +36,6 @@ const gcTypes: Record<number, string> = {
  * @returns a function that stops the measurements
  */
 export function measureProcess(metrics: Metrics): () => void {
-  metrics.gauge('process_resident_memory_bytes', 'Resident memory.', () =>
-    process.memoryUsage.rss(),
-  );
-  metrics.gauge(
-    'nodejs_heap_size_used_bytes',
-    'Heap in use.',
-    () => process.memoryUsage().heapUsed,
-  );
-  const cpu = ({ user, system } = process.cpuUsage()) => (user + system) / 1e6;
-  metrics.counter(
-    'process_cpu_seconds_total',
-    'CPU time, user and system.',
-    [],
-    cpu,
-  );
-  const open = () => fromProc(() => readdirSync('/proc/self/fd').length);
-  metrics.gauge(
-    'process_open_fds',
-    'Open file descriptors; of several processes the most.',
-    open,
-    [],
-    'max',
-  );
   const limit = fromProc(() =>
     Number(
       /^Max open files +(\d+)/m.exec(
@@ -65,12 +43,36 @@ export function measureProcess(metrics: Metrics): () => void {
       )?.[1],
     ),
   );
-  metrics.gauge(
-    'process_max_fds',
-    'File descriptors that a process may open.',
-    () => limit,
-    [],
-    'min',
+  metrics.read(
+    {
+      name: 'process_resident_memory_bytes',
+      help: 'Resident memory.',
+      read: () => process.memoryUsage.rss(),
+    },
+    {
+      name: 'nodejs_heap_size_used_bytes',
+      help: 'Heap in use.',
+      read: () => process.memoryUsage().heapUsed,
+    },
+    {
+      name: 'process_cpu_seconds_total',
+      help: 'CPU time, user and system.',
+      read({ user, system } = process.cpuUsage()) {
+        return (user + system) / 1e6;
+      },
+    },
+    {
+      name: 'process_open_fds',
+      help: 'Open file descriptors; of several processes the most.',
+      of: 'max',
+      read: () => fromProc(() => readdirSync('/proc/self/fd').length),
+    },
+    {
+      name: 'process_max_fds',
+      help: 'File descriptors that a process may open.',
+      of: 'min',
+      read: () => limit,
+    },
   );
   const timer = measureEventLoop(metrics);
   const collections = measureGarbageCollection(metrics);
@@ -105,23 +107,20 @@ function measureEventLoop(metrics: Metrics): NodeJS.Timeout {
     busy: performance.eventLoopUtilization(began).utilization,
   });
   let last: ReturnType<typeof now> | undefined;
-  const [late, busy] = [
-    'Delay of the event loop in the last 10 s.',
-    'Share of the last 10 s that it was busy.',
-  ];
-  metrics.gauge(
-    'nodejs_eventloop_delay_seconds',
-    late,
-    () => (last ?? now()).delays,
-    ['quantile'],
-    'max',
-  );
-  metrics.gauge(
-    'nodejs_eventloop_utilization_ratio',
-    busy,
-    () => (last ?? now()).busy,
-    [],
-    'max',
+  metrics.read(
+    {
+      name: 'nodejs_eventloop_delay_seconds',
+      help: 'Delay of the event loop in the last 10 s.',
+      labels: ['quantile'],
+      of: 'max',
+      read: () => (last ?? now()).delays,
+    },
+    {
+      name: 'nodejs_eventloop_utilization_ratio',
+      help: 'Share of the last 10 s that it was busy.',
+      of: 'max',
+      read: () => (last ?? now()).busy,
+    },
   );
   return setInterval(() => {
     last = now();

@@ -140,7 +140,7 @@ export async function startQuota({
       if (perMinute > 0) meterRequests(app, quota);
     },
     ...(redis && { dependencies: { redis } }),
-    counters: [
+    metrics: [
       {
         name: 'animal_store_quota_refusals_total',
         help: 'Operations of keys over their quota.',

@@ -4,7 +4,7 @@ import {
   listOf,
   whole,
 } from '../../config/variables.ts';
-import { type Counter, feature } from '../../feature.ts';
+import { feature, type Metric } from '../../feature.ts';
 
 const postgresUrls = kind('postgres:// addresses', (text) =>
   listOf(text).map(checkedPostgresUrl),
@@ -44,18 +44,18 @@ export const readNodes = feature({
   async start({ values, config, log }) {
     const { DATABASE_READ_URLS: urls, READ_MAX_LAG_MS: maxLag } = values;
     const sent = new Map<string, number>();
-    const counter: Counter = {
+    const counter: Metric = {
       name: 'animal_store_read_node_reads_total',
       help: 'Reads sent to each server.',
       labels: ['node'],
       read: () => [...sent].map(([node, reads]) => [reads, node]),
     };
-    if (!urls) return { counters: [counter] };
+    if (!urls) return { metrics: [counter] };
     const { Replicas } = await import('./replicas.ts');
     const options = { ...config.database, maxLag, log };
     const sentTo = (node: string) => sent.set(node, (sent.get(node) ?? 0) + 1);
     return {
-      counters: [counter],
+      metrics: [counter],
       reads: (primary) => new Replicas(urls, primary, options, sentTo),
     };
   },

@@ -1,8 +1,8 @@
 import cluster from 'node:cluster';
+import type { Reading } from '../../../src/feature.ts';
 import {
   ClusterMetrics,
   Metrics,
-  type Reading,
 } from '../../../src/features/metrics/metrics.ts';
 import { measureProcess } from '../../../src/features/metrics/process-metrics.ts';
 import { afterEach, expect, test } from '../../support/jest.ts';
@@ -18,8 +18,12 @@ test('values are read at each scrape, and a series that is not returned is gone'
     [2, 'b'],
     [3, 'b'],
   ];
-  metrics.gauge('waiting', 'Waiting.', () => readings, ['queue']);
-  metrics.gauge('oldest', 'Oldest.', () => readings, ['queue'], 'max');
+  const read = () => readings;
+  const labels = ['queue'];
+  metrics.read(
+    { name: 'waiting', help: 'Waiting.', labels, read },
+    { name: 'oldest', help: 'Oldest.', labels, of: 'max', read },
+  );
   expect(valuesIn(await metrics.registry.metrics())).toEqual([
     'waiting{queue="a"} 1',
     'waiting{queue="b"} 5',
@@ -46,7 +50,7 @@ test('the counters of a worker outlive it, its gauges do not', async () => {
     [1, 2].map(async (id) => {
       const metrics = new Metrics();
       metrics.counter('answers_total', 'Answers.').inc(id * 10);
-      metrics.gauge('active', 'Active.', () => [[id]]);
+      metrics.read({ name: 'active', help: 'Active.', read: () => id });
       cluster.emit('listening', worker(id));
       return { report: await metrics.registry.getMetricsAsJSON() };
     }),

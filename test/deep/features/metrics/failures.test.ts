@@ -1,37 +1,29 @@
 // runs: embedded, postgres
 
 import { Unavailable } from '../../../../src/errors.ts';
-import type { Telemetry } from '../../../../src/process/telemetry.ts';
+import { measuring } from '../../../features/metrics/measured.ts';
 import { creators } from '../../../support/creations.ts';
-import { createTestDatabase } from '../../../support/database.ts';
 import { stock, whileReadsFail } from '../../../support/database-access.ts';
 import { graphqlText } from '../../../support/graphql.ts';
 import { afterEach, beforeEach, expect, test } from '../../../support/jest.ts';
-import { openTelemetry, seriesIn } from '../../../support/metrics.ts';
 import { eventually } from '../../../support/process.ts';
 import { rest } from '../../../support/rest.ts';
 import { type Store, startStore } from '../../../support/store.ts';
 
-let telemetry: Telemetry;
+let measured: ReturnType<typeof measuring>;
 let store: Store;
 beforeEach(async () => {
-  telemetry = await openTelemetry();
-  const { observers } = telemetry;
-  const database = await createTestDatabase();
-  store = await startStore({ QUOTA_PER_MINUTE: '50' }, { database, observers });
+  measured = measuring();
+  const { parts } = measured;
+  store = await startStore({ QUOTA_PER_MINUTE: '50' }, { parts });
 });
-afterEach(async () => {
-  await store.close();
-  await telemetry.close();
-});
+afterEach(() => store.close());
 
 async function expectSeries(
   expected: Record<string, number | undefined>,
 ): Promise<void> {
   await eventually(async () => {
-    const series = seriesIn(
-      (await telemetry.metrics?.registry.metrics()) ?? '',
-    );
+    const series = await measured.series();
     return Object.entries(expected).every(
       ([name, value]) => series.get(name) === value,
     );

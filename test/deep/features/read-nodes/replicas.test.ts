@@ -244,7 +244,8 @@ where('reads go to replicas (where PostgreSQL is installed)', () => {
       { ...env, READ_MAX_LAG_MS: '60000' },
       { database: { env, drop: async () => {} } },
     );
-    const counter = store.app.counters.find(
+    const metrics = store.parts.flatMap(({ metrics = [] }) => metrics);
+    const counter = metrics.find(
       ({ name }) => name === 'animal_store_read_node_reads_total',
     );
     const add = (name: string) =>

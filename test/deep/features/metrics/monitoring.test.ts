@@ -1,20 +1,23 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
-import { getPetDeprecation } from '../../../src/modules/pets/pet.types.ts';
-import { databaseForEach } from '../../support/each.ts';
-import { newFolder } from '../../support/folder.ts';
-import { send } from '../../support/http.ts';
-import { describe, expect, test } from '../../support/jest.ts';
+import { getPetDeprecation } from '../../../../src/modules/pets/pet.types.ts';
 import {
   allMetrics,
   type MetricDescription,
-  startMeasured,
-} from '../../support/metrics.ts';
-import { eventually } from '../../support/process.ts';
-import { hasPrometheus, promtool } from '../../support/servers/prometheus.ts';
-import { type Use, usesOf } from '../support/promql.ts';
-import { type Claim, mistyped } from '../support/typed.ts';
+} from '../../../features/metrics/measured.ts';
+import { databaseForEach } from '../../../support/each.ts';
+import { newFolder } from '../../../support/folder.ts';
+import { send } from '../../../support/http.ts';
+import { describe, expect, test } from '../../../support/jest.ts';
+import { startMeasured } from '../../../support/metrics.ts';
+import { eventually } from '../../../support/process.ts';
+import {
+  hasPrometheus,
+  promtool,
+} from '../../../support/servers/prometheus.ts';
+import { type Use, usesOf } from '../../support/promql.ts';
+import { type Claim, mistyped } from '../../support/typed.ts';
 
 /**
  * The rules, the runbook and the dashboard, validated against Prometheus,

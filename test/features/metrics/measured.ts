@@ -1,0 +1,66 @@
+import { Registry } from '@prometheus-io/client';
+import Fastify from 'fastify';
+import { inMemory } from '../../../src/access/limits/limiter.ts';
+import { loadConfig } from '../../../src/config/config.ts';
+import { feature, startFeatures } from '../../../src/feature.ts';
+import { metrics } from '../../../src/features/metrics/index.ts';
+import { features } from '../../../src/features.ts';
+import { Log } from '../../../src/runtime/log/log.ts';
+import { type Series, seriesIn } from '../../support/metrics.ts';
+
+export interface MetricDescription {
+  name: string;
+  type: string;
+  labels: string[];
+}
+
+const { operations } = loadConfig({ OPERATIONS_PORT: '1' });
+const output = { dropped: 7 };
+
+/** Every metric of the service. */
+export async function allMetrics(): Promise<MetricDescription[]> {
+  const created = new Map<string, MetricDescription>();
+  const { registerMetric } = Registry.prototype;
+  Registry.prototype.registerMetric = function (metric: any) {
+    const { name, labelNames: labels } = metric;
+    const type = metric.constructor.name.toLowerCase();
+    created.set(name, { name, type, labels });
+    return registerMetric.call(this, metric);
+  };
+  try {
+    const server = { on: () => undefined, getConnections: () => undefined };
+    const app = { server, addHook: () => undefined } as never;
+    for (const way of ['start', 'supervise'] as const) {
+      const env = { OPERATIONS_PORT: '1', LOG_LEVEL: 'silent' };
+      const config = loadConfig(env, features);
+      const log = new Log(config.log).logger;
+      const context = { config, log, limiters: inMemory };
+      const parts = await startFeatures(features, context, way);
+      const own = parts.find(({ name }) => name === metrics.name);
+      await own?.http?.(app, {} as never);
+      for (const { close } of parts) await close?.();
+    }
+  } finally {
+    Registry.prototype.registerMetric = registerMetric;
+  }
+  return [...created.values()];
+}
+
+/** Measures a store of this process: give it `parts`. */
+export function measuring() {
+  const port = Fastify();
+  const watched = feature({
+    ...metrics,
+    async start(given) {
+      const config = { ...given.config, operations };
+      const parts = await metrics.start?.({ ...given, config, output });
+      parts?.operations?.(port);
+      return parts;
+    },
+  });
+  return {
+    parts: features.map((one) => (one.name === metrics.name ? watched : one)),
+    series: async (): Promise<Series> =>
+      seriesIn((await port.inject('/metrics')).body),
+  };
+}
