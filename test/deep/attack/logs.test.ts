@@ -120,7 +120,7 @@ describe.each(['info', 'trace'])('at the level %s', (level) => {
       LOG_LEVEL: level,
       TRUST_PROXY: '1',
     };
-    const server = await startServer({ ...env, QUOTA_PER_MINUTE: '100000' });
+    const server = await startServer(env);
     const issued = await cli(
       ['keys', 'issue', '--name', 'logged', '--json'],
       database.env,

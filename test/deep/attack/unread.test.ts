@@ -1,14 +1,12 @@
-import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { serialiseOnce, shared } from '../../../src/records/shared-items.ts';
 import { stockNames } from '../../support/database-access.ts';
 import { follow, seen } from '../../support/events.ts';
 import { newFolder } from '../../support/folder.ts';
-import { graphqlText } from '../../support/graphql.ts';
 import { afterEach, expect, test } from '../../support/jest.ts';
 import { bootstrapKey, killAll, startServer } from '../../support/process.ts';
 import { rest } from '../../support/rest.ts';
-import { nodeForAll, storeForAll } from '../../support/store.ts';
+import { storeForAll } from '../../support/store.ts';
 
 /**
  * Large answers for few bytes: names whose characters have six bytes each in
@@ -116,25 +114,3 @@ test.each(['application/json', 'text/event-stream'])(
     expect(new Set(seen.map((one) => one.turns)).size).toBe(8);
   },
 );
-
-const metered = nodeForAll(store, { QUOTA_PER_MINUTE: '100000' });
-
-test('SECURITY.md says what the largest answer is, and what it costs', async () => {
-  await stockNames(store.database, Array(100).fill(name));
-  const leaves = '__typename id name categoryId status';
-  const page = `fragment F on PetConnection { edges { __typename cursor node { ${leaves} } } nodes { ${leaves} } }`;
-  // Each alias of a root field brings two names for each animal, each other
-  // one.
-  const roots = (count: number) =>
-    `{ pets(limit: 100) { ${leaves} } petsConnection(first: 100) { ...F }
-    ${times(count - 2, (at) => `a${at}: petsConnection(first: 100) { ...F }`)} } ${page}`;
-  const { text, headers } = await graphqlText(metered, { query: roots(52) });
-  expect(headers.ratelimit).toMatch(/r=94748\b/);
-  const figure = `${(text.length / 1e6).toFixed(1)} MB for 5,252 units`;
-  expect(readFileSync('SECURITY.md', 'utf8')).toContain(figure);
-  const codes = async (query: string) =>
-    (await graphqlText(metered, { query })).errors?.map(
-      ({ extensions }) => extensions.code,
-    );
-  expect(await codes(roots(53))).toEqual(['TOO_MANY_ALIASES']);
-});

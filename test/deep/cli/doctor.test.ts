@@ -4,7 +4,6 @@ import { once } from 'node:events';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { Provider } from '../../features/tokens/provider.ts';
 import { createOwnDatabase } from '../../support/database.ts';
 import { databaseForEach } from '../../support/each.ts';
 import { expect, test } from '../../support/jest.ts';
@@ -18,31 +17,9 @@ import {
 } from '../../support/process.ts';
 import { query } from '../../support/query.ts';
 import { openSession } from '../../support/session.ts';
-import { createRedis, hasRedis } from '../features/quota/redis.ts';
+import { doctor, ok } from '../support/doctor.ts';
 
 const database = databaseForEach(createOwnDatabase);
-
-/** The exit code of `doctor --json`, and its findings by check. */
-async function doctor(env: Env) {
-  const { code, stdout, stderr } = await cli(['doctor', '--json'], env);
-  expect({ stderr, isOneLine: /^[^\n]+\n$/.test(stdout) }).toEqual({
-    stderr: '',
-    isOneLine: true,
-  });
-  const { failures, warnings, findings } = JSON.parse(stdout);
-  const entries = findings.map(({ check, ...finding }: { check: string }) => [
-    check,
-    finding,
-  ]);
-  return {
-    code,
-    stdout,
-    failures,
-    warnings,
-    checks: Object.fromEntries(entries) as Record<string, unknown>,
-  };
-}
-const ok = (found: unknown) => ({ state: 'ok', found });
 
 (onPostgres ? test.skip : test)(
   'an embedded store is checked with and without a running service; a missing store is not created; a store of another PostgreSQL is a failure (skipped on PostgreSQL)',
@@ -115,54 +92,6 @@ test('every invalid variable is named without its secret; the text has a remedy 
   });
 });
 
-test('an identity provider is asked for its keys; one that does not answer is a warning', async () => {
-  const provider = new Provider();
-  await provider.open();
-  await provider.addKey('second', 'RS256');
-  const env = { ...database.env, ...provider.env };
-  const reachable = await doctor(env);
-  expect(reachable.checks).toMatchObject({
-    tokens: ok(`${provider.issuer} signs with P-256, RSA`),
-  });
-  provider.instead = (response) => response.end('<html>');
-  const { code, warnings, checks } = await doctor(env);
-  await provider.close();
-  // An empty database has a warning of its own.
-  expect({ code, warnings }).toEqual({
-    code: 0,
-    warnings: reachable.warnings + 1,
-  });
-  expect(checks.tokens).toEqual({
-    state: 'warning',
-    found: expect.stringMatching(
-      /^http:.*\/openid-configuration cannot be read: Unexpected token '<'/,
-    ),
-    remedy: expect.stringContaining('JWT_ISSUER'),
-  });
-});
-
-test('Redis is asked; one that does not answer is a warning', async () => {
-  const REDIS_URL = `redis://127.0.0.1:${await freePort()}`;
-  const { code, checks } = await doctor({ ...database.env, REDIS_URL });
-  expect(code).toBe(0);
-  expect(checks.redis).toEqual({
-    state: 'warning',
-    found: expect.stringContaining('ECONNREFUSED'),
-    remedy: expect.stringContaining('REDIS_URL'),
-  });
-});
-
-(hasRedis ? test : test.skip)(
-  'Redis is usable (skipped without redis-server)',
-  async () => {
-    const redis = await createRedis();
-    await redis.start();
-    const { checks } = await doctor({ ...database.env, REDIS_URL: redis.url });
-    await redis.kill();
-    expect(checks.redis).toEqual(ok('usable'));
-  },
-);
-
 test('a database that refuses connections or does not answer is a failure', async () => {
   const silent = createServer().listen(0, '127.0.0.1');
   await once(silent, 'listening');
@@ -188,7 +117,7 @@ test('a database that refuses connections or does not answer is a failure', asyn
 });
 
 (onPlainPostgres ? test : test.skip)(
-  'a PostgreSQL is checked before its migration, with read nodes, and with ids behind the rows (PostgreSQL only)',
+  'a PostgreSQL is checked before its migration, and with ids behind the rows (PostgreSQL only)',
   async () => {
     const { DATABASE_URL: url } = database.env as { DATABASE_URL: string };
     const manual = { ...database.env, MIGRATE_ON_START: 'false' };
@@ -209,19 +138,6 @@ test('a database that refuses connections or does not answer is a failure', asyn
     expect((await cli(['migrate', '--json'], manual)).stdout).toMatch(
       /^\{"applied":\["2026/,
     );
-
-    const unused = `postgres://127.0.0.1:${await freePort()}/store`;
-    const nodes = await doctor({
-      ...manual,
-      DATABASE_READ_URLS: `${url},${unused}`,
-    });
-    expect(nodes).toMatchObject({ code: 0, failures: 0, warnings: 1 });
-    expect(nodes.checks[`read node ${new URL(url).host}`]).toEqual(
-      ok('0 ms behind'),
-    );
-    expect(nodes.checks[`read node ${new URL(unused).host}`]).toMatchObject({
-      state: 'warning',
-    });
 
     await query(
       url,

@@ -472,3 +472,14 @@ test('scripts of other origins may read what is left', () => {
     );
   });
 });
+
+test('operations beyond it are counted, for both APIs', () =>
+  onNewMinute(2, async (node) => {
+    const [counter] = node.app.counters.filter(
+      ({ name }) => name === 'animal_store_quota_refusals_total',
+    );
+    expect(counter?.read()).toBe(0);
+    for (let time = 1; time <= 3; time += 1) await rest(node, '/v1/pets/999');
+    await graphqlText(node, { query: '{ pets { id } }' });
+    expect(counter?.read()).toBe(2);
+  }));

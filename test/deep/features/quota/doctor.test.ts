@@ -1,0 +1,30 @@
+import { createOwnDatabase } from '../../../support/database.ts';
+import { databaseForEach } from '../../../support/each.ts';
+import { expect, test } from '../../../support/jest.ts';
+import { freePort } from '../../../support/process.ts';
+import { doctor, ok } from '../../support/doctor.ts';
+import { createRedis, hasRedis } from './redis.ts';
+
+const database = databaseForEach(createOwnDatabase);
+
+test('Redis is asked; one that does not answer is a warning', async () => {
+  const REDIS_URL = `redis://127.0.0.1:${await freePort()}`;
+  const { code, checks } = await doctor({ ...database.env, REDIS_URL });
+  expect(code).toBe(0);
+  expect(checks.redis).toEqual({
+    state: 'warning',
+    found: expect.stringContaining('ECONNREFUSED'),
+    remedy: expect.stringContaining('REDIS_URL'),
+  });
+});
+
+(hasRedis ? test : test.skip)(
+  'Redis is usable (skipped without redis-server)',
+  async () => {
+    const redis = await createRedis();
+    await redis.start();
+    const { checks } = await doctor({ ...database.env, REDIS_URL: redis.url });
+    await redis.kill();
+    expect(checks.redis).toEqual(ok('usable'));
+  },
+);
