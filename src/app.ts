@@ -160,11 +160,14 @@ const build = async (options: AppOptions): Promise<FastifyInstance> => {
     {},
     ...parts.map(({ graphql }) => graphql),
   );
-  const { federation, introspection, apq, limits } = config.graphql;
-  const references = federation
-    ? Object.assign({}, ...apis.map(({ references }) => references))
-    : undefined;
-  const schema = await createSchema(resolvers, introspection, references);
+  const references = Object.assign(
+    {},
+    ...apis.map(({ references }) => references),
+  );
+  const schema = await createSchema(
+    resolvers,
+    (own) => graphQLParts.schema?.(own, references) ?? own,
+  );
   app.decorate('graphqlSchema', schema);
   for (const entity of modules.flatMap(({ entities = [] }) => entities)) {
     const described = database.orm.getMetadata(entity);
@@ -177,15 +180,13 @@ const build = async (options: AppOptions): Promise<FastifyInstance> => {
   await app.register(graphQL, {
     prefix: '/graphql',
     schema,
-    introspection,
-    apq,
-    limits,
+    ...config.graphql,
     usage,
     observers: observersOf(parts, 'operation'),
     parts: graphQLParts,
     logger: app.log,
   });
-  if (introspection) serveSchema(app, schema);
+  if (config.graphql.introspection) serveSchema(app, schema);
 
   return app;
 };

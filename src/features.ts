@@ -4,6 +4,7 @@ import { backup } from './features/backup/index.ts';
 import { compiledExecution } from './features/compiled-execution/index.ts';
 import { embeddedStore } from './features/embedded-store/index.ts';
 import { metrics } from './features/metrics/index.ts';
+import { federation } from './features/federation/index.ts';
 import { pages } from './features/pages/index.ts';
 import { quota } from './features/quota/index.ts';
 import { readNodes } from './features/read-nodes/index.ts';
@@ -41,6 +42,8 @@ export const features: readonly Feature[] = [
   compiledExecution,
 
   trustedDocuments,
+
+  federation,
 
   studio,
 ];

@@ -60,10 +60,7 @@ interface Apis<Service = unknown> {
   routes?: (app: Routes) => void;
   /** Its resolvers: instances of classes with type-graphql decorators. */
   resolvers?: object[];
-  /**
-   * Its types to which other subgraphs may refer (`@key(fields: "id")`), with
-   * GRAPHQL_FEDERATION.
-   */
+  /** Its types to which other subgraphs may refer (`@key(fields: "id")`). */
   references?: References;
   /** The collections that an operator may seed, export and import. */
   collections?: Collection[];

@@ -148,10 +148,6 @@ export const variables = {
     'Highest cost: one per root field and possible item (graphql.md).',
   ),
   GRAPHQL_APQ: flag(false, 'Automatic persisted queries (graphql.md).'),
-  GRAPHQL_FEDERATION: flag(
-    false,
-    'Makes the schema a subgraph of Apollo Federation 2 (graphql.md).',
-  ),
   SUBSCRIPTIONS_MAX: whole(0, 1_000_000)(
     2000,
     'Most subscriptions of each worker; 0 for none (live.md).',
@@ -246,7 +242,6 @@ export function loadConfig(
     },
     graphql: {
       introspection: values.GRAPHQL_INTROSPECTION,
-      federation: values.GRAPHQL_FEDERATION,
       apq: values.GRAPHQL_APQ,
       limits: {
         maxTokens: values.GRAPHQL_MAX_TOKENS,

@@ -1,14 +1,11 @@
 import { assertCosts } from '@animal-store/graphql-limits/cost';
-import { subgraph } from '@animal-store/graphql-subgraph';
 import type { FastifyInstance } from 'fastify';
 import { type GraphQLSchema, printSchema } from 'graphql';
 import { buildSchema, type NonEmptyArray, type PubSub } from 'type-graphql';
 import type { Call } from '../../call.ts';
-import { reportFault, StoreError } from '../../errors.ts';
-import { type Int64, int64FromText } from '../../validation/int64.ts';
-import { pageLimit } from '../../validation/page.ts';
+import { reportFault } from '../../errors.ts';
+import type { Int64 } from '../../validation/int64.ts';
 import { serveDocument } from '../http/documents.ts';
-import type { GraphQLContext } from './context.ts';
 import { declared, makeLive } from './decorators.ts';
 import { guardRoots } from './guards.ts';
 
@@ -45,47 +42,21 @@ function assertDistinctFields(resolvers: Map<unknown, object>): void {
     reportFault(`Two resolvers define the GraphQL field ${repeated}.`);
 }
 
-/**
- * Finds an item by its id, for each GraphQL type to which other subgraphs may
- * refer. The names are those of the types.
- */
+/** Finds an item by its id, for each GraphQL type, by the type's name. */
 export type References = Record<
   string,
   (id: Int64 | undefined, call: Call) => Promise<object | null>
 >;
 
-function federated(
-  schema: GraphQLSchema,
-  references: References,
-  introspection: boolean,
-): GraphQLSchema {
-  const finders = Object.entries(references).map(([name, find]) => {
-    return [
-      name,
-      (id: string, { call }: GraphQLContext) => find(int64FromText(id), call),
-    ] as const;
-  });
-  return subgraph<GraphQLContext>(schema, {
-    references: Object.fromEntries(finders),
-    shareable: ['PageInfo'],
-    introspection,
-    maxRepresentations: pageLimit.max,
-    refuse: (message) => new StoreError('BAD_USER_INPUT', message),
-  });
-}
-
 /**
  * Builds the schema from the resolvers of all modules.
  *
- * @param introspection whether clients may read the schema
- * @param references what other subgraphs may refer to; undefined when the
- *   schema is no subgraph
+ * @param extend adds what features serve
  * @throws Error when a field has no declared cost, or a name is used twice
  */
 export async function createSchema(
   resolvers: object[],
-  introspection: boolean,
-  references: References | undefined,
+  extend: (schema: GraphQLSchema) => GraphQLSchema,
 ): Promise<GraphQLSchema> {
   const instances = new Map<unknown, object>(
     resolvers.map((resolver) => [resolver.constructor, resolver]),
@@ -105,9 +76,7 @@ export async function createSchema(
     const type = built.getType(name);
     if (type) type.description = description;
   }
-  const schema = references
-    ? federated(built, references, introspection)
-    : built;
+  const schema = extend(built);
   assertCosts(schema);
   guardRoots(schema);
   makeLive(schema);

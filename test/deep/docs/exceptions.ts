@@ -157,12 +157,12 @@ export const exceptions: Array<
   ['examples/python/README.md', ofExamples, 'python3 pets.py'],
   [
     'examples/federation/README.md',
-    'test/deep/examples/federation.test.ts runs them',
+    'test/deep/features/federation/example.test.ts runs them',
     'node visits.js & node super',
   ],
   [
     'examples/federation/README.md',
-    'for a gateway; test/deep/examples/federation.test.ts queries both',
+    'for a gateway; test/deep/features/federation/example.test.ts queries both',
     '{',
   ],
   [

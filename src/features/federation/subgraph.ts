@@ -1,3 +1,4 @@
+import type { FieldCost } from '@animal-store/graphql-limits/cost';
 import {
   extendSchema,
   GraphQLError,
@@ -10,28 +11,11 @@ import {
   type ValueNode,
   valueFromASTUntyped,
 } from 'graphql';
-
-export interface SubgraphOptions<Context extends object> {
-  /**
-   * The types to which other subgraphs may refer by `id`: each finds an item,
-   * or null, by the text of its id.
-   */
-  references: Record<
-    string,
-    (id: string, context: Context) => Promise<object | null>
-  >;
-  /** The types that every subgraph may define alike. */
-  shareable: readonly string[];
-  /** Whether clients may read the schema; its SDL is part of it. */
-  introspection: boolean;
-  /**
-   * Maximum number of representations of a field, and of look-ups of a request
-   * at a time.
-   */
-  maxRepresentations: number;
-  /** Creates the error about one representation, or about too many. */
-  refuse: (message: string) => Error;
-}
+import type { GraphQLContext } from '../../api/graphql/context.ts';
+import type { References } from '../../api/graphql/schema.ts';
+import { StoreError } from '../../errors.ts';
+import { int64FromText } from '../../validation/int64.ts';
+import { pageLimit } from '../../validation/page.ts';
 
 type Representation = Record<string, unknown> & { __typename: string };
 
@@ -40,13 +24,16 @@ type Representation = Record<string, unknown> & { __typename: string };
  * specification, version 2.0): `_service` with its SDL, and `_entities`, which
  * finds the items to which other subgraphs refer by `id`.
  *
+ * @param introspection whether clients may read the schema; its SDL is part of
+ *   it
  * @throws Error for a type that does not exist
  */
-export function subgraph<Context extends object>(
+export function subgraph(
   schema: GraphQLSchema,
-  options: SubgraphOptions<Context>,
+  references: References,
+  introspection: boolean,
 ): GraphQLSchema {
-  const names = Object.keys(options.references);
+  const names = Object.keys(references);
   for (const name of names) {
     const type = schema.getType(name);
     if (isObjectType(type) && type.getFields().id) continue;
@@ -60,18 +47,18 @@ export function subgraph<Context extends object>(
     union _Entity = ${names.join(' | ')}
     extend type ${root} { _entities(representations: [_Any!]!): [_Entity]! }`;
   const added = [
-    options.introspection ? service : '',
+    introspection ? service : '',
     names.length > 0 ? entities : '',
   ].join('\n');
   if (!added.trim()) return schema;
   const extended = extendSchema(schema, parse(added));
   const { _service, _entities } = extended.getQueryType()?.getFields() ?? {};
-  const sdl = sdlOf(schema, names, options.shareable);
+  const sdl = sdlOf(schema, names);
   if (_service) _service.resolve = () => ({ sdl });
   if (!_entities) return extended;
   Object.assign(_entities, {
-    extensions: { complexity: entitiesCost(options) },
-    resolve: entitiesResolver(options),
+    extensions: { complexity: entitiesCost },
+    resolve: entitiesResolver(references),
   });
   Object.assign(extended.getType('_Entity') as object, { resolveType: typeOf });
   Object.assign(extended.getType('_Any') as object, {
@@ -86,26 +73,27 @@ const typeOf = ({ __typename }: Representation) => __typename;
 /** In messages, because aliases repeat a name that is as long as a body. */
 const longestName = 100;
 
-function entitiesResolver<Context extends object>({
-  references,
-  refuse,
-}: SubgraphOptions<Context>): GraphQLFieldResolver<unknown, Context> {
+const refusal = (message: string) => new StoreError('BAD_USER_INPUT', message);
+
+function entitiesResolver(
+  references: References,
+): GraphQLFieldResolver<unknown, GraphQLContext> {
   /**
    * @returns an error for one representation, so that the others are answered
    */
   async function entityOf(
     { __typename: name, id }: Representation,
-    context: Context,
+    { call }: GraphQLContext,
   ): Promise<object | null> {
     try {
       const find = Object.hasOwn(references, name)
         ? references[name]
         : undefined;
       if (!find)
-        throw refuse(`No entity is named ${name.slice(0, longestName)}.`);
+        throw refusal(`No entity is named ${name.slice(0, longestName)}.`);
       if (!isId(id))
-        throw refuse('A representation needs `id`: a string, or an integer.');
-      const found = await find(`${id}`, context);
+        throw refusal('A representation needs `id`: a string, or an integer.');
+      const found = await find(int64FromText(`${id}`), call);
       return found && Object.create(found, { __typename: { value: name } });
     } catch (error) {
       return error as Error;
@@ -115,7 +103,7 @@ function entitiesResolver<Context extends object>({
   /** Looks each item up once. */
   function findAll(
     representations: Representation[],
-    context: Context,
+    context: GraphQLContext,
   ): Promise<unknown[]> {
     const found = new Map<string, Promise<object | null>>();
     const places = representations.map((one) => {
@@ -131,7 +119,7 @@ function entitiesResolver<Context extends object>({
   }
 
   /** The look-ups of each request, of which one is in progress. */
-  const lookups = new WeakMap<Context, Promise<unknown>>();
+  const lookups = new WeakMap<GraphQLContext, Promise<unknown>>();
   return (_root, { representations }, context) => {
     // A page at a time, also of several fields, because other requests wait in
     // the same queue.
@@ -149,25 +137,14 @@ const isId = (id: unknown) =>
  * One, plus one and the cost of its fields for every representation. It throws
  * for too many, before execution.
  */
-function entitiesCost({
-  maxRepresentations,
-  refuse,
-}: Pick<SubgraphOptions<never>, 'maxRepresentations' | 'refuse'>) {
-  return ({
-    args,
-    childComplexity,
-  }: {
-    args: Record<string, unknown>;
-    childComplexity: number;
-  }): number => {
-    const { representations } = args;
-    const count = Array.isArray(representations) ? representations.length : 1;
-    if (count <= maxRepresentations) return 1 + count * (1 + childComplexity);
-    throw refuse(
-      `_entities takes at most ${maxRepresentations} representations at a time: ${count}.`,
-    );
-  };
-}
+const entitiesCost: FieldCost = ({ args, childComplexity }) => {
+  const { representations } = args;
+  const count = Array.isArray(representations) ? representations.length : 1;
+  if (count <= pageLimit.max) return 1 + count * (1 + childComplexity);
+  throw refusal(
+    `_entities takes at most ${pageLimit.max} representations at a time: ${count}.`,
+  );
+};
 
 type Variables = Parameters<typeof valueFromASTUntyped>[1];
 
@@ -199,19 +176,18 @@ function representationOf(value: unknown): Representation {
   );
 }
 
+/** The type that every subgraph may define alike. */
+const shareable = 'PageInfo';
+
 /** The schema with federation's directives. */
-function sdlOf(
-  schema: GraphQLSchema,
-  entities: readonly string[],
-  shareable: readonly string[],
-): string {
+function sdlOf(schema: GraphQLSchema, entities: readonly string[]): string {
   const link =
     'extend schema @link(url: "https://specs.apollo.dev/federation/v2.0", import: ["@key", "@shareable"])';
   const types = printSchema(schema).replace(
     /^type (\w+)(?: implements .+)?(?= \{$)/gm,
     (type, name: string) => {
       if (entities.includes(name)) return `${type} @key(fields: "id")`;
-      return shareable.includes(name) ? `${type} @shareable` : type;
+      return name === shareable ? `${type} @shareable` : type;
     },
   );
   return `${link}\n\n${types}\n`;

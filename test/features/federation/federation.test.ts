@@ -1,11 +1,11 @@
-import { sql, stock } from '../support/database-access.ts';
-import { graphqlText, graphqlThrice } from '../support/graphql.ts';
-import { send } from '../support/http.ts';
-import { beforeAll, expect, test } from '../support/jest.ts';
-import { onNode, storeForAll } from '../support/store.ts';
+import { sql, stock } from '../../support/database-access.ts';
+import { graphqlText, graphqlThrice } from '../../support/graphql.ts';
+import { send } from '../../support/http.ts';
+import { beforeAll, expect, test } from '../../support/jest.ts';
+import { onNode, storeForAll } from '../../support/store.ts';
 
 /**
- * The store as a subgraph. `test/deep/examples/federation.test.ts` runs it
+ * The store as a subgraph. `test/deep/features/federation/example.test.ts` runs it
  * behind Apollo Gateway and Hive Gateway.
  */
 

@@ -2,19 +2,19 @@ import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { KeyScope } from '../../../src/access/keys/api-key.entity.ts';
-import { newFolder } from '../../support/folder.ts';
-import { toJson } from '../../support/http.ts';
+import { KeyScope } from '../../../../src/access/keys/api-key.entity.ts';
+import { newFolder } from '../../../support/folder.ts';
+import { toJson } from '../../../support/http.ts';
 import {
   afterAll,
   beforeAll,
   describe,
   expect,
   test,
-} from '../../support/jest.ts';
-import { eventually, type Running, runFile } from '../../support/process.ts';
-import { rest } from '../../support/rest.ts';
-import { storeForAll } from '../../support/store.ts';
+} from '../../../support/jest.ts';
+import { eventually, type Running, runFile } from '../../../support/process.ts';
+import { rest } from '../../../support/rest.ts';
+import { storeForAll } from '../../../support/store.ts';
 
 /**
  * examples/federation: the store and another subgraph, composed by
