@@ -1,10 +1,7 @@
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import type { Page, Route } from 'playwright-core';
-import { newFolder } from '../../../support/folder.ts';
-import { beforeAll, beforeEach, expect, test } from '../../../support/jest.ts';
+import { beforeEach, expect, test } from '../../../support/jest.ts';
 import { rest } from '../../../support/rest.ts';
-import { nodeForAll, storeForAll } from '../../../support/store.ts';
+import { storeForAll } from '../../../support/store.ts';
 import {
   browserForAll,
   eachDisplay,
@@ -22,12 +19,6 @@ const failed = (status: string) =>
 inBrowser(() => {
   const store = storeForAll();
   const visit = browserForAll(store);
-  const trusting: Record<string, string> = {};
-  beforeAll(async () => {
-    trusting.TRUSTED_DOCUMENTS = join(await newFolder(), 'manifest.json');
-    writeFileSync(trusting.TRUSTED_DOCUMENTS, '{}');
-  });
-  const visitTrusting = browserForAll(nodeForAll(store, trusting));
   beforeEach(() => store.empty());
 
   async function create(
@@ -235,16 +226,6 @@ inBrowser(() => {
         .locator('#pets tr')
         .evaluateAll((rows) => rows.map((row) => row.clientHeight));
       expect(long).toBeLessThan(3 * (blank ?? 0));
-    }));
-
-  test('all of it works where only registered GraphQL documents run', () =>
-    visitTrusting(async (page) => {
-      await enterKey(page);
-      await live(page);
-      await page.getByLabel('Name', { exact: true }).fill('Rex');
-      await page.getByLabel('Category id').fill('5');
-      await page.getByRole('button', { name: 'Create', exact: true }).click();
-      await page.locator('#added', { hasText: 'Rex' }).waitFor();
     }));
 
   test('a passing failure of the database does not end the live list', () =>
