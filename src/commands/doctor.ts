@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import type { Database } from '../database/database.ts';
-
 import { codeOf } from '../database/postgres-errors.ts';
+import type { Check, ConfiguredStore } from '../feature.ts';
 import { features } from '../features.ts';
 import { startFailure } from '../process/start-failure.ts';
 import { exitCodes, json, show } from './program.ts';
@@ -43,106 +43,102 @@ export function doctorCommand(program: Command): void {
 }
 
 /**
- * Checks the configuration, the database and the disk. It migrates nothing and
- * creates no store.
+ * Checks the configuration, the features and the database. It migrates nothing
+ * and creates no store.
  */
 async function examine(): Promise<Finding[]> {
   const findings: Finding[] = [];
-  const isFine = (check: string, found: string) =>
-    findings.push({ check, state: 'ok', found });
-  /**
-   * @param work adds a finding when it succeeds; an error becomes a finding
-   *   here
-   */
-  async function check(
-    check: string,
-    remedy: string,
-    work: () => unknown,
-    state: Finding['state'] = 'failure',
-  ) {
+  /** @returns false when it fails */
+  async function check({ name, state = 'failure', remedy, run }: Check) {
+    const finding: Finding = { check: name, state: 'ok', found: '' };
+    findings.push(finding);
     try {
-      await work();
+      finding.found = await run();
+      return true;
     } catch (error) {
       const known = remedies[codeOf((error as Error).cause ?? {}) ?? ''];
       const found = startFailure(error);
-      findings.push({ check, state, found, remedy: known ?? remedy });
+      Object.assign(finding, { state, found, remedy: known ?? remedy });
+      return false;
     }
   }
 
-  const { ANIMAL_STORE_ENV_FILE: envFile } = process.env;
-  const configuration = envFile
-    ? `configuration (${envFile})`
-    : 'configuration';
   // Loaded here, so that help and usage errors come at once.
   const [{ Database }, { configuredStore }] = await Promise.all([
     import('../database/database.ts'),
     import('./context.ts'),
   ]);
-  let configured: Awaited<ReturnType<typeof configuredStore>> | undefined;
-  await check(configuration, 'see docs/configuration.md', async () => {
-    configured = await configuredStore();
-    isFine(configuration, 'usable');
+  const { ANIMAL_STORE_ENV_FILE: envFile } = process.env;
+  let configured: ConfiguredStore | undefined;
+  await check({
+    name: envFile ? `configuration (${envFile})` : 'configuration',
+    remedy: 'see docs/configuration.md',
+    async run() {
+      configured = await configuredStore();
+      return 'usable';
+    },
   });
   if (!configured) return findings;
-  const { config, model, ...store } = configured;
-  for (const found of config.misspelt) {
+  const { config, model, modules } = configured;
+  const { misspelt, values, migrateOnStart } = config;
+  for (const found of misspelt) {
     const remedy = 'correct the name, or remove the variable';
     findings.push({ check: 'variables', state: 'warning', found, remedy });
   }
-  // The findings replace the log.
-  const options = { ...store.options, log: undefined };
-  const { url } = config.database;
-  await check('modules', 'see docs/add-a-module.md', async () => {
-    const { contracts } = await import('../process/contracts.ts');
-    const { modules } = await import('../modules/modules.ts');
-    await contracts(modules, process.env);
+  await check({
+    name: 'modules',
+    remedy: 'see docs/add-a-module.md',
+    async run() {
+      const { contracts } = await import('../process/contracts.ts');
+      await contracts(modules, process.env);
+      return 'usable';
+    },
   });
-  const { values } = config;
   for (const { checks } of features) {
-    const own = checks?.({ config, values }, configured) ?? [];
-    for (const { name, remedy, state, run } of own)
-      await check(name, remedy, async () => isFine(name, await run()), state);
+    for (const one of checks?.({ config, values }, configured) ?? [])
+      await check(one);
   }
+  // The findings replace the log.
+  const options = { ...configured.options, log: undefined };
   const { ownStore } = options;
   if (ownStore?.exists() === false) {
-    isFine(
-      'database',
-      `${ownStore.name} has no store yet: the first start creates it`,
-    );
+    const found = `${ownStore.name} has no store yet: the first start creates it`;
+    findings.push({ check: 'database', state: 'ok', found });
     return findings;
   }
 
-  const checkTables = async (database: Database) => {
+  const examineTables = async (database: Database) => {
     await database.ping();
-    isFine('database', 'usable');
-    const pending = await database.pending();
-    if (pending.length > 0) {
-      const state = config.migrateOnStart ? 'warning' : 'failure';
-      const found = `not applied: ${pending.join(', ')}`;
-      findings.push({
-        check: 'migrations',
-        state,
-        found,
-        remedy: 'animal-store migrate',
-      });
-      return;
-    }
-    isFine('migrations', 'all are applied');
-    const remedy =
-      'animal-store migrate; DATABASE_URL must lead to the primary, with a role that may write';
-    await check('tables', remedy, async () => {
-      await database.assertColumns();
-      await database.assertReady();
-      isFine('tables', 'readable and writable, ids beyond all rows');
+    const isMigrated = await check({
+      name: 'migrations',
+      state: migrateOnStart ? 'warning' : 'failure',
+      remedy: 'animal-store migrate',
+      async run() {
+        const pending = await database.pending();
+        if (pending.length === 0) return 'all are applied';
+        throw new Error(`not applied: ${pending.join(', ')}`);
+      },
     });
+    if (!isMigrated) return 'usable';
+    await check({
+      name: 'tables',
+      remedy:
+        'animal-store migrate; DATABASE_URL must lead to the primary, with a role that may write',
+      async run() {
+        await database.assertColumns();
+        await database.assertReady();
+        return 'readable and writable, ids beyond all rows';
+      },
+    });
+    return 'usable';
   };
-  const start = url
-    ? 'start the server, or correct DATABASE_URL'
-    : 'see docs/move.md and docs/runbook.md';
-  await check('database', start, () =>
-    Database.use(options, model, checkTables),
-  );
-
+  await check({
+    name: 'database',
+    remedy: config.database.url
+      ? 'start the server, or correct DATABASE_URL'
+      : 'see docs/move.md and docs/runbook.md',
+    run: () => Database.use(options, model, examineTables),
+  });
   return findings;
 }
 
