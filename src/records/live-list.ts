@@ -1,12 +1,8 @@
 import { StoreError, Unavailable } from '../errors.ts';
 import type { Int64 } from '../validation/int64.ts';
-import {
-  type Page,
-  type PageQuery,
-  pageLimit,
-  Sort,
-} from '../validation/page.ts';
+import { type Page, type PageQuery, pageLimit } from '../validation/page.ts';
 import type { Validated } from '../validation/validator.ts';
+import { placeOf } from './cursor.ts';
 import type { FilterOf, Records } from './records.ts';
 import { parameterOf } from './table.ts';
 
@@ -81,15 +77,17 @@ export class LiveList<Item extends Identified> {
    *   again
    */
   subscribe(query: LiveQuery<Item>): AsyncGenerator<ListEvent<Item>, void> {
-    if (query.sort && query.sort !== Sort.id)
+    const { sort = 'id', after } = query;
+    if (sort !== 'id')
       throw new StoreError(
         'BAD_USER_INPUT',
         'sort must be id for a live list: it grows at its end.',
       );
+    const start = after === undefined ? undefined : placeOf(after, sort).id;
     let hasLeft = false;
     // The `limit` of a list's query is that of its own page.
     const events = this.#events(
-      { ...query, limit: pageLimit.max },
+      { ...query, after: start, limit: pageLimit.max },
       () => hasLeft,
     );
     // A generator that awaits something hears of `return` at its next `yield`,
@@ -103,7 +101,7 @@ export class LiveList<Item extends Identified> {
   }
 
   async *#events(
-    query: LiveQuery<Item> & PageQuery,
+    query: LiveQuery<Item> & PageQuery & { readonly after: Int64 | undefined },
     hasLeft: () => boolean,
   ): AsyncGenerator<ListEvent<Item>, void> {
     let position = query.after ?? (await this.list.lastId());

@@ -3,22 +3,28 @@ import type { EntityManager } from '@mikro-orm/postgresql';
 import { Call } from '../call.ts';
 import type { Run } from '../database/batches.ts';
 import type { Batches, Database } from '../database/database.ts';
-import { isUnsupported } from '../database/postgres-errors.ts';
+import { isDataError, isUnsupported } from '../database/postgres-errors.ts';
 import { type Int64, int64, int64FromDigits } from '../validation/int64.ts';
 import {
   maxExactTotal,
   type Page,
   type PageQuery,
-  Sort,
   type Total,
   totalCost,
 } from '../validation/page.ts';
 import type { Removal } from '../validation/schemas.ts';
 import type { Validated } from '../validation/validator.ts';
 import { type ChangeOf, Changes } from './changes.ts';
+import {
+  cursorOf,
+  memberOf,
+  notACursor,
+  type Place,
+  placeOf,
+} from './cursor.ts';
 import { type Check, Insertions } from './insertions.ts';
 import { shared } from './shared-items.ts';
-import { type Statements, statementsFor } from './statements.ts';
+import { type Pages, type Statements, statementsFor } from './statements.ts';
 import { type Column, parameterOf, Table, textsOf } from './table.ts';
 
 /**
@@ -34,10 +40,12 @@ type InputOf<Item, New> = {
 };
 
 type ListRow = Array<string | null>;
-type Query = PageQuery & {
-  readonly sort: Sort;
+interface Query {
+  readonly limit: number;
+  readonly sort: string;
+  readonly place: Place | undefined;
   readonly filters: unknown[];
-};
+}
 export type FilterOf<Item> = {
   readonly [Member in keyof Item]?: Item[Member] | undefined;
 };
@@ -68,6 +76,8 @@ export class Records<
   /**
    * @param options.filters the members to filter lists by. Each combination of
    *   them needs an index, which ends with the id.
+   * @param options.orders the members to sort lists by, beside the id, as
+   *   `sortSchema` has them. Each needs the same indexes with it before the id.
    * @param options.check a rule for creations and changes
    * @throws Error naming the indexes that the entity lacks
    */
@@ -76,13 +86,22 @@ export class Records<
     entity: EntityName,
     {
       filters = [],
+      orders = [],
       check,
-    }: { filters?: Array<keyof Item & string>; check?: Check<New> } = {},
+    }: {
+      filters?: Array<keyof Item & string>;
+      orders?: Array<keyof Item & string>;
+      check?: Check<New>;
+    } = {},
   ) {
     this.#database = database;
     this.#table = new Table(database.orm.getMetadata(entity));
     this.#filters = filters.map((member) => this.#table.column(member));
-    this.#statements = statementsFor(this.#table, this.#filters);
+    this.#statements = statementsFor(
+      this.#table,
+      this.#filters,
+      orders.map((member) => this.#table.column(member)),
+    );
     const queue = <In, Out>(
       operation: string,
       run: Run<In, Out>,
@@ -112,17 +131,21 @@ export class Records<
   /**
    * Reads one page.
    *
-   * @throws Unavailable
+   * @throws StoreError BAD_USER_INPUT for a cursor of another order;
+   *   Unavailable
    */
   async list(
     query: Validated<PageQuery & FilterOf<Item>>,
     call = new Call(),
   ): Promise<Page<Item>> {
-    const { limit, after, sort = Sort.id } = query;
-    const page = await this.#lists.add(
-      { limit, after, sort, filters: this.#filtersIn(query) },
-      call,
-    );
+    const { limit, after, sort = 'id' } = query;
+    const place = after === undefined ? undefined : placeOf(after, sort);
+    const filters = this.#filtersIn(query);
+    const page = await this.#lists
+      .add({ limit, place, sort, filters }, call)
+      .catch((error) => {
+        throw place && isDataError(error) ? notACursor(sort) : error;
+      });
     call.count(page.items.length);
     return page;
   }
@@ -148,21 +171,20 @@ export class Records<
     );
   }
 
-  /** The statements for the filters in use, and the values of these. */
-  #listOf(filters: unknown[]) {
+  /** Those of some statements for the filters in use, and their values. */
+  #byFilters<Of extends { filters: Column[] }>(
+    statements: Of[],
+    filters: unknown[],
+  ) {
     const used = filters.reduce(
       (bits: number, value, at) => (value === null ? bits : bits | (1 << at)),
       0,
     );
-    const statements = this.#statements.lists[
-      used
-    ] as Statements['lists'][number];
-    return {
-      ...statements,
-      values: statements.filters.map(
-        (column) => filters[this.#filters.indexOf(column)],
-      ),
-    };
+    const chosen = statements[used] as Of;
+    const values = chosen.filters.map(
+      (column) => filters[this.#filters.indexOf(column)],
+    );
+    return { ...chosen, values };
   }
 
   /**
@@ -258,18 +280,20 @@ export class Records<
    * key.
    */
   async #readPages(queries: Query[]): Promise<Array<Page<Item>>> {
-    const keyOf = ({ filters, limit, after, sort }: Query) =>
-      `${sort} ${limit} ${after} ${JSON.stringify(filters)}`;
+    const keyOf = ({ filters, limit, place, sort }: Query) =>
+      `${sort} ${limit} ${place?.id} ${place?.value} ${JSON.stringify(filters)}`;
     const keys = queries.length === 1 ? [''] : queries.map(keyOf);
     const distinct = new Map(queries.map((query, at) => [keys[at], query]));
     const horizon = await this.#horizon();
     const pages = new Map<string | undefined, Page<Item>>();
-    const bySort = Map.groupBy(distinct, ([, { sort }]) => sort);
-    for (const [sort, entries] of bySort) {
+    const byOrder = Map.groupBy(distinct, ([, query]) => orderOf(query));
+    for (const [order, entries] of byOrder) {
       const lists = entries.map(([, query]) => query);
-      const rows = await this.#selectLists(sort, lists, horizon);
-      for (const [at, [key, { limit }]] of entries.entries())
-        pages.set(key, upTo(horizon, this.#toPage(rows[at] as ListRow, limit)));
+      const rows = await this.#selectLists(order, lists, horizon);
+      for (const [at, [key, query]] of entries.entries()) {
+        const page = this.#toPage(rows[at] as ListRow, query);
+        pages.set(key, order === 'id' ? upTo(horizon, page) : page);
+      }
     }
     return keys.map((key) => pages.get(key) as Page<Item>);
   }
@@ -298,24 +322,22 @@ export class Records<
    * @returns one row per query, in order
    */
   async #selectLists(
-    sort: Sort,
+    order: string,
     queries: Query[],
     horizon: Int64 | undefined,
   ): Promise<ListRow[]> {
-    const positions = queries.map((query) => positionOf(query, horizon));
+    const { lists, listMany } = this.#statements.pages.get(order) as Pages;
+    const places = queries.map((query) => beginOf(query, horizon));
     if (queries.length > 1 && this.#supportsMany) {
       const columns = [
-        positions,
         queries.map(({ limit }) => limit + 1),
         ...this.#filters.map((_, at) =>
           queries.map(({ filters }) => filters[at]),
         ),
+        ...(places[0] ?? []).map((_, at) => places.map((place) => place[at])),
       ];
       try {
-        return await this.#database.read(
-          this.#statements.listMany[sort],
-          columns,
-        );
+        return await this.#database.read(listMany, columns);
       } catch (error) {
         if (!isUnsupported(error)) throw error;
         this.#supportsMany = false;
@@ -324,11 +346,9 @@ export class Records<
     // Sequential, because a batch may use only one connection.
     const rows: ListRow[] = [];
     for (const [at, { filters, limit }] of queries.entries()) {
-      const { list, values } = this.#listOf(filters);
-      const parameters = [positions[at], limit + 1, ...values];
-      rows.push(
-        ...(await this.#database.read<ListRow>(list[sort], parameters)),
-      );
+      const { values, ...list } = this.#byFilters(lists, filters);
+      const parameters = [limit + 1, ...values, ...(places[at] ?? [])];
+      rows.push(...(await this.#database.read<ListRow>(list, parameters)));
     }
     return rows;
   }
@@ -351,7 +371,10 @@ export class Records<
     for (const filters of queries) {
       const key = JSON.stringify(filters);
       if (totals.has(key)) continue;
-      const { count, estimate, values } = this.#listOf(filters);
+      const { count, estimate, values } = this.#byFilters(
+        this.#statements.counts,
+        filters,
+      );
       const [[counted] = []] = await this.#database.read<[string]>(
         count,
         values,
@@ -375,7 +398,7 @@ export class Records<
     );
   }
 
-  #toPage(row: ListRow, limit: number): Page<Item> {
+  #toPage(row: ListRow, { limit, sort }: Query): Page<Item> {
     if (row[0] === null) return { items: [], hasNext: false };
     const { columns, decodeColumns } = this.#table;
     const texts = columns.map((column, at) =>
@@ -385,21 +408,42 @@ export class Records<
     const items: Item[] = [];
     for (let place = 0; place < count && place < limit; place += 1)
       items.push(decodeColumns(texts, place) as Item);
-    return { items: shared(items), hasNext: count > limit };
+    const page = { items: shared(items), hasNext: count > limit };
+    const order = row[columns.length];
+    if (!order) return page;
+    const values: string[] = JSON.parse(order);
+    const cursors = items.map(({ id }, at) =>
+      cursorOf(sort, `${values[at]}`, id),
+    );
+    return { ...page, cursors };
   }
 }
 
+/** Names the statements of a list: see `Statements.pages`. */
+function orderOf({ sort, place }: Query): string {
+  return place && memberOf(sort) !== 'id' ? `${sort}_after` : sort;
+}
+
 /**
- * The id above which an ascending list begins; the greatest id that a
- * descending one may contain.
+ * The parameters of the place where a list begins: see `range` in
+ * statements.ts.
  */
-function positionOf(
-  { after, sort }: Query,
+function beginOf(
+  { sort, place }: Query,
   horizon: Int64 = int64.max,
-): string {
-  if (sort === Sort.id) return `${after ?? int64.min}`;
-  if (after === undefined || after > horizon) return `${horizon}`;
-  return `${after > int64.min ? BigInt(after) - 1n : after}`;
+): unknown[] {
+  const isById = memberOf(sort) === 'id';
+  if (!isById && !place) return [];
+  const isAscending = sort === memberOf(sort);
+  const id = isAscending
+    ? (place?.id ?? int64.min)
+    : greatestBelow(place?.id, horizon);
+  return isById ? [`${id}`] : [place?.value, `${id}`];
+}
+
+function greatestBelow(id: Int64 | undefined, horizon: Int64): Int64 {
+  if (id === undefined || id > horizon) return horizon;
+  return id > int64.min ? BigInt(id) - 1n : id;
 }
 
 /** Cuts a page after an id. */

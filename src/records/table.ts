@@ -176,11 +176,14 @@ export class Table {
 
   /**
    * All combinations of some columns, from none to all: bit n of the index of a
-   * combination is set when it has column n. Each is in the order of its index.
+   * combination is set when it has column n. Each is in the order of its index,
+   * which ends with the order of the lists.
    *
+   * @param by sorts the lists; undefined for the id
    * @throws Error naming the indexes that the entity lacks
    */
-  combinationsOf(columns: readonly Column[]): Column[][] {
+  combinationsOf(columns: readonly Column[], by?: Column): Column[][] {
+    const order = by ? [by.member, 'id'] : ['id'];
     const missing: string[] = [];
     const count = 2 ** columns.length;
     const combinations = Array.from({ length: count }, (_, bits) => {
@@ -188,14 +191,21 @@ export class Table {
         .filter((_, at) => bits & (1 << at))
         .map(({ member }) => member);
       // The list of all rows uses the primary key.
-      if (members.length === 0) return [];
-      const index = this.#indexes.find((index) => isKeyOf(index, members));
-      if (!index) missing.push(`['${members.join("', '")}', 'id']`);
+      if (members.length === 0 && !by) return [];
+      const index = this.#indexes.find((index) =>
+        isKeyOf(index, members, order),
+      );
+      if (!index) missing.push(`['${[...members, ...order].join("', '")}']`);
       return (index ?? members)
         .slice(0, members.length)
         .map((member) => this.column(member));
     });
-    const message = `Each combination of the filters of ${this.name} needs an index; the entity lacks`;
+    const sorted = by ? ` sorted by ${by.member}` : '';
+    const message = `Each combination of the filters of ${this.name}${sorted} needs an index; the entity lacks`;
+    if (by?.isNullable)
+      reportFault(
+        `${this.name} has an order by ${by.member}, which may be null.`,
+      );
     if (missing.length > 0) reportFault(`${message} ${missing.join(', ')}.`);
     return combinations;
   }
@@ -272,11 +282,12 @@ function isPlain({
   return hasOneColumn && persist !== false && !isComputed;
 }
 
-/** True for an index on these members, in any order, and then the id. */
-function isKeyOf(index: string[], members: string[]): boolean {
+/** True for an index on these members, in any order, and then on the order. */
+function isKeyOf(index: string[], members: string[], order: string[]): boolean {
   const others = index.slice(0, members.length);
+  const next = index.slice(members.length, members.length + order.length);
   return (
-    index[members.length] === 'id' &&
+    `${next}` === `${order}` &&
     members.every((member) => others.includes(member))
   );
 }

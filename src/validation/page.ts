@@ -1,6 +1,12 @@
 import { Type } from 'typebox';
 import type { Int64 } from './int64.ts';
-import { enumSchema, int64Schema, use, withDefault } from './schemas.ts';
+import {
+  enumSchema,
+  int64Schema,
+  textSchema,
+  use,
+  withDefault,
+} from './schemas.ts';
 
 /** How many items a page may hold. */
 export const pageLimit = { min: 1, max: 100, default: 20 } as const;
@@ -12,7 +18,12 @@ export interface Page<Item> {
   readonly items: readonly Item[];
   /** True when there are items after the last one of this page. */
   readonly hasNext: boolean;
+  /** The items' cursors; where they are absent, the ids are. */
+  readonly cursors?: readonly string[];
 }
+
+/** Of a value of 500 characters. */
+const maxCursorLength = 5000;
 
 /** The number of items of a list, on all its pages. */
 export interface Total {
@@ -28,31 +39,56 @@ export const maxExactTotal = 100_000;
 /** Quota units of a count. */
 export const totalCost = 10;
 
-/** The orders of a list. They have one spelling in both APIs. */
-export const Sort = { id: 'id', id_desc: 'id_desc' } as const;
-export type Sort = (typeof Sort)[keyof typeof Sort];
+/**
+ * The orders of a list by its id and by these members, in one spelling for both
+ * APIs.
+ *
+ * @param id of the component
+ */
+export function sortSchema<Member extends string = never>(
+  id: string,
+  members: Member[] = [],
+) {
+  type By = 'id' | Member;
+  const orders = ['id' as By, ...members].flatMap((member: By) => [
+    member,
+    `${member}_desc` as const,
+  ]);
+  return enumSchema<By | `${By}_desc`>(
+    id,
+    Object.fromEntries(orders.map((order) => [order, order])),
+    'Order of a list: `_desc` is descending, `id_desc` newest first.',
+  );
+}
 
-const sortSchema = enumSchema(
-  'Sort',
-  Sort,
-  'Order of a list: `id`, or `id_desc` for newest first.',
-);
+const byId = sortSchema('Sort');
 
 /** The paging parameters of every list. */
 export interface PageQuery {
   /** Maximum number of items, 1 to 100. */
   readonly limit: number;
   /**
-   * Only items that follow this id in the list; from its beginning when
-   * undefined.
+   * Only items that follow this id in the list, or this cursor where the order
+   * is another one; from its beginning when undefined.
    */
-  readonly after?: Int64 | undefined;
-  /** Ascending by id when undefined. */
-  readonly sort?: Sort | undefined;
+  readonly after?: Int64 | string | undefined;
+  /** A member, or one with `_desc`; `id` when undefined. */
+  readonly sort?: string | undefined;
 }
 
-/** @param noun names one item in the descriptions; its plural ends in s */
-export function pageQueryMembers(noun: string) {
+/**
+ * @param noun names one item in the descriptions; its plural ends in s
+ * @param sort the orders that its collection declares
+ */
+export function pageQueryMembers(
+  noun: string,
+  sort: ReturnType<typeof sortSchema<string>> = byId,
+) {
+  const seen = `Return only ${noun}s after this one: the id of the last ${noun} seen`;
+  const afterCursor = textSchema({
+    maxLength: maxCursorLength,
+    description: `${seen}, or its cursor where the order is not the id.`,
+  });
   return {
     limit: withDefault(
       Type.Integer({
@@ -63,13 +99,13 @@ export function pageQueryMembers(noun: string) {
       pageLimit.default,
     ),
     after: Type.Optional(
-      int64Schema({
-        description: `Return only ${noun}s after this one: the id of the last ${noun} seen.`,
-      }),
+      Type.Unsafe<Int64 | string>(
+        sort === byId ? int64Schema({ description: `${seen}.` }) : afterCursor,
+      ),
     ),
     sort: withDefault(
-      use(sortSchema, `Order of the ${noun}s: \`id_desc\` is newest first.`),
-      Sort.id,
+      use(sort, `Order of the ${noun}s: \`id_desc\` is newest first.`),
+      'id',
     ),
   };
 }

@@ -21,8 +21,11 @@ test('a thousand followers at one position share their reads', async () => {
   let insert = (): void => undefined;
   const list = new LiveList<{ id: Int64 }>({
     async list({ after = 0 }) {
-      reads.push(after);
-      return { items: items.filter(({ id }) => id > after), hasNext: false };
+      reads.push(Number(after));
+      return {
+        items: items.filter(({ id }) => id > Number(after)),
+        hasNext: false,
+      };
     },
     lastId: async () => 0,
     onInserted(listener) {
@@ -67,7 +70,7 @@ describe('without a poll', () => {
   const listOf = (items: Array<{ id: Int64 }>) =>
     new LiveList<{ id: Int64 }>({
       async list({ after = 0, limit }) {
-        const found = items.filter(({ id }) => id > after);
+        const found = items.filter(({ id }) => id > Number(after));
         return { items: found.slice(0, limit), hasNext: found.length > limit };
       },
       lastId: async () => 0,

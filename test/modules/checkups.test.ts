@@ -9,7 +9,6 @@ import { LiveList } from '../../src/records/live-list.ts';
 import { Records } from '../../src/records/records.ts';
 import { statementsFor } from '../../src/records/statements.ts';
 import { Table } from '../../src/records/table.ts';
-import { Sort } from '../../src/validation/page.ts';
 import {
   changeSchema,
   textSchema,
@@ -273,7 +272,7 @@ describeHere('checkups', () => {
           const filters = ['petId', 'state'].map((member) =>
             columns.column(member),
           );
-          const { lists, listMany } = statementsFor(columns, filters);
+          const { pages } = statementsFor(columns, filters);
           const values = new Map<string, unknown>([
             ['petId', least + 7],
             ['state', 'done'],
@@ -291,14 +290,11 @@ describeHere('checkups', () => {
             return scanned(rows[0]['QUERY PLAN'][0].Plan);
           };
           const positions = { id: 500, id_desc: 1e12 };
-          const sorts = Object.entries(positions) as Array<[Sort, number]>;
-          for (const { filters, list } of lists) {
-            const used = filters.map(({ member }) => values.get(member));
-            for (const [sort, position] of sorts)
-              expect(await read(list[sort].text, [position, 21, ...used])).toBe(
-                21,
-              );
-          }
+          for (const [order, position] of Object.entries(positions))
+            for (const { filters, text } of pages.get(order)?.lists ?? []) {
+              const used = filters.map(({ member }) => values.get(member));
+              expect(await read(text, [21, ...used, position])).toBe(21);
+            }
           const pet = least + 7;
           const many: unknown[][] = [
             [null, null],
@@ -306,16 +302,15 @@ describeHere('checkups', () => {
             [null, 'done'],
             [pet, 'done'],
           ];
-          for (const [sort, position] of sorts) {
+          for (const [order, position] of Object.entries(positions)) {
             const parameters = [
-              many.map(() => position),
               many.map(() => 21),
               many.map(([pet]) => pet),
               many.map(([, state]) => state),
+              many.map(() => position),
             ];
-            expect(await read(listMany[sort].text, parameters)).toBe(
-              many.length * 21,
-            );
+            const { text = '' } = pages.get(order)?.listMany ?? {};
+            expect(await read(text, parameters)).toBe(many.length * 21);
           }
           await session.query('rollback');
         });

@@ -10,10 +10,11 @@ import {
   InputType,
   Int,
   ObjectType,
+  registerEnumType,
 } from 'type-graphql';
 import { type Static, type TObject, type TSchema, Type } from 'typebox';
 import { reportFault } from '../../errors.ts';
-import { memberOf } from '../../validation/schemas.ts';
+import { type Member, memberOf } from '../../validation/schemas.ts';
 import { declared, FollowArgs } from './decorators.ts';
 import { ConnectionArgs, Decimal, ID, ListArgs } from './types.ts';
 
@@ -41,11 +42,30 @@ export function inputTypeOf<Schema extends TObject>(schema: Schema) {
 export function argumentsOf({ properties }: TObject) {
   const { limit: _, after: __, sort, ...filters } = properties;
   const ofList = Type.Object({ ...filters, ...(sort && { sort }) });
+  if (sort) registerOrders(memberOf(sort));
   return {
     list: classOf(ofList, 'arguments', ListArgs),
     connection: classOf(ofList, 'arguments', ConnectionArgs),
     live: classOf(Type.Object(filters), 'arguments', FollowArgs),
   };
+}
+
+function registerOrders({ $id = '', values }: Member): void {
+  if (declared('enums').some(({ name }) => name === $id)) return;
+  const orders = Object.fromEntries(values.map((value) => [value, value]));
+  const descriptionOf = (value: string) =>
+    value.endsWith('_desc')
+      ? `Descending by ${value.replace(/_desc$/, '')}.`
+      : `Ascending by ${value}.`;
+  const described = values.map((value) => [
+    value,
+    { description: descriptionOf(value) },
+  ]);
+  registerEnumType(orders, {
+    name: $id,
+    description: 'Order of a list.',
+    valuesConfig: Object.fromEntries(described),
+  });
 }
 
 function classOf<Schema extends TObject>(

@@ -16,19 +16,18 @@ import {
   Int,
   ObjectType,
   Root,
-  registerEnumType,
 } from 'type-graphql';
-import { type TObject, Type } from 'typebox';
+import { type TObject, type TSchema, Type } from 'typebox';
 import { StoreError } from '../../errors.ts';
 import { type Int64, int64FromText } from '../../validation/int64.ts';
 import {
   maxExactTotal,
   type Page,
   pageLimit,
-  Sort,
   type Total,
   totalCost,
 } from '../../validation/page.ts';
+import { memberOf } from '../../validation/schemas.ts';
 import { type Input, validator } from '../../validation/validator.ts';
 
 // Types shared by all modules: ids, and lists as arrays and as connections.
@@ -75,15 +74,6 @@ export const Decimal = new GraphQLScalarType({
   name: 'Decimal',
   description:
     'An exact decimal, as a string like "12.30": most clients read a JSON number as a double.',
-});
-
-registerEnumType(Sort, {
-  name: 'Sort',
-  description: 'Order of a list.',
-  valuesConfig: {
-    id: { description: 'Ascending by id.' },
-    id_desc: { description: 'Descending by id: newest first.' },
-  },
 });
 
 /** The paging arguments of every list; `argumentsOf` adds the others. */
@@ -209,14 +199,20 @@ export function connectionOf(
 const greatestInt = 2 ** 31 - 1;
 
 /**
- * A cursor is the id, like `after` in other lists. @param count called once if
- * the client asks for the total
+ * The cursors are the page's, or the ids, like `after` in other lists. @param
+ * count called once if the client asks for the total
  */
 export function toConnection(
-  { items, hasNext }: Page<{ id: Int64 }>,
+  {
+    items,
+    hasNext,
+    cursors = items.map(({ id }) => `${id}`),
+  }: Page<{
+    id: Int64;
+  }>,
   count: () => Promise<Total>,
 ) {
-  const edges = items.map((node) => ({ cursor: `${node.id}`, node }));
+  const edges = items.map((node, at) => ({ cursor: `${cursors[at]}`, node }));
   const [startCursor, endCursor] = [
     edges.at(0)?.cursor ?? null,
     edges.at(-1)?.cursor ?? null,
@@ -241,14 +237,17 @@ export function toConnection(
  * Connections Specification, "Pagination algorithm").
  */
 export function connectionValidator<Schema extends TObject>(schema: Schema) {
-  const { limit, after: _, ...others } = schema.properties;
+  const { limit, after: byList, ...others } = schema.properties;
   const first = Type.Optional({ ...limit, minimum: 0 });
   const check = validator(Type.Object({ first, ...others } as never), {
     isLenient: true,
   });
+  // The list itself reads the cursors of its other orders.
+  const isId = memberOf(byList as TSchema).kind === 'int64';
   return ({ after, ...args }: ConnectionArgs): Input<Schema> => {
-    const position = after == null ? undefined : int64FromText(after);
-    if (after != null && position === undefined) {
+    const cursor = after ?? undefined;
+    const position = isId ? int64FromText(cursor) : cursor;
+    if (cursor !== undefined && position === undefined) {
       const message =
         'after is not a cursor of this list: it must be an `endCursor`, or the `cursor` of an edge.';
       throw new StoreError('BAD_USER_INPUT', message);

@@ -50,8 +50,10 @@ export async function sendPage(
     );
   }
   const last = page.items.at(-1);
-  if (page.hasNext && last)
-    reply.header('link', `<${urlWith(request, 'after', last.id)}>; rel="next"`);
+  if (page.hasNext && last) {
+    const cursor = page.cursors?.at(-1) ?? `${last.id}`;
+    reply.header('link', `<${urlWith(request, 'after', cursor)}>; rel="next"`);
+  }
   // Each route has its own serializer, so requests share the JSON only if they
   // share the response schema.
   const serializer = reply.getSerializationFunction(
@@ -72,7 +74,7 @@ type Serializer = (items: never) => string;
 function urlWith(
   request: FastifyRequest,
   parameter: string,
-  value: Int64,
+  value: string,
 ): string {
   // Without the host of an absolute form (RFC 9112 section 3.2.2). The router
   // treats `#` like `?`.
@@ -81,7 +83,7 @@ function urlWith(
     .split(/[?#](.*)/s);
   // A second question mark belongs to the first name.
   const parameters = new URLSearchParams(`&${query}`);
-  parameters.set(parameter, `${value}`);
+  parameters.set(parameter, value);
   return `${origin(request)}${path}?${parameters}`;
 }
 

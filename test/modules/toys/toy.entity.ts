@@ -8,8 +8,12 @@ export const ToyEntity = defineEntity({
   name: 'Toy',
   tableName: 'toy',
   properties: columnsOf(toySchema),
-  // Serves the filtered list.
-  indexes: [{ properties: ['kind', 'id'] }],
+  // Those of the filtered list, and of the lists by age.
+  indexes: [
+    { properties: ['kind', 'id'] },
+    { properties: ['madeAt', 'id'] },
+    { properties: ['kind', 'madeAt', 'id'] },
+  ],
 });
 
 /** Toys have no rules of their own, so they need no service. */

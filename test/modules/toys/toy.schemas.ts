@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox';
-import { pageQueryMembers } from '../../../src/validation/page.ts';
+import { pageQueryMembers, sortSchema } from '../../../src/validation/page.ts';
 import {
   enumSchema,
   int64Schema,
@@ -36,7 +36,7 @@ export type NewToy = Input<typeof newToySchema>;
 
 export const toyQuerySchema = Type.Object({
   kind: Type.Optional(kind),
-  ...pageQueryMembers('toy'),
+  ...pageQueryMembers('toy', sortSchema('ToySort', ['madeAt'])),
 });
 
 export const toySchema = itemSchema(

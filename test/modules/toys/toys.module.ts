@@ -19,6 +19,12 @@ class CreateToy extends Migration {
       )`);
     this.addSql('create index "toy_kind_id_index" on "toy" ("kind", "id")');
     this.addSql(
+      'create index "toy_made_at_id_index" on "toy" ("made_at", "id")',
+    );
+    this.addSql(
+      'create index "toy_kind_made_at_id_index" on "toy" ("kind", "made_at", "id")',
+    );
+    this.addSql(
       `alter table "toy" add constraint "toy_kind_check" check ("kind" in ('ball', 'bone', 'mouse'))`,
     );
   }
@@ -39,7 +45,10 @@ export const toysModule: Module = {
     },
   ],
   open({ database }) {
-    const toys: Toys = new Records(database, ToyEntity, { filters: ['kind'] });
+    const toys: Toys = new Records(database, ToyEntity, {
+      filters: ['kind'],
+      orders: ['madeAt'],
+    });
     const live: LiveToys = new LiveList(toys);
     return {
       collections: [

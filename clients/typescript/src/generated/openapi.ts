@@ -79,7 +79,7 @@ export interface components {
          */
         PetStatus: "available" | "pending" | "sold";
         /**
-         * @description Order of a list: `id`, or `id_desc` for newest first.
+         * @description Order of a list: `_desc` is descending, `id_desc` newest first.
          * @enum {string}
          */
         Sort: "id" | "id_desc";
@@ -631,16 +631,16 @@ export interface operations {
                     Vary?: string;
                     /** @description `zstd`, `br` or `gzip`, as `Accept-Encoding` prefers; else absent. */
                     "Content-Encoding"?: string;
-                    /** @description What is left of the quota, and when it is renewed; absent if nothing was charged. */
-                    RateLimit?: string;
-                    /** @description The quota (draft-ietf-httpapi-ratelimit-headers-11). */
-                    "RateLimit-Policy"?: string;
                     /** @description RFC 9745: since when this operation is deprecated. */
                     Deprecation?: string;
                     /** @description RFC 8594: when this operation will be removed. */
                     Sunset?: string;
                     /** @description What comes in its place, with `rel="successor-version"`. */
                     Link?: string;
+                    /** @description What is left of the quota, and when it is renewed; absent if nothing was charged. */
+                    RateLimit?: string;
+                    /** @description The quota (draft-ietf-httpapi-ratelimit-headers-11). */
+                    "RateLimit-Policy"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -656,16 +656,16 @@ export interface operations {
                     "Cache-Control"?: string;
                     /** @description RFC 9110 section 12.5.5: `Accept-Encoding`, and `Origin` if frontends of other origins are allowed. */
                     Vary?: string;
-                    /** @description What is left of the quota, and when it is renewed; absent if nothing was charged. */
-                    RateLimit?: string;
-                    /** @description The quota (draft-ietf-httpapi-ratelimit-headers-11). */
-                    "RateLimit-Policy"?: string;
                     /** @description RFC 9745: since when this operation is deprecated. */
                     Deprecation?: string;
                     /** @description RFC 8594: when this operation will be removed. */
                     Sunset?: string;
                     /** @description What comes in its place, with `rel="successor-version"`. */
                     Link?: string;
+                    /** @description What is left of the quota, and when it is renewed; absent if nothing was charged. */
+                    RateLimit?: string;
+                    /** @description The quota (draft-ietf-httpapi-ratelimit-headers-11). */
+                    "RateLimit-Policy"?: string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -673,16 +673,16 @@ export interface operations {
             /** @description The request has no valid Host. */
             400: {
                 headers: {
-                    /** @description What is left of the quota, and when it is renewed; absent if nothing was charged. */
-                    RateLimit?: string;
-                    /** @description The quota (draft-ietf-httpapi-ratelimit-headers-11). */
-                    "RateLimit-Policy"?: string;
                     /** @description RFC 9745: since when this operation is deprecated. */
                     Deprecation?: string;
                     /** @description RFC 8594: when this operation will be removed. */
                     Sunset?: string;
                     /** @description What comes in its place, with `rel="successor-version"`. */
                     Link?: string;
+                    /** @description What is left of the quota, and when it is renewed; absent if nothing was charged. */
+                    RateLimit?: string;
+                    /** @description The quota (draft-ietf-httpapi-ratelimit-headers-11). */
+                    "RateLimit-Policy"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -747,16 +747,16 @@ export interface operations {
             /** @description The animal could not be found. */
             404: {
                 headers: {
-                    /** @description What is left of the quota, and when it is renewed; absent if nothing was charged. */
-                    RateLimit?: string;
-                    /** @description The quota (draft-ietf-httpapi-ratelimit-headers-11). */
-                    "RateLimit-Policy"?: string;
                     /** @description RFC 9745: since when this operation is deprecated. */
                     Deprecation?: string;
                     /** @description RFC 8594: when this operation will be removed. */
                     Sunset?: string;
                     /** @description What comes in its place, with `rel="successor-version"`. */
                     Link?: string;
+                    /** @description What is left of the quota, and when it is renewed; absent if nothing was charged. */
+                    RateLimit?: string;
+                    /** @description The quota (draft-ietf-httpapi-ratelimit-headers-11). */
+                    "RateLimit-Policy"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -775,16 +775,16 @@ export interface operations {
                 headers: {
                     /** @description RFC 9110 section 10.2.3: in how many seconds to try again. */
                     "Retry-After"?: string;
-                    /** @description What is left of the quota, and when it is renewed; absent if nothing was charged. */
-                    RateLimit?: string;
-                    /** @description The quota (draft-ietf-httpapi-ratelimit-headers-11). */
-                    "RateLimit-Policy"?: string;
                     /** @description RFC 9745: since when this operation is deprecated. */
                     Deprecation?: string;
                     /** @description RFC 8594: when this operation will be removed. */
                     Sunset?: string;
                     /** @description What comes in its place, with `rel="successor-version"`. */
                     Link?: string;
+                    /** @description What is left of the quota, and when it is renewed; absent if nothing was charged. */
+                    RateLimit?: string;
+                    /** @description The quota (draft-ietf-httpapi-ratelimit-headers-11). */
+                    "RateLimit-Policy"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -801,16 +801,16 @@ export interface operations {
             /** @description The service failed. */
             500: {
                 headers: {
-                    /** @description What is left of the quota, and when it is renewed; absent if nothing was charged. */
-                    RateLimit?: string;
-                    /** @description The quota (draft-ietf-httpapi-ratelimit-headers-11). */
-                    "RateLimit-Policy"?: string;
                     /** @description RFC 9745: since when this operation is deprecated. */
                     Deprecation?: string;
                     /** @description RFC 8594: when this operation will be removed. */
                     Sunset?: string;
                     /** @description What comes in its place, with `rel="successor-version"`. */
                     Link?: string;
+                    /** @description What is left of the quota, and when it is renewed; absent if nothing was charged. */
+                    RateLimit?: string;
+                    /** @description The quota (draft-ietf-httpapi-ratelimit-headers-11). */
+                    "RateLimit-Policy"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -829,16 +829,16 @@ export interface operations {
                 headers: {
                     /** @description RFC 9110 section 10.2.3: in how many seconds to try again. */
                     "Retry-After"?: string;
-                    /** @description What is left of the quota, and when it is renewed; absent if nothing was charged. */
-                    RateLimit?: string;
-                    /** @description The quota (draft-ietf-httpapi-ratelimit-headers-11). */
-                    "RateLimit-Policy"?: string;
                     /** @description RFC 9745: since when this operation is deprecated. */
                     Deprecation?: string;
                     /** @description RFC 8594: when this operation will be removed. */
                     Sunset?: string;
                     /** @description What comes in its place, with `rel="successor-version"`. */
                     Link?: string;
+                    /** @description What is left of the quota, and when it is renewed; absent if nothing was charged. */
+                    RateLimit?: string;
+                    /** @description The quota (draft-ietf-httpapi-ratelimit-headers-11). */
+                    "RateLimit-Policy"?: string;
                     [name: string]: unknown;
                 };
                 content: {
