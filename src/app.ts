@@ -1,4 +1,3 @@
-import type { ClusterWorker } from '@animal-store/cluster/worker';
 import { addressOf, Redactor } from '@animal-store/log/redactor';
 import Fastify, { type FastifyInstance } from 'fastify';
 import { DeprecationUsage } from './access/deprecations/usage.ts';
@@ -38,7 +37,7 @@ import {
   health,
   readiness,
 } from './runtime/health.ts';
-import { Log, type LogSettings } from './runtime/log/log.ts';
+import { Log } from './runtime/log/log.ts';
 import { loggingOptions, requestLog } from './runtime/log/request-log.ts';
 import { observersOf } from './runtime/observers.ts';
 
@@ -57,8 +56,8 @@ export interface AppOptions {
   modules: Module[];
   /** Defaults to lines on standard output. */
   log?: Log;
-  /** This process, when it is a worker. */
-  worker?: ClusterWorker<LogSettings> | undefined;
+  /** Further members of `/readyz`. @throws StoreError when it cannot serve */
+  others?: (() => object) | undefined;
   /** Where limits are counted; in this process by default. */
   limiters?: LimiterStore;
   /** The running features. */
@@ -74,7 +73,7 @@ const build = async (options: AppOptions): Promise<FastifyInstance> => {
     config,
     database,
     modules,
-    worker,
+    others,
     limiters = inMemory,
     parts = [],
     log = new Log(config.log),
@@ -137,7 +136,7 @@ const build = async (options: AppOptions): Promise<FastifyInstance> => {
   expireIdempotencyKeys(app, database, config.idempotencyHours);
   app.decorate(
     'checkReadiness',
-    readiness({ app, database, dependencies, worker }),
+    readiness({ app, database, dependencies, others }),
   );
   await app.register(health, { check: app.checkReadiness });
   await app.register(openApi, { tags: modules.map(({ tag }) => tag) });

@@ -39,7 +39,6 @@ const start = program
   });
 startFlag(program, '--port <port>', 'PORT');
 startFlag(program, '--host <address>', 'HOST');
-startFlag(program, '--workers <number>', 'WORKERS');
 withExamples(
   start,
   'animal-store start --port 5000',

@@ -14,6 +14,7 @@ import type {
   OwnStore,
 } from './database/database.ts';
 import type { OpenReads } from './database/reads.ts';
+import type { ServiceProcess, Serving } from './process/serving.ts';
 import type { Dependencies } from './runtime/health.ts';
 import type { Observers } from './runtime/observers.ts';
 
@@ -37,6 +38,15 @@ export interface Feature<Own extends Variables = Variables> {
   checks?(settings: Settings<Own>, store: ConfiguredStore): Check[];
   /** The store that it keeps where DATABASE_URL names none. */
   store?(settings: Settings<Own>): Promise<OwnStore>;
+  /**
+   * Makes this process one of several that serve, or their parent.
+   *
+   * @returns undefined when it is switched off
+   */
+  serving?(
+    service: ServiceProcess,
+    values: ValuesOf<Own>,
+  ): Promise<Serving | undefined>;
   /**
    * Starts it in a process that serves, before the database opens, and loads
    * its code.

@@ -13,12 +13,15 @@ import { tokens } from './features/tokens/index.ts';
 import { traces } from './features/traces/index.ts';
 import { transfer } from './features/transfer/index.ts';
 import { trustedDocuments } from './features/trusted-documents/index.ts';
+import { workers } from './features/workers/index.ts';
 
 /**
  * The optional parts, in the order in which they start and see a request.
  * docs/leave-parts-out.md says how to delete one.
  */
 export const features: readonly Feature[] = [
+  workers,
+
   metrics,
 
   traces,

@@ -1,12 +1,10 @@
-import cluster from 'node:cluster';
-import { availableParallelism } from 'node:os';
-import { ClusterWorker } from '@animal-store/cluster/worker';
 import { LogOutput } from '@animal-store/log/log-output';
 import type { Logger } from 'pino';
 import { assertNode, loadConfig } from './config/config.ts';
 import { features } from './features.ts';
+import type { Serving } from './process/serving.ts';
 import { startFailure } from './process/start-failure.ts';
-import { Log, type LogSettings } from './runtime/log/log.ts';
+import { Log } from './runtime/log/log.ts';
 
 const stopSignals = [
   'SIGINT',
@@ -19,8 +17,7 @@ const stopSignals = [
 const lastLines = 1000;
 
 /**
- * Runs the process: configuration, log, signals, exit. It serves itself, or it
- * is the parent of workers that run this program, too. Of the service, only
+ * Runs the process: configuration, log, signals, exit. Of the service, only
  * this file exits or handles signals.
  */
 async function main(): Promise<void> {
@@ -43,41 +40,24 @@ async function main(): Promise<void> {
   // Under `npm start`, Ctrl-C arrives twice, from the terminal and from npm.
   // The second must not interrupt the drain.
   for (const signal of stopSignals) process.on(signal, () => stop(signal));
-  const worker = ClusterWorker.ofThisProcess<LogSettings>();
-  worker?.onLost(() => stop('the parent has gone'));
 
   const { modules } = await import('./modules/modules.ts');
   const config = loadConfig(process.env, [...modules, ...features]);
-  const count = worker
-    ? 1
-    : config.workers === 'auto'
-      ? availableParallelism()
-      : config.workers;
-  if (count > 1 && cluster.isWorker) throw new Error(nestedCluster);
   const isForPeople = config.log.format === 'auto' && process.stdout.isTTY;
   const output = new LogOutput(
     isForPeople
       ? (await import('./runtime/log/terminal.ts')).forTerminal
       : undefined,
   );
-  const log = new Log(config.log, output, worker?.number);
+  const log = new Log(config.log, output);
   logger = log.logger;
-  // Once, by the parent.
-  for (const message of worker ? [] : config.misspelt) log.logger.warn(message);
-  worker?.onState(({ shared }) => {
-    log.settings = shared;
-  });
-
-  const options = { config, log, output, worker, onLost: fail };
-  const onGiveUp = (reason: string | undefined) => {
-    if (reason) print(reason);
-    stop('workers cannot serve');
-  };
-  const { serve, supervise } = await import('./process/serve.ts');
   const program = import.meta.filename;
-  const service = await (count > 1
-    ? supervise(options, { program, count, onGiveUp })
-    : serve(options));
+  const options = { config, log, output, program, stop };
+  let serving: Serving | undefined;
+  for (const feature of features)
+    serving ??= await feature.serving?.(options, config.values);
+  const { serve } = await import('./process/serve.ts');
+  const service = await serve({ ...options, ...serving, onLost: fail });
 
   close = async (reason) => {
     const began = performance.now();
@@ -107,15 +87,9 @@ async function main(): Promise<void> {
 }
 
 const unexpected = 'unexpected failure';
-const nestedCluster =
-  'WORKERS is more than 1 in a process that is a cluster worker itself (PM2 in cluster mode): set WORKERS=1, or start one process (PM2 in fork mode).';
-
-function print(reason: string): void {
-  process.stderr.write(`animal-store: ${reason}\n`);
-}
 
 function fail(error: unknown): never {
-  print(startFailure(error));
+  process.stderr.write(`animal-store: ${startFailure(error)}\n`);
   process.exit(1);
 }
 

@@ -11,7 +11,6 @@ import {
   origins,
   port,
   postgresUrl,
-  processes,
   proxies,
   readVariables,
   secret,
@@ -32,10 +31,6 @@ export const variables = {
     'TCP port for operators, without keys; 0 for none (observe.md).',
   ),
   OPERATIONS_HOST: text('127.0.0.1', 'Address of the operations port.'),
-  WORKERS: processes(
-    1,
-    'Processes that serve; `auto` for one per core (operate.md).',
-  ),
   DATABASE_URL: postgresUrl(
     undefined,
     'PostgreSQL; without it, a store of its own (operate.md).',
@@ -199,7 +194,6 @@ export function loadConfig(
     port: values.PORT,
     host: values.HOST,
     operations: { port: values.OPERATIONS_PORT, host: values.OPERATIONS_HOST },
-    workers: values.WORKERS,
     log: {
       level: values.LOG_LEVEL,
       format: values.LOG_FORMAT,

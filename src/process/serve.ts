@@ -1,50 +1,37 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Workers } from '@animal-store/cluster';
-import type { ClusterWorker } from '@animal-store/cluster/worker';
-import type { LogOutput } from '@animal-store/log/log-output';
-import type { FastifyInstance } from 'fastify';
-import { RateLimiterClusterMaster } from 'rate-limiter-flexible';
-import { inMemory, inParent } from '../access/limits/limiter.ts';
-import type { Config } from '../config/config.ts';
+import { inMemory } from '../access/limits/limiter.ts';
+import type { AppOptions } from '../app.ts';
 import { Database, type DatabaseOptions } from '../database/database.ts';
 import type { OpenReads } from '../database/reads.ts';
 import { settingsDropped } from '../database/sessions.ts';
 import { withTimeout } from '../database/with-timeout.ts';
-import { StoreError, Unavailable } from '../errors.ts';
-import { databaseOptions, type Running, startFeatures } from '../feature.ts';
+import { Unavailable } from '../errors.ts';
+import { databaseOptions, startFeatures } from '../feature.ts';
 import { features } from '../features.ts';
 import { modelOf } from '../modules/mikro-orm.config.ts';
 import { modules } from '../modules/modules.ts';
 import type { CheckReadiness } from '../runtime/health.ts';
-import type { Log, LogSettings } from '../runtime/log/log.ts';
+import type { Log } from '../runtime/log/log.ts';
 import { observersOf } from '../runtime/observers.ts';
 import { migrate } from './migrate.ts';
 import { openOperationsPort } from './operations-port.ts';
+import {
+  lastStep,
+  type Server,
+  type ServiceProcess,
+  type Serving,
+} from './serving.ts';
 import { logStarted } from './welcome.ts';
 
-/**
- * The service in this process, or the parent of the workers. `main.ts` runs it.
- */
-export interface Service {
-  /**
-   * Logs that the service listens; undefined in a worker, whose parent logs it.
-   */
+/** The running service. `main.ts` runs it. */
+export interface Service extends Pick<Server, 'close' | 'left'> {
+  /** Logs that the service listens; undefined where a parent logs it. */
   logStarted: (() => Promise<void>) | undefined;
-  /**
-   * @param delay how long (ms) new requests are still served @returns whether
-   *   all requests were finished
-   */
-  close(delay: number): Promise<boolean>;
-  /** Describes the work still in progress, for the log. */
-  left(): { requests: number } | { workers: number };
 }
 
-/** The parts that a process creates before it serves or starts workers. */
-interface ProcessOptions {
-  config: Config;
-  log: Log;
-  output: LogOutput;
-  worker: ClusterWorker<LogSettings> | undefined;
+interface ProcessOptions
+  extends Pick<ServiceProcess, 'config' | 'log' | 'output'>,
+    Serving {
   /** Called when the own store crashes. */
   onLost(error: Error): void;
 }
@@ -55,71 +42,74 @@ interface ProcessOptions {
  */
 const backlog = 4096;
 
+/** Serves in this process, or opens what serves in its place. */
 export async function serve(options: ProcessOptions): Promise<Service> {
-  const { config, log, output, worker } = options;
-  const limiters = worker ? inParent : inMemory;
+  const { config, log, output, limiters = inMemory, open } = options;
+  const { hasParent: isWorker = false } = options;
   const { logger } = log;
-  const parts = await startFeatures(features, {
-    config,
-    log: logger,
-    limiters,
-    output,
-    isWorker: worker !== undefined,
-  });
+  for (const message of isWorker ? [] : config.misspelt) logger.warn(message);
+  const parts = await startFeatures(
+    features,
+    { config, log: logger, limiters, output, isWorker },
+    open ? 'supervise' : 'start',
+  );
   const database = await openDatabase(
     options,
     observersOf(parts, 'database'),
     parts.find(({ reads }) => reads)?.reads,
   );
-  let app: FastifyInstance | undefined;
-  const check: CheckReadiness = () => {
-    if (!app) throw new Unavailable('The service is starting.');
-    return app.checkReadiness();
+  let server: Server | undefined;
+  const check: CheckReadiness = async () => {
+    if (!server) throw new Unavailable('The service is starting.');
+    return server.check();
   };
-  const operations = worker
+  const operations = isWorker
     ? undefined
     : await openOperationsPort(config, log, parts, check);
-  const { buildApp } = await import('../app.ts');
-  app = await buildApp({
-    config,
-    database,
-    modules,
-    log,
-    worker,
-    limiters,
-    parts,
-  });
-  const served = app;
-  const address = await served.listen({
-    port: config.port,
-    host: config.host,
-    backlog,
-  });
-  worker?.onAsk(check);
-  worker?.ready(address);
+  server = open?.() ?? (await listen(options, { database, parts }));
+  const { address, left } = server;
   return {
-    logStarted: worker
+    logStarted: isWorker
       ? undefined
-      : () => logStarted(options, database, address),
+      : async () => logStarted(options, database, await address),
     async close(delay) {
-      served.isDraining = true;
-      if (delay > 0) await sleep(delay);
-      const longest = config.drainTimeout + lastStep;
-      const isClean = await close(log, { requests: served }, longest);
-      await close(log, { operations, database, ...byName(parts) });
+      const isClean = await server.close(delay);
+      const own = Object.fromEntries(parts.map((part) => [part.name, part]));
+      await close(log, { operations, database, ...own });
       return isClean;
     },
-    left: () => ({ requests: served.activeRequests.count }),
+    left,
   };
 }
 
-const byName = (parts: readonly Running[]) =>
-  Object.fromEntries(parts.map((part) => [part.name, part]));
-
-/** How long (ms) a step of the shutdown may take after the last request. */
-const lastStep = 3000;
-/** How long (ms) a worker may take after its drain: two steps, and the log. */
-const afterDrain = 2 * lastStep + 2000;
+/** Serves in this process. */
+async function listen(
+  { config, log, limiters, readiness, onListen }: ProcessOptions,
+  opened: Pick<AppOptions, 'database' | 'parts'>,
+): Promise<Server> {
+  const { buildApp } = await import('../app.ts');
+  const app = await buildApp({
+    ...opened,
+    config,
+    modules,
+    log,
+    limiters,
+    others: readiness,
+  });
+  const { port, host } = config;
+  const address = await app.listen({ port, host, backlog });
+  onListen?.(address, app.checkReadiness);
+  return {
+    address,
+    check: app.checkReadiness,
+    async close(delay) {
+      app.isDraining = true;
+      if (delay > 0) await sleep(delay);
+      return close(log, { requests: app }, config.drainTimeout + lastStep);
+    },
+    left: () => ({ requests: app.activeRequests.count }),
+  };
+}
 
 /**
  * Closes parts of the process. One that fails or hangs does not block others.
@@ -142,101 +132,9 @@ async function close(
   return (await Promise.all(ends)).every(Boolean);
 }
 
-/**
- * Timeout (ms) of a worker's readiness. A worker answers within two seconds.
- */
-const timeout = 2500;
-
-/**
- * Starts workers, which run the same program, and serves their metrics and
- * health on the operations port.
- *
- * @param onGiveUp called once when no worker can be started
- */
-export async function supervise(
-  options: ProcessOptions,
-  {
-    program,
-    count,
-    onGiveUp,
-  }: {
-    program: string;
-    count: number;
-    onGiveUp(reason: string | undefined): void;
-  },
-): Promise<Service> {
-  const { config, log, output } = options;
-  const { settings: shared, logger } = log;
-  const parts = await startFeatures(
-    features,
-    { config, log: logger, limiters: inMemory, output },
-    'supervise',
-  );
-  const database = await openDatabase(options);
-  // The parent owns the embedded store, so that it survives a killed worker.
-  if (!database.own) await database.close();
-  let workers: Workers<LogSettings> | undefined;
-  const operations = await openOperationsPort(config, log, parts, () =>
-    checkWorkers(workers),
-  );
-  const drainTime = config.drainDelay + config.drainTimeout + afterDrain;
-  // Serves the limiters of all workers: invalid keys, and quotas without Redis.
-  new RateLimiterClusterMaster();
-  workers = new Workers({
-    program,
-    count,
-    shared,
-    log: logger,
-    output,
-    drainTime,
-    onGiveUp,
-  });
-  log.onChange = (settings) => workers.share(settings);
-  return {
-    logStarted: async () =>
-      logStarted(options, database, await workers.listening),
-    async close() {
-      const isClean = await workers.drain();
-      const own = database.own ? database : undefined;
-      await close(log, { operations, database: own, ...byName(parts) });
-      return isClean;
-    },
-    left: () => ({ workers: workers.up }),
-  };
-}
-
-/**
- * Asks the workers, which respond within two seconds. Those that have not
- * answered an earlier question do not count.
- */
-async function checkWorkers(
-  workers: Workers<unknown> | undefined,
-): Promise<object> {
-  if (!workers) throw new Unavailable('The workers are starting.');
-  const answer = await withTimeout(
-    timeout,
-    workers.ask(),
-    () => new Error('No worker answers.'),
-  ).catch((cause) => {
-    throw new StoreError(
-      'SERVICE_UNAVAILABLE',
-      (cause.errors?.[0] ?? cause).message,
-      { cause },
-    );
-  });
-  const { up, silent, options } = workers;
-  return {
-    ...answer,
-    ...(silent > 0 && { workers: `${up - silent} of ${options.count}` }),
-  };
-}
-
-/**
- * Opens and migrates the database. A worker does not migrate, because its
- * parent has done so.
- */
+/** Opens the database, and migrates it unless a parent has done so. */
 async function openDatabase(
-  { config, log: { logger: log }, worker, onLost }: ProcessOptions,
+  { config, log: { logger: log }, hasParent, onLost }: ProcessOptions,
   observers: DatabaseOptions['observers'] = [],
   openReads?: OpenReads,
 ): Promise<Database> {
@@ -246,11 +144,11 @@ async function openDatabase(
     ...(await databaseOptions(features, config)),
     log,
     onLost,
-    onAdvice: worker ? undefined : onAdvice,
+    onAdvice: hasParent ? undefined : onAdvice,
     observers,
   };
   const database = await Database.open(options, modelOf(modules), openReads);
-  if (worker) return database;
+  if (hasParent) return database;
   await database.assertReachable();
   if (config.migrateOnStart) {
     await migrate(database);

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import { withTimeout } from '../database/with-timeout.ts';
-import { StoreError, Unavailable } from '../errors.ts';
+import { StoreError } from '../errors.ts';
 
 /**
  * @returns members of the response. @throws StoreError SERVICE_UNAVAILABLE when
@@ -15,27 +15,21 @@ interface ReadinessOptions {
   app: { readonly isDraining: boolean };
   database: { assertReady(): Promise<void> };
   dependencies: Dependencies;
-  /** Undefined without workers. */
-  worker:
-    | {
-        readonly state:
-          | { hasStarted: boolean; up: number; count: number }
-          | undefined;
-      }
-    | undefined;
+  /** Members of the response. @throws StoreError when they cannot serve */
+  others: (() => object) | undefined;
 }
 
 const timeout = 2000;
 
 /**
- * Checks that the database is ready, that all workers have started, and that
- * the process is not draining.
+ * Checks that the database and others are ready, and that the process is not
+ * draining.
  */
 export function readiness({
   app,
   database,
   dependencies,
-  worker,
+  others,
 }: ReadinessOptions): CheckReadiness {
   // Concurrent requests share one check of the database.
   let current: Promise<void> | undefined;
@@ -53,16 +47,12 @@ export function readiness({
         'SERVICE_UNAVAILABLE',
         'The service is shutting down.',
       );
-    // Clients that connected now would all stay with the first worker, on
-    // keep-alive connections.
-    if (worker && !worker.state?.hasStarted)
-      throw new Unavailable('The workers are starting.');
+    const members = others?.();
     await checkOnce();
-    const { up = 1, count = 1 } = worker?.state ?? {};
-    // Without them and without a worker the service works, with limits.
+    // Without them the service works, with limits.
     const away = Object.entries(dependencies).filter(([, one]) => !one.isUp);
     return {
-      ...(up < count && { workers: `${up} of ${count}` }),
+      ...members,
       ...Object.fromEntries(away.map(([name]) => [name, 'cannot be used'])),
     };
   };

@@ -10,7 +10,7 @@ import {
   missingVariables,
   type Service,
   startService,
-} from './service.ts';
+} from './serving.ts';
 import { refused } from './tally.ts';
 import { verify } from './verify.ts';
 

@@ -118,13 +118,6 @@ test.each([
   expect(() => loadConfig(env)).toThrow(reason),
 );
 
-test('WORKERS is an integer from 1 to 256, or auto', () => {
-  for (const good of ['1', '256', 'auto'])
-    expect(`${loadConfig({ WORKERS: good }).workers}`).toBe(good);
-  for (const bad of ['0', '257', '1.5', 'all'])
-    expect(() => loadConfig({ WORKERS: bad })).toThrow('WORKERS');
-});
-
 test('a drain takes longer than a request, unless it is configured', () => {
   const drainOf = (env: Record<string, string>) => loadConfig(env).drainTimeout;
   expect(drainOf({})).toBe(15_000);

@@ -1,7 +1,6 @@
 import {
   type IRateLimiterOptions,
   type RateLimiterAbstract,
-  RateLimiterCluster,
   RateLimiterMemory,
   type RateLimiterRes,
 } from 'rate-limiter-flexible';
@@ -31,20 +30,6 @@ export const inMemory: LimiterStore = (budget) => new RateLimiterMemory(budget);
 
 /** How long (ms) a shared store may take to answer. */
 export const answersWithin = 500;
-
-/**
- * Counts in the parent for all workers, and in this worker while the parent
- * does not answer.
- */
-export const inParent: LimiterStore = (budget) => {
-  const shared = new RateLimiterCluster({
-    ...budget,
-    timeoutMs: answersWithin,
-  });
-  return withFallback(budget, shared, async (count) =>
-    process.connected ? count() : Promise.reject(),
-  );
-};
 
 /**
  * Uses a shared limiter, and one of this process when it fails. @param ask

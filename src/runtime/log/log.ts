@@ -14,23 +14,15 @@ export class Log {
   /** Removes secrets from what modules, plugins and errors say. */
   redactor: Redactor | undefined;
   /** The members of every line, as JSON. */
-  readonly base: string;
+  base: string;
   sample: number;
 
-  /**
-   * @param stream standard output when absent, one write per line
-   * @param worker the worker's number, added to each line
-   */
+  /** @param stream standard output when absent, one write per line */
   constructor(
     { level, sample }: LogSettings,
     readonly stream: DestinationStream = process.stdout,
-    worker?: number,
   ) {
-    const base = {
-      pid: process.pid,
-      host: hostname(),
-      ...(worker && { worker }),
-    };
+    const base = { pid: process.pid, host: hostname() };
     const write = (line: string) =>
       stream.write(this.redactor?.withoutSecrets(line) ?? line);
     // Overrides Fastify's serializer, which would change `req`.
@@ -40,6 +32,12 @@ export class Log {
     );
     this.sample = sample;
     this.base = JSON.stringify(base).slice(1, -1);
+  }
+
+  /** Adds members to every line. */
+  bind(members: object): void {
+    this.logger.setBindings(members);
+    this.base += `,${JSON.stringify(members).slice(1, -1)}`;
   }
 
   get settings(): LogSettings {

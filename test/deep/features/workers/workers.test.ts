@@ -3,17 +3,17 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
-import { databaseForEach } from '../../support/each.ts';
-import { newFolder } from '../../support/folder.ts';
-import { send } from '../../support/http.ts';
-import { describe, expect, test } from '../../support/jest.ts';
+import { databaseForEach } from '../../../support/each.ts';
+import { newFolder } from '../../../support/folder.ts';
+import { send } from '../../../support/http.ts';
+import { describe, expect, test } from '../../../support/jest.ts';
 import {
   bootstrapKey,
   eventually,
   runFile,
   startServer,
-} from '../../support/process.ts';
-import { exchange, requestText } from '../../support/raw.ts';
+} from '../../../support/process.ts';
+import { exchange, requestText } from '../../../support/raw.ts';
 import {
   allUp,
   linesOf,
@@ -21,7 +21,7 @@ import {
   startWorkers,
   untilLogged,
   type WorkersProcess,
-} from '../../support/workers.ts';
+} from '../../../support/workers.ts';
 
 const database = databaseForEach();
 const drained = { code: 0, signal: null, stderr: '' };

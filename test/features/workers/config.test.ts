@@ -1,0 +1,11 @@
+import { loadConfig } from '../../../src/config/config.ts';
+import { workers } from '../../../src/features/workers/index.ts';
+import { expect, test } from '../../support/jest.ts';
+
+test('WORKERS is an integer from 1 to 256, or auto', () => {
+  const load = (WORKERS: string) => loadConfig({ WORKERS }, [workers]);
+  for (const good of ['1', '256', 'auto'])
+    expect(`${load(good).values.WORKERS}`).toBe(good);
+  for (const bad of ['0', '257', '1.5', 'all'])
+    expect(() => load(bad)).toThrow('WORKERS');
+});
