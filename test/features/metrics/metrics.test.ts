@@ -1,3 +1,5 @@
+// starts processes
+
 import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { features } from '../../../src/features.ts';

@@ -1,3 +1,5 @@
+// starts processes
+
 import { databaseForAll } from '../../support/each.ts';
 import { expect, test } from '../../support/jest.ts';
 import { startMeasured } from '../../support/metrics.ts';

@@ -1,3 +1,5 @@
+// starts processes
+
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
