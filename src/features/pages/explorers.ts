@@ -1,9 +1,9 @@
-import { existsSync, readdirSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type {
   FastifyInstance,
-  FastifyReply,
   FastifyRequest,
+  preHandlerHookHandler,
   RouteOptions,
 } from 'fastify';
 import { isRead, varyBy } from '../../api/http/negotiation.ts';
@@ -38,20 +38,13 @@ const graphiQLPolicy = policyOf(
  * enter their key there.
  */
 export function serveGraphiQL(site: Site): void {
-  const { app } = site;
-  const [version] = existsSync(bundles)
-    ? readdirSync(bundles).filter((name) => !name.startsWith('.'))
-    : [];
-  if (version === undefined) {
-    app.log.warn('GraphiQL is not served, because explorer/dist is missing');
-    return;
-  }
+  const [version = ''] = readdirSync(bundles);
   const folder = `graphiql/${version}`;
   const page = () =>
     fill(asset('graphiql.html').toString(), {
       files: folder,
       theme: `<style>${asset('static/theme.css')}</style>`,
-      examples: dataElement('examples', app.examples),
+      examples: dataElement('examples', site.app.examples),
     });
   site.servePage('/graphiql', page, graphiQLPolicy);
   const headers = { 'cache-control': 'public, max-age=31536000, immutable' };
@@ -68,11 +61,12 @@ const frame = 'https://sandbox.embed.apollographql.com/';
 export function serveSandbox(site: Site): void {
   const { app } = site;
   let page: HtmlPage | undefined;
-  const send = async (request: FastifyRequest, reply: FastifyReply) => {
-    if (!isNavigation(request)) return;
+  // A callback, because it runs for every GraphQL request.
+  const send: preHandlerHookHandler = (request, reply, done) => {
+    if (!isNavigation(request)) return done();
     varyBy(reply, 'Accept');
     page ??= sandboxPage(app.examples);
-    return site.sendPage(reply, page, site.bar('/graphql'));
+    site.sendPage(reply, page, site.bar('/graphql'));
   };
   app.addHook('onRoute', (route) => {
     if (route.url !== '/graphql') return;

@@ -2,7 +2,6 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { basename, extname, join } from 'node:path';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { publicRoute, serveDocument } from '../../api/http/documents.ts';
-import { securityHeaders } from '../../api/http/headers.ts';
 import { acceptedTypes } from '../../api/http/negotiation.ts';
 import { asset, fill, type HtmlPage } from './html.ts';
 
@@ -29,7 +28,6 @@ const types: Record<string, string | undefined> = {
  * framed.
  */
 export const pageHeaders = (policy: string) => ({
-  ...securityHeaders,
   'content-type': 'text/html; charset=utf-8',
   'content-security-policy': `${policy};frame-ancestors 'none'`,
   'origin-agent-cluster': '?1',
