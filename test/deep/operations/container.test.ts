@@ -50,7 +50,7 @@ afterEach(killAll);
         .status,
     ).toBe(201);
     expect(
-      (await send(`http://127.0.0.1:${operations}`, { path: '/metrics' }))
+      (await send(`http://127.0.0.1:${operations}`, { path: '/readyz' }))
         .status,
     ).toBe(200);
     expect(readdirSync(container.data)).not.toEqual([]);

@@ -8,7 +8,6 @@ import { databaseForEach } from '../../support/each.ts';
 import { follow, type Stream, seen } from '../../support/events.ts';
 import { send } from '../../support/http.ts';
 import { describe, expect, test } from '../../support/jest.ts';
-import { startMeasured } from '../../support/metrics.ts';
 import {
   bootstrapKey,
   eventually,
@@ -172,24 +171,12 @@ describe('live lists', () => {
     );
   });
 
-  test('are counted, and each has a log line; a draining server is not ready and accepts none, but serves open lists and other requests', async () => {
-    const server = await startMeasured({ ...env(), DRAIN_DELAY_MS: '600000' });
+  test('each have a log line; a draining server is not ready and accepts none, but serves open lists and other requests', async () => {
+    const server = await startServer({ ...env(), DRAIN_DELAY_MS: '600000' });
     const [open, closed] = await followers(server, 2);
     for (const name of ['a', 'b']) await create(server, name);
     for (const stream of [open, closed]) await stream?.until(2);
-    const metric = async (name: string) => (await server.metrics()).get(name);
-    expect(await metric('animal_store_subscriptions')).toBe(2);
     closed?.close();
-    await eventually(
-      async () => (await metric('animal_store_subscriptions')) === 1,
-    );
-    expect(await metric('animal_store_subscription_items_total')).toBe(4);
-    expect(
-      await metric(
-        'animal_store_operations_total{api="graphql",operation="petAdded",code="OK"}',
-      ),
-    ).toBe(1);
-    expect(await metric('http_server_aborted_requests_total')).toBe(0);
     const lines = () =>
       linesOf(server.output.stdout).filter(
         ({ fields }) => `${fields}` === 'petAdded',
@@ -210,10 +197,6 @@ describe('live lists', () => {
       'The service is shutting down.',
     );
     expect((await send(server.origin, { path: '/livez' })).status).toBe(200);
-    expect([
-      await metric('animal_store_draining'),
-      await metric('animal_store_dependency_up{dependency="postgresql"}'),
-    ]).toEqual([1, 1]);
     const late = await follow(server);
     expect([late.status, late.headers['retry-after']]).toEqual([503, '1']);
     const created = await create(server, 'c');
