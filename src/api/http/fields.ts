@@ -11,12 +11,17 @@ export function listOf(field: string | string[] = ''): string[] {
   return texts.map((text) => text.trim()).filter(Boolean);
 }
 
-const count = /^count\s*(?:[=;]|$)/i;
-const exact = /^count\s*=\s*(?:exact|"exact")\s*(?:;|$)/i;
+const preference = /^([^\s=;]+)(?:\s*=\s*("?)([^\s;"]+)\2\s*(?:;|$))?/;
 
-/** The first `count` is the preference, the others are not (RFC 7240). */
-export function asksForTotal(prefer?: string | string[]): boolean {
-  return exact.test(listOf(prefer).find((one) => count.test(one)) ?? '');
+/** The first preference of a name counts, the others do not (RFC 7240). */
+export function prefers(
+  prefer: string | string[] | undefined,
+  name: string,
+  value: string,
+): boolean {
+  const given = listOf(prefer).map((one) => preference.exec(one) ?? []);
+  const first = given.find(([, found]) => found?.toLowerCase() === name);
+  return first?.[3]?.toLowerCase() === value;
 }
 
 /** A `Content-Type` without a charset but UTF-8 outside of quoted strings. */

@@ -15,7 +15,7 @@ import type {
   RouteOptions,
 } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
-import type { Static, TSchema } from 'typebox';
+import type { Static, TObject, TSchema } from 'typebox';
 import { deprecationHooks } from '../../access/deprecations/deprecation.ts';
 import type { DeprecationUsage } from '../../access/deprecations/usage.ts';
 import { idempotencyHooks } from '../../access/idempotency/idempotency-key.ts';
@@ -23,7 +23,7 @@ import { mayWrite, requireScope } from '../../access/keys/bearer.ts';
 import { reportFault, StoreError } from '../../errors.ts';
 import { SharedBudget } from '../../shared-budget.ts';
 import type { Validated } from '../../validation/validator.ts';
-import { utf8 } from './fields.ts';
+import { prefers, utf8 } from './fields.ts';
 import { isRead } from './negotiation.ts';
 import { largeBodyBytes } from './overload.ts';
 import { origin } from './server.ts';
@@ -86,6 +86,7 @@ export const routeHooks = fastifyPlugin<RouteHooksOptions>(
       const hooksInOrder: Hooks[] = [
         bodyHooks(route, bodies),
         roomHooks(route),
+        refuseUnknownParameters(route),
         dropUnvalidatedInput(route),
         idempotencyHooks(route),
         deprecationHooks(route, usage, origin),
@@ -225,6 +226,29 @@ function assertPlainUtf8(headers: IncomingHttpHeaders): void {
       headers: { 'accept-encoding': 'identity' },
     });
   }
+}
+
+/**
+ * Refuses query parameters that a route lacks, for a client with `Prefer:
+ * handling=strict` (RFC 7240, section 4.4): without a misspelt filter the answer
+ * would be the whole list.
+ */
+function refuseUnknownParameters({ schema, config }: RouteOptions): Hooks {
+  if (config?.validatesItself) return {};
+  const { properties = {} } = (schema?.querystring ?? {}) as Partial<TObject>;
+  return {
+    preValidation({ headers, query }, _reply, done) {
+      const isStrict = prefers(headers.prefer, 'handling', 'strict');
+      const faults = Object.keys(isStrict ? (query as object) : {})
+        .filter((name) => !Object.hasOwn(properties, name))
+        .map((name) => `${name} is unknown`);
+      done(
+        faults.length > 0
+          ? new StoreError('BAD_USER_INPUT', `${faults.join('; ')}.`)
+          : undefined,
+      );
+    },
+  };
 }
 
 /**

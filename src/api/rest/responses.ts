@@ -8,7 +8,7 @@ import type { ListEvent } from '../../records/live-list.ts';
 import { serialiseOnce } from '../../records/shared-items.ts';
 import type { Int64 } from '../../validation/int64.ts';
 import type { Page, Total } from '../../validation/page.ts';
-import { asksForTotal } from '../http/fields.ts';
+import { prefers } from '../http/fields.ts';
 import { acceptedTypes, tagOf, varyBy } from '../http/negotiation.ts';
 import { origin } from '../http/server.ts';
 import { lastEventIdOf, sendStream } from '../subscriptions/subscriptions.ts';
@@ -38,7 +38,7 @@ export async function sendPage(
   page: Page<{ id: Int64 }>,
   count?: () => Promise<Total>,
 ): Promise<FastifyReply> {
-  if (count && asksForTotal(request.headers.prefer)) {
+  if (count && prefers(request.headers.prefer, 'count', 'exact')) {
     const total = await count();
     // A cache must not give the total to a request that did not ask for it (RFC
     // 7240, section 2).

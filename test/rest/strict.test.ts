@@ -1,0 +1,69 @@
+import { stock } from '../support/database-access.ts';
+import { expect, test } from '../support/jest.ts';
+import { rest } from '../support/rest.ts';
+import { storeForAll } from '../support/store.ts';
+
+/** Unknown query parameters: ignored, and refused for who asks (RFC 7240). */
+
+const store = storeForAll({}, () => stock(store.database, 2));
+const strict = { prefer: 'handling=strict' };
+
+test.each([
+  ['/v1/pets?statuz=sold', 'statuz is unknown.'],
+  [
+    '/v1/pets?Status=sold&limit=1&colour=red',
+    'Status is unknown; colour is unknown.',
+  ],
+  ['/v1/pets?__proto__=1', '__proto__ is unknown.'],
+  ['/v1/pets/1?status=sold', 'status is unknown.'],
+])('GET %s', async (path, message) => {
+  expect((await rest(store, path)).status).toBe(200);
+  const error = { code: 'BAD_USER_INPUT', message, status: 400 };
+  for (const method of ['GET', 'HEAD'])
+    expect(await rest(store, path, { method, headers: strict })).toMatchObject({
+      status: 400,
+      ...(method === 'GET' && { json: error }),
+    });
+});
+
+test.each([
+  ['handling=strict', 400],
+  ['count=exact, Handling = "strict"', 400],
+  ['handling=strict; wait=1', 400],
+  ['handling=strict, handling=lenient', 400],
+  ['handling=lenient, handling=strict', 200],
+  ['handling=lenient', 200],
+  ['handling', 200],
+  ['xhandling=strict', 200],
+  ['a; handling=strict', 200],
+  ['a="handling=strict"', 200],
+])('`Prefer: %s`: %i', async (prefer, status) => {
+  const { status: found } = await rest(store, '/v1/pets?statuz=sold', {
+    headers: { prefer },
+  });
+  expect(found).toBe(status);
+});
+
+test('known parameters, a creation and a total are served as usual', async () => {
+  const counted = await rest(store, '/v1/pets?limit=1&sort=id&after=1', {
+    headers: { prefer: 'handling=strict, count=exact' },
+  });
+  expect(counted).toMatchObject({
+    status: 200,
+    headers: { 'x-total-count': '2' },
+  });
+  const json = { name: 'Rex', categoryId: 1 };
+  const created = { method: 'POST', json, headers: strict };
+  expect(await rest(store, '/v1/pets', created)).toMatchObject({ status: 201 });
+  expect(await rest(store, '/v1/pets?x=1', created)).toMatchObject({
+    status: 400,
+    json: { message: 'x is unknown.' },
+  });
+});
+
+test('the key is asked for first', async () =>
+  expect(
+    await rest(store, '/v1/pets?statuz=sold', {
+      headers: { ...strict, authorization: '' },
+    }),
+  ).toMatchObject({ status: 401 }));
