@@ -57,7 +57,7 @@ await build({
   format: 'esm',
   platform: 'node',
   target: 'node24',
-  // GraphQL: plugins of Apollo Server must get the same copy (APOLLO_PLUGINS).
+  // GraphQL: plugins of Apollo Server must get the same copy.
   // PGlite: it starts a worker from its own file. class-validator: nothing
   // installs it, and type-graphql does without.
   external: [

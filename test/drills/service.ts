@@ -93,8 +93,10 @@ export async function runCommand(args: string[], env: Env): Promise<string> {
 export async function missingVariables(
   ...names: string[]
 ): Promise<string | undefined> {
-  const { variables } = await import(resolve('dist/src/config/config.js'));
-  const unknown = names.filter((name) => !(name in variables));
+  const { allVariables } = await import(resolve('dist/src/config/config.js'));
+  const { features } = await import(resolve('dist/src/features.js'));
+  const known = allVariables(features);
+  const unknown = names.filter((name) => !(name in known));
   return unknown.length === 0
     ? undefined
     : `this build has no ${unknown.join(', ')}`;

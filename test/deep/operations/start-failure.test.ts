@@ -82,16 +82,6 @@ test.each(['', 'OPERATIONS_'])(
   },
 );
 
-test('with workers an unreadable file is named once', async () => {
-  const env = {
-    ...database.env,
-    WORKERS: '3',
-    TRUSTED_DOCUMENTS: '/nowhere/manifest.json',
-  };
-  const stderr = expect.stringMatching(/^animal-store: .*manifest\.json.*\n$/);
-  expect(await startAndFail(env)).toMatchObject({ code: 1, stderr });
-});
-
 test.each(['127.0.0.1', 'localhost'])(
   'a database that cannot be reached on %s is named in one line',
   async (host) => {

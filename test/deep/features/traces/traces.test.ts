@@ -1,8 +1,5 @@
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { createTestDatabase } from '../../../support/database.ts';
 import { databaseForEach } from '../../../support/each.ts';
-import { newFolder } from '../../../support/folder.ts';
 import { graphqlText, graphqlThrice } from '../../../support/graphql.ts';
 import { send } from '../../../support/http.ts';
 import { afterEach, beforeEach, expect, test } from '../../../support/jest.ts';
@@ -143,21 +140,6 @@ test('a GraphQL operation is a span named after its type, compiled or not; a fai
   expect(failed.map(({ attributes }) => attributes)).toMatchObject([
     { 'http.response.status_code': 200, 'error.type': 'BAD_USER_INPUT' },
   ]);
-});
-
-test('with trusted documents a span has the name of its operation, because the operator has chosen it', async () => {
-  const manifest = join(await newFolder(), 'manifest.json');
-  const query = 'query Shop { pets { id } }';
-  writeFileSync(manifest, JSON.stringify({ shop: query }));
-  const server = await start({ TRUSTED_DOCUMENTS: manifest });
-  await graphqlText(server, { query });
-  const [operation] = (await spansAfter(server)).filter(
-    ({ kind }) => kind === 1,
-  );
-  expect(operation).toMatchObject({
-    name: 'query',
-    attributes: { 'graphql.operation.name': 'Shop' },
-  });
 });
 
 test('a batch that serves several requests is linked to each request, and each request to the batch', async () => {

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { rmSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
@@ -77,35 +77,6 @@ test('the service is ready when all its workers are up; they get connections in 
       msg: 'worker died',
     },
   ]);
-});
-
-test('while a worker cannot restart the others serve and /readyz has the number of workers up; after six failures the service ends with 1', async () => {
-  const manifest = join(await newFolder(), 'manifest.json');
-  writeFileSync(manifest, '{}');
-  const server = await startWorkers(
-    { ...database.env, TRUSTED_DOCUMENTS: manifest },
-    2,
-  );
-  rmSync(manifest);
-  process.kill(server.pids()[0] as number, 'SIGKILL');
-  const fewer = '{"status":"ok","workers":"1 of 2"}';
-  await eventually(
-    async () => (await send(server.origin, { path: '/readyz' })).text === fewer,
-  );
-  const { code, stderr, stdout } = await server.ended;
-  expect(code).toBe(1);
-  const reasons = stderr.trim().split('\n');
-  expect(reasons.pop()).toMatch(
-    /^animal-store: Worker \d ended before it could serve, 6 times in a row, .*exit code 1\.$/,
-  );
-  expect(reasons).toHaveLength(6);
-  const pauses = linesOf(stdout, 'worker died').map(
-    ({ restartInMs }) => restartInMs,
-  );
-  expect(pauses).toEqual([100, 200, 400, 800, 1600, 3200]);
-  expect(
-    linesOf(stdout, 'worker ended').filter(({ exitCode }) => exitCode === 0),
-  ).toHaveLength(1);
 });
 
 test('inside another cluster the error names the remedy', async () => {
