@@ -16,8 +16,8 @@ import {
   hasPrometheus,
   promtool,
 } from '../../../support/servers/prometheus.ts';
-import { type Use, usesOf } from '../../support/promql.ts';
 import { type Claim, mistyped } from '../../support/typed.ts';
+import { type Use, usesOf } from './promql.ts';
 
 /**
  * The rules, the runbook and the dashboard, validated against Prometheus,
