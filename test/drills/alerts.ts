@@ -9,7 +9,7 @@ import {
 } from '../support/servers/prometheus.ts';
 import type { Drill } from './drill.ts';
 import { Load } from './load.ts';
-import { createDatabase, missingVariables, startService } from './serving.ts';
+import { createDatabase, missingVariables, startService } from './service.ts';
 import { refused, unknown } from './tally.ts';
 import { verify } from './verify.ts';
 

@@ -7,7 +7,7 @@ import {
 } from '../support/servers/citus.ts';
 import { type Drill, Missing } from './drill.ts';
 import { Load } from './load.ts';
-import { missingVariables, runCommand, startService } from './serving.ts';
+import { missingVariables, runCommand, startService } from './service.ts';
 import { verify } from './verify.ts';
 
 /**

@@ -4,7 +4,7 @@ import { hasHaproxy, startFailover } from '../support/servers/haproxy.ts';
 import { hasPostgres, TestPostgres } from '../support/servers/postgres.ts';
 import type { Drill } from './drill.ts';
 import { Load } from './load.ts';
-import { createDatabase, startService } from './serving.ts';
+import { createDatabase, startService } from './service.ts';
 import { refused, unknown } from './tally.ts';
 import { verify } from './verify.ts';
 

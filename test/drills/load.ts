@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Client, type ClientOptions } from './client.ts';
 import { type Answer, Reader } from './reader.ts';
-import type { Service } from './serving.ts';
+import type { Service } from './service.ts';
 import { Tally } from './tally.ts';
 
 export interface LoadOptions {

@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { hasPostgres, TestPostgres } from '../support/servers/postgres.ts';
 import type { Drill } from './drill.ts';
 import { Load } from './load.ts';
-import { createDatabase, startService } from './serving.ts';
+import { createDatabase, startService } from './service.ts';
 import { verify } from './verify.ts';
 
 /**

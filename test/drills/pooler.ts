@@ -3,7 +3,7 @@ import { hasPgBouncer, startPgBouncer } from '../support/servers/pgbouncer.ts';
 import { hasPostgres, TestPostgres } from '../support/servers/postgres.ts';
 import type { Drill } from './drill.ts';
 import { Load } from './load.ts';
-import { createDatabase, missingVariables, startService } from './serving.ts';
+import { createDatabase, missingVariables, startService } from './service.ts';
 import { verify } from './verify.ts';
 
 /**

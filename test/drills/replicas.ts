@@ -10,7 +10,7 @@ import {
   missingVariables,
   type Service,
   startService,
-} from './serving.ts';
+} from './service.ts';
 import { refused } from './tally.ts';
 import { verify } from './verify.ts';
 

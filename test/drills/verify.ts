@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
 import { Client } from './client.ts';
 import type { Verdict } from './drill.ts';
-import type { Service } from './serving.ts';
+import type { Service } from './service.ts';
 import type { Tally } from './tally.ts';
 
 /**
