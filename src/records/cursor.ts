@@ -9,7 +9,7 @@ export interface Place {
 }
 
 /** The member that a list is sorted by. */
-export function memberOf(sort: string): string {
+function memberOf(sort: string): string {
   return sort.replace(/_desc$/, '');
 }
 
@@ -24,12 +24,14 @@ export function cursorOf(sort: string, value: string, id: Int64): string {
  * @throws StoreError BAD_USER_INPUT for a cursor of another order
  */
 export function placeOf(cursor: Int64 | string, sort: string): Place {
-  const [member, value, digits] =
-    memberOf(sort) === 'id' ? ['id', '', `${cursor}`] : parsed(`${cursor}`);
+  const by = memberOf(sort);
+  const isId = by === 'id';
+  if (isId && typeof cursor !== 'string') return { id: cursor };
+  const [member, value, digits] = isId ? [by, '', cursor] : parsed(`${cursor}`);
   const id = int64FromText(digits);
-  if (member !== memberOf(sort) || typeof value !== 'string' || id == null)
+  if (member !== by || typeof value !== 'string' || id === undefined)
     throw notACursor(sort);
-  return { id, value };
+  return isId ? { id } : { id, value };
 }
 
 function parsed(cursor: string): unknown[] {

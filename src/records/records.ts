@@ -15,16 +15,10 @@ import {
 import type { Removal } from '../validation/schemas.ts';
 import type { Validated } from '../validation/validator.ts';
 import { type ChangeOf, Changes } from './changes.ts';
-import {
-  cursorOf,
-  memberOf,
-  notACursor,
-  type Place,
-  placeOf,
-} from './cursor.ts';
+import { cursorOf, notACursor, type Place, placeOf } from './cursor.ts';
 import { type Check, Insertions } from './insertions.ts';
 import { shared } from './shared-items.ts';
-import { type Pages, type Statements, statementsFor } from './statements.ts';
+import { type Order, type Statements, statementsFor } from './statements.ts';
 import { type Column, parameterOf, Table, textsOf } from './table.ts';
 
 /**
@@ -322,12 +316,17 @@ export class Records<
    * @returns one row per query, in order
    */
   async #selectLists(
-    order: string,
+    name: string,
     queries: Query[],
     horizon: Int64 | undefined,
   ): Promise<ListRow[]> {
-    const { lists, listMany } = this.#statements.pages.get(order) as Pages;
-    const places = queries.map((query) => beginOf(query, horizon));
+    const pages = this.#statements.pages.get(name);
+    if (!pages) {
+      const message = `${this.#table.name} is not sorted by ${queries[0]?.sort}: name it in the orders of its Records.`;
+      throw new Error(message);
+    }
+    const { order, lists, listMany } = pages;
+    const places = queries.map(({ place }) => beginOf(place, order, horizon));
     if (queries.length > 1 && this.#supportsMany) {
       const columns = [
         queries.map(({ limit }) => limit + 1),
@@ -421,7 +420,7 @@ export class Records<
 
 /** Names the statements of a list: see `Statements.pages`. */
 function orderOf({ sort, place }: Query): string {
-  return place && memberOf(sort) !== 'id' ? `${sort}_after` : sort;
+  return place?.value === undefined ? sort : `${sort}_after`;
 }
 
 /**
@@ -429,16 +428,15 @@ function orderOf({ sort, place }: Query): string {
  * statements.ts.
  */
 function beginOf(
-  { sort, place }: Query,
+  place: Place | undefined,
+  { by, isAscending, hasPlace }: Order,
   horizon: Int64 = int64.max,
 ): unknown[] {
-  const isById = memberOf(sort) === 'id';
-  if (!isById && !place) return [];
-  const isAscending = sort === memberOf(sort);
+  if (!hasPlace) return [];
   const id = isAscending
     ? (place?.id ?? int64.min)
     : greatestBelow(place?.id, horizon);
-  return isById ? [`${id}`] : [place?.value, `${id}`];
+  return by ? [place?.value, `${id}`] : [`${id}`];
 }
 
 function greatestBelow(id: Int64 | undefined, horizon: Int64): Int64 {

@@ -67,6 +67,7 @@ export function statementsFor(
     });
     const suffix = `_${nameOf(order)}`.replace(/^_id/, '');
     return {
+      order,
       lists: combinations.map((used) => {
         const [limit, ...rest] = [...parameters.keys()].map(
           (at) => `$${at + 1}`,
@@ -172,7 +173,7 @@ export function statementsFor(
 }
 
 /** An order of lists. */
-interface Order {
+export interface Order {
   /** Undefined for the id. */
   readonly by?: Column | undefined;
   readonly isAscending: boolean;
@@ -182,6 +183,7 @@ interface Order {
 
 /** The lists in one order. */
 export interface Pages {
+  readonly order: Order;
   /**
    * By the filters in use: bit n of the index is set when filter n has a value.
    * `filters` are in the order of their parameters, between the limit and the

@@ -162,6 +162,14 @@ test.each([
   });
 });
 
+test('an order that its Records lack is named in the log', async () => {
+  const toys = new Records<Toy, never>(store.database, ToyEntity);
+  const query = { limit: 1, sort: 'madeAt' } as never;
+  await expect(toys.list(query)).rejects.toThrow(
+    'toy is not sorted by madeAt: name it in the orders of its Records.',
+  );
+});
+
 test('the start names the indexes that an order lacks, and a member that may be null', () => {
   const open = (order: 'name' | 'note') => () =>
     new Records<Toy, never>(store.database, ToyEntity, {
