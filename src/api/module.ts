@@ -7,13 +7,13 @@ import type { Int64 } from '../validation/int64.ts';
 import type { References } from './graphql/schema.ts';
 import type { Routes } from './http/routes.ts';
 
-/** An operation to try in the explorers. */
+/** An operation that shows a reader what GraphQL can do. */
 export interface Example {
   /** A short description. */
   title: string;
   /**
    * One named operation. Its variable names are unique among all examples,
-   * because Sandbox joins them in one document.
+   * because a page may join them in one document.
    */
   document: string;
   variables?: Record<string, unknown>;
@@ -42,7 +42,7 @@ export interface Module<Service = unknown, Own extends Variables = Variables> {
    * names.
    */
   migrations?: MigrationObject[];
-  /** GraphQL operations to try in the explorers. */
+  /** GraphQL operations that pages show. */
   examples?: Example[];
   /**
    * Its own variables of the environment. `npm run schema` lists them in
