@@ -26,18 +26,6 @@ export function isConflict(error: unknown): boolean {
   return ['40001', '40P01'].includes(`${sqlState(causeOf(error))}`);
 }
 
-/**
- * True when another server may answer: the data is not at fault, and the
- * statement was not slow.
- */
-export function isWorthAnotherServer(error: unknown): boolean {
-  const cause = causeOf(error);
-  const isSlow =
-    sqlState(cause) === '57014' ||
-    (cause as NodeJS.ErrnoException | undefined)?.code === 'ETIMEDOUT';
-  return !isDataError(cause) && !isUnsupported(cause) && !isSlow;
-}
-
 // Classes 08 connection, 28 authorization (during a password change), 3D no
 // such database, 40 serialization and deadlock, 53 resources, 57 operator
 // intervention (shutdown, timeout), 58 system; 25006 read-only standby, 55P03

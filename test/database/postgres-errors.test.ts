@@ -1,5 +1,4 @@
 import {
-  isWorthAnotherServer,
   isWorthAnotherTry,
   leavesOutcomeUnknown,
   unavailable,
@@ -146,16 +145,3 @@ describe('a read that failed in a batch', () => {
     );
   });
 });
-
-test.each([
-  ['the connection is lost', thrown('ECONNRESET'), true],
-  ['the server shuts down', thrown('57P01'), true],
-  ['the statement took too long', thrown('57014'), false],
-  ['the server falls silent', thrown('ETIMEDOUT'), false],
-  ['the data are at fault', thrown('22P02'), false],
-])(
-  'whether a failed read is worth another server: %s',
-  (_, error, expected) => {
-    expect(isWorthAnotherServer(error)).toBe(expected);
-  },
-);

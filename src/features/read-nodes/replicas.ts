@@ -6,8 +6,10 @@ import {
 import {
   causeOf,
   isConflict,
-  isWorthAnotherServer,
+  isDataError,
+  isUnsupported,
   reasonOf,
+  sqlState,
 } from '../../database/postgres-errors.ts';
 import {
   type PoolState,
@@ -374,6 +376,18 @@ export class Replicas implements Reads {
     for (const { server } of this.#nodes) server.cut();
     await Promise.all(this.#nodes.map(({ server }) => server.pool.end()));
   }
+}
+
+/**
+ * True when another server may answer: the data is not at fault, and the
+ * statement was not slow.
+ */
+export function isWorthAnotherServer(error: unknown): boolean {
+  const cause = causeOf(error);
+  const isSlow =
+    sqlState(cause) === '57014' ||
+    (cause as NodeJS.ErrnoException | undefined)?.code === 'ETIMEDOUT';
+  return !isDataError(cause) && !isUnsupported(cause) && !isSlow;
 }
 
 /** @throws Unavailable after a second */

@@ -1,7 +1,10 @@
 import dns from 'node:dns';
 import { loadConfig } from '../../../src/config/config.ts';
 import type { PostgresServer } from '../../../src/database/postgres-server.ts';
-import { Replicas } from '../../../src/features/read-nodes/replicas.ts';
+import {
+  isWorthAnotherServer,
+  Replicas,
+} from '../../../src/features/read-nodes/replicas.ts';
 import { afterEach, expect, test } from '../../support/jest.ts';
 
 const { lookup } = dns;
@@ -54,3 +57,19 @@ test('a read node that no address of its host answers is not used, and the log h
   ]);
   await replicas.close();
 });
+
+const thrown = (code: string) =>
+  Object.assign(new Error('a failure'), { code });
+
+test.each([
+  ['the connection is lost', thrown('ECONNRESET'), true],
+  ['the server shuts down', thrown('57P01'), true],
+  ['the statement took too long', thrown('57014'), false],
+  ['the server falls silent', thrown('ETIMEDOUT'), false],
+  ['the data are at fault', thrown('22P02'), false],
+])(
+  'whether a failed read is worth another server: %s',
+  (_, error, expected) => {
+    expect(isWorthAnotherServer(error)).toBe(expected);
+  },
+);
