@@ -19,7 +19,7 @@ export const storedTable = Type.Object({
   /** The column with values from a counter. */
   counted: Type.Optional(Type.String()),
 });
-export type StoredTable = Static<typeof storedTable>;
+type StoredTable = Static<typeof storedTable>;
 
 /**
  * A summary of a table. Tables with the same rows and counter have equal

@@ -18,7 +18,7 @@ export type Line =
 /** A member of an item, and a column of CSV. */
 type CsvColumn = ReturnType<typeof fieldsOf>[number];
 
-export interface Format {
+interface Format {
   /**
    * True when all values, also numbers, are texts, and an empty field means
    * null.
@@ -204,10 +204,7 @@ function headerOf(names: string[], columns: CsvColumn[]): string[] {
   return names;
 }
 
-export const formats = { ndjson, csv } as const satisfies Record<
-  string,
-  Format
->;
+export const formats = { ndjson, csv };
 export type FormatName = keyof typeof formats;
 
 export function formatOf(file: string | undefined): FormatName {
