@@ -60,15 +60,14 @@ export class InexactNumber {
 }
 
 function exactNumber(
-  _key: string,
+  key: string,
   value: unknown,
   context?: { source: string },
 ): unknown {
   if (typeof value !== 'number' || !context) return value;
   const { source } = context;
   if (!Number.isFinite(value)) return new InexactNumber(source);
-  if (!/[.eE]/.test(source))
-    return Number.isSafeInteger(value) ? value : BigInt(source);
+  if (!/[.eE]/.test(source)) return exactInteger(key, value, context);
   const { digits, exponent } = scientific(source);
   if (digits === '') return 0;
   // Not an integer, although rounding may have made it look like one.
