@@ -89,6 +89,8 @@ export class Table {
 
   /** The members of each index. */
   readonly #indexes: string[][];
+  /** The members of each unique one. */
+  readonly #uniques: string[][];
 
   /** @throws Error for an unsupported type, or a relation without an index */
   constructor({
@@ -98,9 +100,10 @@ export class Table {
     indexes,
     uniques,
   }: EntityMetadata) {
-    this.#indexes = [...indexes, ...uniques].map(({ properties = [] }) =>
-      [properties].flat(),
-    );
+    const membersOf = ({ properties = [] }: { properties?: unknown }) =>
+      [properties].flat() as string[];
+    this.#uniques = uniques.map(membersOf).filter(({ length }) => length > 0);
+    this.#indexes = [...indexes.map(membersOf), ...this.#uniques];
     const columns = props.map((property) => columnOf(property, tableName));
     this.name = tableName;
     this.columns = columns;
@@ -192,9 +195,13 @@ export class Table {
         .map(({ member }) => member);
       // The list of all rows uses the primary key.
       if (members.length === 0 && !by) return [];
-      const index = this.#indexes.find((index) =>
-        isKeyOf(index, members, order),
+      const unique = this.#uniques.find((index) =>
+        index.every((member) => members.includes(member)),
       );
+      // It finds at most one row, so neither the others nor the order matter.
+      const index = unique
+        ? [...members.filter((member) => !unique.includes(member)), ...unique]
+        : this.#indexes.find((index) => isKeyOf(index, members, order));
       if (!index) missing.push(`['${[...members, ...order].join("', '")}']`);
       return (index ?? members)
         .slice(0, members.length)
