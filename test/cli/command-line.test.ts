@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { variables } from '../../src/config/config.ts';
 import { sql } from '../support/database-access.ts';
-import { databaseForEach } from '../support/each.ts';
+import { databaseForEach } from '../support/fixtures.ts';
 import { send } from '../support/http.ts';
 import { afterEach, describe, expect, test } from '../support/jest.ts';
 import { openNode } from '../support/migrations.ts';

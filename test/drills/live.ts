@@ -1,6 +1,6 @@
 import { createClient } from 'graphql-sse';
 import { eventually } from '../support/process.ts';
-import { Road } from '../support/road.ts';
+import { TcpProxy } from '../support/tcp-proxy.ts';
 import { Client, serviceKey } from './client.ts';
 import type { Drill } from './drill.ts';
 import { deployOnPostgres, lacksPostgres } from './faults/deployment.ts';
@@ -20,12 +20,12 @@ export const live: Drill = {
   missing: async () => lacksPostgres(),
   run: async (resources, _seconds, rounds) => {
     const deployment = await deployOnPostgres(resources, {});
-    const road = new Road(new URL(deployment.service.origin));
-    await road.open();
-    resources.add(road, () => road.cut());
+    const proxy = new TcpProxy(new URL(deployment.service.origin));
+    await proxy.open();
+    resources.add(proxy, () => proxy.cut());
     const ids: number[] = [];
     const client = resources.add(
-      createSubscriber(new URL(road.url).origin, () => ids.at(-1)),
+      createSubscriber(new URL(proxy.url).origin, () => ids.at(-1)),
       (one) => one.dispose(),
     );
     const faults: string[] = [];
@@ -50,8 +50,8 @@ export const live: Drill = {
         async () =>
           ids.length > (round * creations) / (rounds + 1) || faults.length > 0,
       );
-      road.cut();
-      await road.open();
+      proxy.cut();
+      await proxy.open();
     }
     await Promise.all(loops);
     const created = performance.now();

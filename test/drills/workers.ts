@@ -3,8 +3,8 @@ import { hasPostgres, TestPostgres } from '../support/servers/postgres.ts';
 import { childrenOf } from '../support/servers/program.ts';
 import type { Drill } from './drill.ts';
 import { Load } from './load.ts';
+import { sharesOf } from './percentages.ts';
 import { createDatabase, missingVariables, startService } from './service.ts';
-import { sharesOf } from './shares.ts';
 import { broken, unknown } from './tally.ts';
 import { verify } from './verify.ts';
 

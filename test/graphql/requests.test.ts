@@ -5,7 +5,7 @@ import { beforeEach, describe, expect, test } from '../support/jest.ts';
 import { onNode, storeForAll } from '../support/store.ts';
 
 /**
- * Browsers, HEAD and persisted queries at /graphql; statuses.test.ts has the
+ * Browsers, HEAD and persisted queries at /graphql; http-status.test.ts has the
  * table of requests.
  */
 

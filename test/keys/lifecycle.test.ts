@@ -8,10 +8,10 @@ import { createSecret } from '../../src/access/keys/secret.ts';
 import { Unavailable } from '../../src/errors.ts';
 import { apis } from '../support/apis.ts';
 import { sql, statementsOf } from '../support/database-access.ts';
-import { withClock } from '../support/guesses.ts';
 import { describe, expect, test } from '../support/jest.ts';
 import { rest } from '../support/rest.ts';
 import { onNode, storeForAll } from '../support/store.ts';
+import { withClock } from '../support/wrong-keys.ts';
 
 const store = storeForAll();
 

@@ -5,11 +5,11 @@ import { text } from 'node:stream/consumers';
 import { createSecret } from '../../src/access/keys/secret.ts';
 import { apis } from '../support/apis.ts';
 import { statementsOf, together } from '../support/database-access.ts';
-import { callWith, guess, judged, withClock } from '../support/guesses.ts';
 import { send } from '../support/http.ts';
 import { describe, expect, test } from '../support/jest.ts';
 import { eventually } from '../support/process.ts';
 import { onNode, type ServiceNode, storeForAll } from '../support/store.ts';
+import { callWith, guess, judged, withClock } from '../support/wrong-keys.ts';
 
 /** Wrong keys are limited by address, and do not lock out other clients. */
 

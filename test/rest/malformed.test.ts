@@ -1,9 +1,9 @@
 import { browserMethods } from '../support/contract.ts';
-import { withClock } from '../support/guesses.ts';
 import { beforeEach, describe, expect, test } from '../support/jest.ts';
 import { closing, exchange, requestText } from '../support/raw.ts';
 import { rest } from '../support/rest.ts';
 import { storeForAll } from '../support/store.ts';
+import { withClock } from '../support/wrong-keys.ts';
 
 /**
  * Bytes that are no HTTP request, request smuggling, and requests that are

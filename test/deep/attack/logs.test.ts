@@ -1,4 +1,4 @@
-import { databaseForAll } from '../../support/each.ts';
+import { databaseForAll } from '../../support/fixtures.ts';
 import { type HttpRequest, send } from '../../support/http.ts';
 import { describe, expect, test } from '../../support/jest.ts';
 import { cli, eventually, startServer } from '../../support/process.ts';

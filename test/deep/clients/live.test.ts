@@ -5,8 +5,8 @@ import { PetAddedDocument } from '../../support/generated/graphql.ts';
 import { beforeEach, expect, test } from '../../support/jest.ts';
 import { eventually } from '../../support/process.ts';
 import { rest } from '../../support/rest.ts';
-import { Road } from '../../support/road.ts';
 import { storeForAll } from '../../support/store.ts';
+import { TcpProxy } from '../../support/tcp-proxy.ts';
 
 const store = storeForAll();
 beforeEach(async () => {
@@ -20,12 +20,12 @@ const create = (name: string) =>
   rest(store, '/v1/pets', { method: 'POST', json: { name, categoryId: 5 } });
 
 test('the client of graphql-sse misses no new animal, although it loses its connection ten times', async () => {
-  const road = new Road(new URL(store.origin));
-  await road.open();
+  const proxy = new TcpProxy(new URL(store.origin));
+  await proxy.open();
   let last: string | undefined;
   // The recipe of docs/live.md: each connection continues after the last event.
   const client = createClient({
-    url: `${new URL(road.url).origin}/graphql`,
+    url: `${new URL(proxy.url).origin}/graphql`,
     headers: () => ({
       authorization: `Bearer ${store.key}`,
       ...(last && { 'last-event-id': last }),
@@ -51,8 +51,8 @@ test('the client of graphql-sse misses no new animal, although it loses its conn
     await create(name);
     if (at % 20 !== 10) continue;
     await eventually(async () => names.length > at / 2);
-    road.cut();
-    await road.open();
+    proxy.cut();
+    await proxy.open();
   }
   await eventually(
     async () => names.length >= created.length || failure !== undefined,
@@ -60,16 +60,16 @@ test('the client of graphql-sse misses no new animal, although it loses its conn
   expect([failure, names]).toEqual([undefined, created]);
   end();
   client.dispose();
-  road.cut();
+  proxy.cut();
 });
 
 test('@apollo/client follows the list with its own link, and continues after a lost connection', async () => {
-  const road = new Road(new URL(store.origin));
-  await road.open();
+  const proxy = new TcpProxy(new URL(store.origin));
+  await proxy.open();
   const headers = { authorization: `Bearer ${store.key}` };
   // HttpLink subscribes by multipart HTTP.
   const link = new HttpLink({
-    uri: `${new URL(road.url).origin}/graphql`,
+    uri: `${new URL(proxy.url).origin}/graphql`,
     headers,
   });
   const apollo = new ApolloClient({ link, cache: new InMemoryCache() });
@@ -87,10 +87,10 @@ test('@apollo/client follows the list with its own link, and continues after a l
   const first = follow();
   await create('Rex');
   await eventually(async () => received.length === 1);
-  road.cut();
+  proxy.cut();
   expect(await first).toBeInstanceOf(Error);
   await create('Bella');
-  await road.open();
+  await proxy.open();
   void follow();
   await eventually(async () => received.length === 2);
   await create('Ada');
@@ -104,5 +104,5 @@ test('@apollo/client follows the list with its own link, and continues after a l
     }),
   );
   apollo.stop();
-  road.cut();
+  proxy.cut();
 });

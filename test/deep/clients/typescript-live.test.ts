@@ -7,8 +7,8 @@ import {
 } from 'animal-store-client';
 import { beforeEach, describe, expect, test } from '../../support/jest.ts';
 import { eventually } from '../../support/process.ts';
-import { Road } from '../../support/road.ts';
 import { storeForAll } from '../../support/store.ts';
+import { TcpProxy } from '../../support/tcp-proxy.ts';
 
 /**
  * `added` of clients/typescript: a live list that survives lost connections.
@@ -55,13 +55,13 @@ function follow(list: (signal: AbortSignal) => AsyncIterable<Pet>) {
 }
 
 /**
- * Follows all animals through a `Road`, whose connections the test can break.
+ * Follows all animals through a `TcpProxy`, whose connections the test can break.
  */
 async function followRoad(options: Partial<AnimalStoreOptions> = {}) {
-  const road = new Road(new URL(store.origin));
-  await road.open();
+  const proxy = new TcpProxy(new URL(store.origin));
+  await proxy.open();
   const live = follow((signal) =>
-    connect({ url: road.url, ...options }).added({ after: 0 }, { signal }),
+    connect({ url: proxy.url, ...options }).added({ after: 0 }, { signal }),
   );
   /** Expects these animals and no others, and ends the list. */
   const delivers = async (pets: Pet[]) => {
@@ -69,14 +69,14 @@ async function followRoad(options: Partial<AnimalStoreOptions> = {}) {
     expect(live.seen).toEqual({ pets, failure: undefined });
     live.user.abort();
     await live.ended;
-    road.cut();
+    proxy.cut();
   };
-  return { road, live, delivers };
+  return { proxy, live, delivers };
 }
 
 describe('no animal is missing or repeated', () => {
   test('when the connection is cut ten times while two hundred animals are created', async () => {
-    const { road, live, delivers } = await followRoad();
+    const { proxy, live, delivers } = await followRoad();
     const created: Pet[] = [];
     for (let at = 0; at < 200; at++) {
       created.push(
@@ -87,14 +87,14 @@ describe('no animal is missing or repeated', () => {
       );
       if (at % 20 !== 10) continue;
       await live.until(at / 2);
-      road.cut();
-      await road.open();
+      proxy.cut();
+      await proxy.open();
     }
     await delivers(created);
   });
 
   test('when nothing more arrives, although no connection has ended', async () => {
-    const { road, live, delivers } = await followRoad({
+    const { proxy, live, delivers } = await followRoad({
       attemptTimeoutMs: 1000,
       retries: 100,
       fetch: countingFetch,
@@ -102,10 +102,10 @@ describe('no animal is missing or repeated', () => {
     const first = await connect().create({ name: 'first', categoryId: 1 });
     await live.until(1);
     const before = requests.length;
-    road.isSilent = true;
+    proxy.isSilent = true;
     const second = await connect().create({ name: 'second', categoryId: 1 });
     await eventually(async () => requests.length > before);
-    road.isSilent = false;
+    proxy.isSilent = false;
     await delivers([first, second]);
   });
 });

@@ -8,7 +8,7 @@ import { modules } from '../../../src/modules/modules.ts';
 import { citusLayout, nodesOf } from '../../support/citus.ts';
 import { createEmptyDatabase } from '../../support/database.ts';
 import { sentDuring, sql, stock } from '../../support/database-access.ts';
-import { databaseForEach } from '../../support/each.ts';
+import { databaseForEach } from '../../support/fixtures.ts';
 import { describe, expect, test } from '../../support/jest.ts';
 import { cli, freePort, run } from '../../support/process.ts';
 import { rest } from '../../support/rest.ts';

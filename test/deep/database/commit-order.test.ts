@@ -1,6 +1,6 @@
 import { citusLayout } from '../../support/citus.ts';
 import { sql } from '../../support/database-access.ts';
-import { databaseForEach } from '../../support/each.ts';
+import { databaseForEach } from '../../support/fixtures.ts';
 import { expect, test } from '../../support/jest.ts';
 import {
   eventually,

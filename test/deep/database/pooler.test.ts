@@ -24,13 +24,13 @@ import {
   startServer,
 } from '../../support/process.ts';
 import { rest } from '../../support/rest.ts';
-import { Road } from '../../support/road.ts';
 import {
   hasPgBouncer,
   startPgBouncer,
   type TestPgBouncer,
 } from '../../support/servers/pgbouncer.ts';
 import { hasPostgres, TestPostgres } from '../../support/servers/postgres.ts';
+import { TcpProxy } from '../../support/tcp-proxy.ts';
 
 const where =
   onPlainPostgres && hasPostgres && hasPgBouncer ? describe : describe.skip;
@@ -178,17 +178,17 @@ where(
     });
 
     test('a process that starts while the pooler is unreachable detects the pooler once it is reachable', async () => {
-      const road = new Road(
+      const proxy = new TcpProxy(
         new URL((await startPooler({ default_pool_size: 2 })).url(database)),
       );
-      await road.open();
-      road.cut();
+      await proxy.open();
+      proxy.cut();
       const late = await Database.open(
-        loadConfig({ DATABASE_URL: road.url }).database,
+        loadConfig({ DATABASE_URL: proxy.url }).database,
         modelOf(modules),
       );
       await expect(late.ping()).rejects.toThrow('cannot be reached');
-      await road.open();
+      await proxy.open();
       const pending = Array.from({ length: 50 }, (_, at) =>
         late.rows({ name: `n${at % 3}`, text: `select ${at % 3}` }, []),
       );
@@ -196,7 +196,7 @@ where(
         pending.map((_, at) => [[`${at % 3}`]]),
       );
       await late.close();
-      road.cut();
+      proxy.cut();
     });
   },
 );

@@ -2,7 +2,7 @@
 
 import type pg from 'pg';
 import { createEmptyDatabase } from '../../support/database.ts';
-import { databaseForEach } from '../../support/each.ts';
+import { databaseForEach } from '../../support/fixtures.ts';
 import { afterEach, beforeEach, expect, test } from '../../support/jest.ts';
 import {
   cli,

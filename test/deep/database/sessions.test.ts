@@ -5,7 +5,7 @@ import { PetService } from '../../../src/modules/pets/pet.service.ts';
 import { validator } from '../../../src/validation/validator.ts';
 import { createEmptyDatabase } from '../../support/database.ts';
 import { sql } from '../../support/database-access.ts';
-import { databaseForEach } from '../../support/each.ts';
+import { databaseForEach } from '../../support/fixtures.ts';
 import { expect, test } from '../../support/jest.ts';
 import { openNode } from '../../support/migrations.ts';
 import { onPostgres, ownsSessions } from '../../support/process.ts';

@@ -5,7 +5,7 @@ import { storeForAll } from '../../support/store.ts';
 /**
  * graphql-http's audits of the GraphQL-over-HTTP specification, which we did
  * not write. They test the draft of 2023, which had no 422. `changed` lists the
- * rules that the edition of September 2026 changed; statuses.test.ts tests
+ * rules that the edition of September 2026 changed; http-status.test.ts tests
  * them.
  */
 const changed = new Map([

@@ -1,6 +1,6 @@
 import { hostname, userInfo } from 'node:os';
 import { createOwnDatabase } from '../../support/database.ts';
-import { databaseForAll } from '../../support/each.ts';
+import { databaseForAll } from '../../support/fixtures.ts';
 import { beforeAll, expect, test } from '../../support/jest.ts';
 import {
   cli,

@@ -2,7 +2,7 @@
 
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { databaseForEach } from '../../support/each.ts';
+import { databaseForEach } from '../../support/fixtures.ts';
 import { send } from '../../support/http.ts';
 import { afterEach, expect, test } from '../../support/jest.ts';
 import { type MeasuredServer, startMeasured } from '../../support/metrics.ts';

@@ -1,8 +1,8 @@
 // runs: embedded, postgres
 
 import type pg from 'pg';
-import { databaseForEach } from '../../support/each.ts';
 import { openStream } from '../../support/events.ts';
+import { databaseForEach } from '../../support/fixtures.ts';
 import { send } from '../../support/http.ts';
 import {
   afterEach,
@@ -14,8 +14,8 @@ import {
 import { type MeasuredServer, startMeasured } from '../../support/metrics.ts';
 import { cli, eventually, ownsSessions } from '../../support/process.ts';
 import { rest } from '../../support/rest.ts';
-import { Road } from '../../support/road.ts';
 import { openSession, urlOf } from '../../support/session.ts';
+import { TcpProxy } from '../../support/tcp-proxy.ts';
 import { linesOf, untilLogged } from '../../support/workers.ts';
 import { operations } from './refusal.ts';
 
@@ -25,13 +25,13 @@ const newPet = { method: 'POST', json: { name: 'Rex', categoryId: 1 } };
   'the state of the database in the log (PostgreSQL only, without a pooler)',
   () => {
     const database = databaseForEach();
-    let road: Road;
+    let proxy: TcpProxy;
     let server: MeasuredServer;
     let session: pg.Client;
     beforeEach(async () => {
-      road = new Road(new URL(urlOf(database)));
-      await road.open();
-      const url = new URL(road.url);
+      proxy = new TcpProxy(new URL(urlOf(database)));
+      await proxy.open();
+      const url = new URL(proxy.url);
       url.password = 'hunter2';
       url.searchParams.set('application_name', 'swordfish');
       const limits = {
@@ -43,7 +43,7 @@ const newPet = { method: 'POST', json: { name: 'Rex', categoryId: 1 } };
     });
     afterEach(async () => {
       await session.end();
-      road.cut();
+      proxy.cut();
     });
 
     const listed = async () => (await rest(server, '/v1/pets')).status;
@@ -61,7 +61,7 @@ const newPet = { method: 'POST', json: { name: 'Rex', categoryId: 1 } };
         .map(({ time, pid, host, ...line }) => line);
 
     test('a lost database has one line, regardless of the number of failed requests, and its return one line', async () => {
-      road.cut();
+      proxy.cut();
       for (let time = 1; time <= 10; time += 1)
         expect([await listed(), await graphQL()]).toEqual([503, 503]);
       const { status, headers, text } = await send(server.origin, {
@@ -78,7 +78,7 @@ const newPet = { method: 'POST', json: { name: 'Rex', categoryId: 1 } };
         '1',
       ]);
       expect((await send(server.origin, { path: '/livez' })).status).toBe(200);
-      await road.open();
+      await proxy.open();
       await eventually(async () => (await listed()) === 200);
       await eventually(async () => lines().length === 2);
       const code = expect.stringMatching(/^ECONN(?:REFUSED|RESET)$/);
@@ -98,7 +98,7 @@ const newPet = { method: 'POST', json: { name: 'Rex', categoryId: 1 } };
         },
       ]);
       expect(back?.failures).toBeGreaterThanOrEqual(20);
-      const { host, pathname } = new URL(road.url);
+      const { host, pathname } = new URL(proxy.url);
       const config = { DATABASE_URL: `postgres://${host}${pathname}` };
       expect(linesOf(server.output.stdout, 'started')).toMatchObject([
         { config },
@@ -116,12 +116,12 @@ const newPet = { method: 'POST', json: { name: 'Rex', categoryId: 1 } };
         key,
       });
       const failed = 'animal_store_key_lookups_total{result="failed"}';
-      road.cut();
+      proxy.cut();
       await eventually(async () => {
         const series = await server.metrics();
         return (series.get(failed) ?? 0) > 0;
       });
-      await road.open();
+      await proxy.open();
       await eventually(
         async () => (await rest(server, '/v1/pets', newPet)).status === 201,
       );
@@ -131,7 +131,7 @@ const newPet = { method: 'POST', json: { name: 'Rex', categoryId: 1 } };
     });
 
     test('a creation with an unknown outcome has its own line with the id of its request', async () => {
-      road.cutsAt = 'INSERT 0 1';
+      proxy.cutsAt = 'INSERT 0 1';
       const headers = { 'x-request-id': 'whose-outcome-is-unknown' };
       expect(
         await rest(server, '/v1/pets', { ...newPet, headers }),

@@ -4,8 +4,8 @@ import {
   createOwnDatabase,
   type TestDatabase,
 } from '../../support/database.ts';
-import { databaseForEach } from '../../support/each.ts';
 import { follow, type Stream, seen } from '../../support/events.ts';
+import { databaseForEach } from '../../support/fixtures.ts';
 import { send } from '../../support/http.ts';
 import { describe, expect, test } from '../../support/jest.ts';
 import {

@@ -5,7 +5,7 @@ import { type ClientRequest, request } from 'node:http';
 import { hostname } from 'node:os';
 import type pg from 'pg';
 import { creators } from '../../support/creations.ts';
-import { databaseForEach } from '../../support/each.ts';
+import { databaseForEach } from '../../support/fixtures.ts';
 import { send } from '../../support/http.ts';
 import {
   afterEach,

@@ -1,5 +1,5 @@
 import { closeSync, openSync } from 'node:fs';
-import { databaseForEach } from '../../support/each.ts';
+import { databaseForEach } from '../../support/fixtures.ts';
 import { describe, expect, test } from '../../support/jest.ts';
 import { startMeasured } from '../../support/metrics.ts';
 import { eventually, type ServerProcess } from '../../support/process.ts';

@@ -1,4 +1,4 @@
-import { databaseForEach } from '../../support/each.ts';
+import { databaseForEach } from '../../support/fixtures.ts';
 import { graphqlText } from '../../support/graphql.ts';
 import { type HttpRequest, send } from '../../support/http.ts';
 import { expect, test } from '../../support/jest.ts';

@@ -1,5 +1,5 @@
 import { createOwnDatabase } from '../../support/database.ts';
-import { databaseForEach } from '../../support/each.ts';
+import { databaseForEach } from '../../support/fixtures.ts';
 import { graphqlText } from '../../support/graphql.ts';
 import { expect, test } from '../../support/jest.ts';
 import { bootstrapKey, startServer } from '../../support/process.ts';

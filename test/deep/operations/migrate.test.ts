@@ -7,7 +7,7 @@ import type { MigrationObject } from '@mikro-orm/core';
 import type pg from 'pg';
 import { createEmptyDatabase } from '../../support/database.ts';
 import { sql } from '../../support/database-access.ts';
-import { databaseForEach } from '../../support/each.ts';
+import { databaseForEach } from '../../support/fixtures.ts';
 import { send } from '../../support/http.ts';
 import {
   afterEach,

@@ -18,9 +18,9 @@ import {
   onPostgres,
 } from '../../support/process.ts';
 import { rest } from '../../support/rest.ts';
-import { Road } from '../../support/road.ts';
 import { openSession, urlOf } from '../../support/session.ts';
 import { type Store, startStore } from '../../support/store.ts';
+import { TcpProxy } from '../../support/tcp-proxy.ts';
 import { operations } from './refusal.ts';
 
 const refused = { code: 'SERVICE_UNAVAILABLE', status: 503 };
@@ -40,17 +40,17 @@ const notBegun = {
 (onPostgres ? describe : describe.skip).each(Object.entries(operations))(
   'a creation by %s that fails (PostgreSQL only: the embedded store has no proxy in front)',
   (api, { create }) => {
-    let road: Road;
+    let proxy: TcpProxy;
     let store: Store;
     let session: pg.Client;
     beforeAll(async () => {
       const database = await createTestDatabase();
-      road = new Road(new URL(urlOf(database)));
-      await road.open();
+      proxy = new TcpProxy(new URL(urlOf(database)));
+      await proxy.open();
       // The bootstrap key needs no look-up, so no other statement precedes the
       // creation.
       const env = {
-        DATABASE_URL: road.url,
+        DATABASE_URL: proxy.url,
         DATABASE_STATEMENT_TIMEOUT_MS: '1000',
         BOOTSTRAP_API_KEY: key,
       };
@@ -60,16 +60,16 @@ const notBegun = {
     afterAll(async () => {
       await session.end();
       await store.close();
-      road.cut();
+      proxy.cut();
     });
     beforeEach(() => store.empty());
     afterEach(mend);
 
     async function mend(): Promise<void> {
-      road.cut();
-      road.isSilent = false;
-      road.cutsAt = undefined;
-      await road.open();
+      proxy.cut();
+      proxy.isSilent = false;
+      proxy.cutsAt = undefined;
+      await proxy.open();
       await eventually(
         async () => (await rest(store, '/v1/pets')).status === 200,
       );
@@ -90,8 +90,8 @@ const notBegun = {
         const fail = async (at: string | undefined) => {
           // Opens a connection, so that the creation is sent on it.
           expect((await rest(store, '/v1/pets')).status).toBe(200);
-          road.cutsAt = at;
-          road.isSilent = at === undefined;
+          proxy.cutsAt = at;
+          proxy.isSilent = at === undefined;
         };
         await fail(cutsAt);
         expect(await create(store, 'Rex')).toEqual(unknown);
@@ -125,7 +125,7 @@ const notBegun = {
     );
 
     test('before it was sent gets Retry-After', async () => {
-      road.cut();
+      proxy.cut();
       await eventually(
         async () => (await rest(store, '/v1/pets')).status === 503,
       );

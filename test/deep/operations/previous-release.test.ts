@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, rmSync, symlinkSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { apis, type SeenPet } from '../../support/apis.ts';
-import { databaseForAll } from '../../support/each.ts';
+import { databaseForAll } from '../../support/fixtures.ts';
 import { newFolder } from '../../support/folder.ts';
 import {
   afterAll,

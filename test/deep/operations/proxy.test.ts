@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { heartbeatInterval } from '@animal-store/graphql-http/event-stream';
-import { databaseForEach } from '../../support/each.ts';
+import { databaseForEach } from '../../support/fixtures.ts';
 import { type HttpRequest, send } from '../../support/http.ts';
 import { afterEach, expect, test } from '../../support/jest.ts';
 import {

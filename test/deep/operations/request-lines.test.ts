@@ -1,7 +1,7 @@
 import { hostname } from 'node:os';
 import { ApiKeyService } from '../../../src/access/keys/api-key.service.ts';
 import type { Database } from '../../../src/database/database.ts';
-import { databaseForAll } from '../../support/each.ts';
+import { databaseForAll } from '../../support/fixtures.ts';
 import { send } from '../../support/http.ts';
 import {
   afterAll,

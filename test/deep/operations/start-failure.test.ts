@@ -4,7 +4,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { Unavailable } from '../../../src/errors.ts';
 import { startFailure } from '../../../src/process/start-failure.ts';
-import { databaseForEach } from '../../support/each.ts';
+import { databaseForEach } from '../../support/fixtures.ts';
 import { newFolder } from '../../support/folder.ts';
 import { expect, test } from '../../support/jest.ts';
 import {

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { hostname } from 'node:os';
 import { text } from 'node:stream/consumers';
-import { databaseForEach } from '../../support/each.ts';
+import { databaseForEach } from '../../support/fixtures.ts';
 import { expect, test } from '../../support/jest.ts';
 import { bootstrapKey as key, startServer } from '../../support/process.ts';
 import { requestText } from '../../support/raw.ts';

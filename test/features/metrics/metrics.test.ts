@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { features } from '../../../src/features.ts';
-import { databaseForAll } from '../../support/each.ts';
+import { databaseForAll } from '../../support/fixtures.ts';
 import { graphqlText, graphqlThrice } from '../../support/graphql.ts';
 import { send } from '../../support/http.ts';
 import { beforeAll, beforeEach, expect, test } from '../../support/jest.ts';

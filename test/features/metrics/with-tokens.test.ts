@@ -1,6 +1,6 @@
 // starts processes
 
-import { databaseForAll } from '../../support/each.ts';
+import { databaseForAll } from '../../support/fixtures.ts';
 import { expect, test } from '../../support/jest.ts';
 import { startMeasured } from '../../support/metrics.ts';
 import { rest } from '../../support/rest.ts';

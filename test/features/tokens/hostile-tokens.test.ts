@@ -1,8 +1,8 @@
 import { generateKeyPairSync } from 'node:crypto';
-import { callWith } from '../../support/guesses.ts';
 import { send } from '../../support/http.ts';
 import { expect, test } from '../../support/jest.ts';
 import { storeForAll } from '../../support/store.ts';
+import { callWith } from '../../support/wrong-keys.ts';
 import {
   base64url,
   compact,

@@ -1,10 +1,10 @@
 import type { ServerResponse } from 'node:http';
-import { callWith, withClock } from '../../support/guesses.ts';
 import { send } from '../../support/http.ts';
 import { describe, expect, test } from '../../support/jest.ts';
 import { eventually } from '../../support/process.ts';
 import { rest } from '../../support/rest.ts';
 import { onNode, type ServiceNode, storeForAll } from '../../support/store.ts';
+import { callWith, withClock } from '../../support/wrong-keys.ts';
 import { newKey, type Provider, providerForAll } from './provider.ts';
 
 /**

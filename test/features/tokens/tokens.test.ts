@@ -2,10 +2,10 @@ import { hash, randomUUID } from 'node:crypto';
 import { apis } from '../../support/apis.ts';
 import { sql, statementsOf } from '../../support/database-access.ts';
 import { follow, seen } from '../../support/events.ts';
-import { callWith, guess, withClock } from '../../support/guesses.ts';
 import { describe, expect, test } from '../../support/jest.ts';
 import { rest } from '../../support/rest.ts';
 import { onNode, storeForAll } from '../../support/store.ts';
+import { callWith, guess, withClock } from '../../support/wrong-keys.ts';
 import { newKey, providerForAll } from './provider.ts';
 
 /** Callers with tokens of an identity provider. */

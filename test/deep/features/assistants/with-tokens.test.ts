@@ -3,7 +3,7 @@ import {
   type OAuthClientProvider,
   StreamableHTTPClientTransport,
 } from '@modelcontextprotocol/client';
-import { databaseForAll } from '../../../support/each.ts';
+import { databaseForAll } from '../../../support/fixtures.ts';
 import { send } from '../../../support/http.ts';
 import { afterAll, beforeAll, expect, test } from '../../../support/jest.ts';
 import {

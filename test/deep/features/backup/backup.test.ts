@@ -18,7 +18,7 @@ import { modules } from '../../../../src/modules/modules.ts';
 import { PetEntity } from '../../../../src/modules/pets/pet.entity.ts';
 import { optionsFor } from '../../../support/database.ts';
 import { sql } from '../../../support/database-access.ts';
-import { foldersForEach } from '../../../support/each.ts';
+import { foldersForEach } from '../../../support/fixtures.ts';
 import { describe, expect, test } from '../../../support/jest.ts';
 import { migrationOf, openNode } from '../../../support/migrations.ts';
 import {

@@ -5,7 +5,7 @@ import {
   createTestDatabase,
   type TestDatabase,
 } from '../../../support/database.ts';
-import { foldersForEach } from '../../../support/each.ts';
+import { foldersForEach } from '../../../support/fixtures.ts';
 import {
   afterEach,
   beforeEach,
@@ -24,7 +24,7 @@ import {
 } from '../../../support/process.ts';
 import { sessionWith } from '../../../support/query.ts';
 import { rest } from '../../../support/rest.ts';
-import { Road } from '../../../support/road.ts';
+import { TcpProxy } from '../../../support/tcp-proxy.ts';
 import { contentsOf, onceMore, usedStoreIn } from './used-store.ts';
 
 const folders = foldersForEach();
@@ -172,17 +172,17 @@ const title =
     const file = folders.file('store.ndjson');
     await cli(['backup', file], env());
     let passed = 0;
-    const road = new Road(new URL(url), ({ length }) => {
+    const proxy = new TcpProxy(new URL(url), ({ length }) => {
       passed += length;
-      road.isSilent = passed > 400_000;
+      proxy.isSilent = passed > 400_000;
     });
-    await road.open();
-    const DATABASE_URL = road.url;
+    await proxy.open();
+    const DATABASE_URL = proxy.url;
     const { child, ended } = run('cli', ['restore', file], { DATABASE_URL });
-    await eventually(async () => road.isSilent);
+    await eventually(async () => proxy.isSilent);
     child.kill('SIGKILL');
     expect(await ended).toMatchObject({ signal: 'SIGKILL' });
-    road.cut();
+    proxy.cut();
     expect((await contentsOfTarget()).pet).toEqual([]);
     expect(await cli(['restore', file], target())).toMatchObject({
       code: 0,

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createOwnDatabase } from '../../../support/database.ts';
-import { databaseForEach } from '../../../support/each.ts';
+import { databaseForEach } from '../../../support/fixtures.ts';
 import { expect, test } from '../../../support/jest.ts';
 import { onPostgres, startServer } from '../../../support/process.ts';
 import { doctor, ok } from '../../support/doctor.ts';

@@ -15,7 +15,7 @@ import { Database } from '../../../../src/database/database.ts';
 import { modelOf } from '../../../../src/modules/mikro-orm.config.ts';
 import { cases } from '../../../support/cases.ts';
 import { createOwnDatabase, optionsFor } from '../../../support/database.ts';
-import { databaseForEach } from '../../../support/each.ts';
+import { databaseForEach } from '../../../support/fixtures.ts';
 import { send } from '../../../support/http.ts';
 import { beforeEach, describe, expect, test } from '../../../support/jest.ts';
 import {

@@ -1,7 +1,7 @@
 import { observersFor } from '../../../../src/features/metrics/measure.ts';
 import { Metrics } from '../../../../src/features/metrics/metrics.ts';
 import { createTestDatabase } from '../../../support/database.ts';
-import { databaseForEach } from '../../../support/each.ts';
+import { databaseForEach } from '../../../support/fixtures.ts';
 import { graphqlText } from '../../../support/graphql.ts';
 import { send } from '../../../support/http.ts';
 import { expect, test } from '../../../support/jest.ts';

@@ -6,7 +6,7 @@ import {
   allMetrics,
   type MetricDescription,
 } from '../../../features/metrics/measured.ts';
-import { databaseForEach } from '../../../support/each.ts';
+import { databaseForEach } from '../../../support/fixtures.ts';
 import { newFolder } from '../../../support/folder.ts';
 import { send } from '../../../support/http.ts';
 import { describe, expect, test } from '../../../support/jest.ts';

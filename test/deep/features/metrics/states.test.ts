@@ -2,15 +2,15 @@
 
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { databaseForEach } from '../../../support/each.ts';
 import { follow } from '../../../support/events.ts';
+import { databaseForEach } from '../../../support/fixtures.ts';
 import { send } from '../../../support/http.ts';
 import { describe, expect, test } from '../../../support/jest.ts';
 import { startMeasured } from '../../../support/metrics.ts';
 import { eventually, ownsSessions } from '../../../support/process.ts';
 import { rest } from '../../../support/rest.ts';
-import { Road } from '../../../support/road.ts';
 import { urlOf } from '../../../support/session.ts';
+import { TcpProxy } from '../../../support/tcp-proxy.ts';
 
 const database = databaseForEach();
 const isUp = 'animal_store_dependency_up{dependency="postgresql"}';
@@ -74,13 +74,13 @@ test('connections beyond MAX_CONNECTIONS are counted', async () => {
   'a database that does not answer (PostgreSQL only, without a pooler)',
   () => {
     test('is reported, and concurrent scrapes share one query', async () => {
-      const road = new Road(new URL(urlOf(database)));
-      await road.open();
+      const proxy = new TcpProxy(new URL(urlOf(database)));
+      await proxy.open();
       const server = await startMeasured({
         DATABASE_POOL_MAX: '2',
-        DATABASE_URL: road.url,
+        DATABASE_URL: proxy.url,
       });
-      road.isSilent = true;
+      proxy.isSilent = true;
       const all = await Promise.all(
         Array.from({ length: 8 }, () => server.metrics()),
       );
@@ -90,11 +90,11 @@ test('connections beyond MAX_CONNECTIONS are counted', async () => {
       expect(all.map((series) => series.get(pending))).toEqual(
         Array(8).fill(0),
       );
-      road.isSilent = false;
-      road.cut();
-      await road.open();
+      proxy.isSilent = false;
+      proxy.cut();
+      await proxy.open();
       await eventually(async () => (await server.metrics()).get(isUp) === 1);
-      road.cut();
+      proxy.cut();
     });
   },
 );

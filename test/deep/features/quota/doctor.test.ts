@@ -1,5 +1,5 @@
 import { createOwnDatabase } from '../../../support/database.ts';
-import { databaseForEach } from '../../../support/each.ts';
+import { databaseForEach } from '../../../support/fixtures.ts';
 import { expect, test } from '../../../support/jest.ts';
 import { freePort } from '../../../support/process.ts';
 import { doctor, ok } from '../../support/doctor.ts';

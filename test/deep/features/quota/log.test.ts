@@ -1,4 +1,4 @@
-import { databaseForEach } from '../../../support/each.ts';
+import { databaseForEach } from '../../../support/fixtures.ts';
 import { expect, test } from '../../../support/jest.ts';
 import { eventually, freePort, startServer } from '../../../support/process.ts';
 import { linesOf } from '../../../support/workers.ts';

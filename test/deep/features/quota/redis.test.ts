@@ -12,13 +12,13 @@ import {
 } from '../../../support/jest.ts';
 import { eventually } from '../../../support/process.ts';
 import { rest } from '../../../support/rest.ts';
-import { Road } from '../../../support/road.ts';
 import {
   onNode,
   type ServiceNode,
   startNode,
   storeForAll,
 } from '../../../support/store.ts';
+import { TcpProxy } from '../../../support/tcp-proxy.ts';
 import { createRedis, hasRedis, type TestRedis } from './redis.ts';
 
 const store = storeForAll({}, () => stock(store.database, 9));
@@ -170,14 +170,14 @@ const isShared = async (node: ServiceNode) =>
 
     test('needs no second command to a silent Redis, not even for fifty fields in a query', async () => {
       let commands = 0;
-      const road = new Road(new URL(redis.url), (bytes) => {
+      const proxy = new TcpProxy(new URL(redis.url), (bytes) => {
         commands +=
           bytes.toString('latin1').match(/\beval(?:sha)?\b/gi)?.length ?? 0;
       });
-      await road.open();
+      await proxy.open();
       await onNode(
         store,
-        { ...env(1000), REDIS_URL: road.url },
+        { ...env(1000), REDIS_URL: proxy.url },
         async (node) => {
           await eventually(() => isShared(node));
           expect(left(await list(node))).toBe(990);
@@ -197,7 +197,7 @@ const isShared = async (node: ServiceNode) =>
             expect(left(await rest(node, '/v1/pets/999'))).toBe(950 - at);
           expect(commands).toBe(before + 1);
         },
-      ).finally(() => road.cut());
+      ).finally(() => proxy.cut());
     });
   },
 );

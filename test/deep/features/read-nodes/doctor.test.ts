@@ -1,7 +1,7 @@
 // runs: embedded, postgres
 
 import { createOwnDatabase } from '../../../support/database.ts';
-import { databaseForEach } from '../../../support/each.ts';
+import { databaseForEach } from '../../../support/fixtures.ts';
 import { expect, test } from '../../../support/jest.ts';
 import { freePort, onPlainPostgres } from '../../../support/process.ts';
 import { doctor, ok } from '../../support/doctor.ts';

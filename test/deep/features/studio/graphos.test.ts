@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { gunzipSync } from 'node:zlib';
-import { databaseForEach } from '../../../support/each.ts';
+import { databaseForEach } from '../../../support/fixtures.ts';
 import { newFolder } from '../../../support/folder.ts';
 import { graphqlText } from '../../../support/graphql.ts';
 import { expect, test } from '../../../support/jest.ts';

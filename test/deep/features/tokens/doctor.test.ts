@@ -2,7 +2,7 @@
 
 import { Provider } from '../../../features/tokens/provider.ts';
 import { createOwnDatabase } from '../../../support/database.ts';
-import { databaseForEach } from '../../../support/each.ts';
+import { databaseForEach } from '../../../support/fixtures.ts';
 import { expect, test } from '../../../support/jest.ts';
 import { doctor, ok } from '../../support/doctor.ts';
 

@@ -1,7 +1,7 @@
-import { callWith, withClock } from '../../../support/guesses.ts';
 import { afterAll, beforeAll, expect, test } from '../../../support/jest.ts';
 import { rest } from '../../../support/rest.ts';
 import { onNode, storeForAll } from '../../../support/store.ts';
+import { callWith, withClock } from '../../../support/wrong-keys.ts';
 import { type Oidc, startOidc } from './oidc-provider.ts';
 
 /**

@@ -1,7 +1,7 @@
 import { providerForAll } from '../../../features/tokens/provider.ts';
-import { callWith } from '../../../support/guesses.ts';
 import { expect, test } from '../../../support/jest.ts';
 import { onNode, storeForAll } from '../../../support/store.ts';
+import { callWith } from '../../../support/wrong-keys.ts';
 
 const provider = providerForAll();
 const store = storeForAll();

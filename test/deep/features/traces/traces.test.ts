@@ -1,5 +1,5 @@
 import { createTestDatabase } from '../../../support/database.ts';
-import { databaseForEach } from '../../../support/each.ts';
+import { databaseForEach } from '../../../support/fixtures.ts';
 import { graphqlText, graphqlThrice } from '../../../support/graphql.ts';
 import { send } from '../../../support/http.ts';
 import { afterEach, beforeEach, expect, test } from '../../../support/jest.ts';

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { databaseForEach } from '../../../support/each.ts';
+import { databaseForEach } from '../../../support/fixtures.ts';
 import { newFolder } from '../../../support/folder.ts';
 import { graphqlText } from '../../../support/graphql.ts';
 import { expect, test } from '../../../support/jest.ts';

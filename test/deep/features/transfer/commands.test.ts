@@ -5,7 +5,7 @@ import { open } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
 import { createTestDatabase } from '../../../support/database.ts';
 import { sql } from '../../../support/database-access.ts';
-import { databaseForEach, foldersForEach } from '../../../support/each.ts';
+import { databaseForEach, foldersForEach } from '../../../support/fixtures.ts';
 import { describe, expect, test } from '../../../support/jest.ts';
 import { openNode } from '../../../support/migrations.ts';
 import {

@@ -1,6 +1,6 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { databaseForEach } from '../../../support/each.ts';
+import { databaseForEach } from '../../../support/fixtures.ts';
 import { newFolder } from '../../../support/folder.ts';
 import { send } from '../../../support/http.ts';
 import { expect, test } from '../../../support/jest.ts';

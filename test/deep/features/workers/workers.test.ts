@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
-import { databaseForEach } from '../../../support/each.ts';
+import { databaseForEach } from '../../../support/fixtures.ts';
 import { newFolder } from '../../../support/folder.ts';
 import { send } from '../../../support/http.ts';
 import { describe, expect, test } from '../../../support/jest.ts';

@@ -6,7 +6,7 @@ import { eventually, freePort } from './process.ts';
  * A TCP proxy to a server, by default at PostgreSQL's port. A test can close
  * and reopen it, or make it drop all bytes while its connections stay open.
  */
-export class Road {
+export class TcpProxy {
   /** While true the proxy drops all bytes, and closes no connection. */
   isSilent = false;
   /**

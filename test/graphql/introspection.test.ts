@@ -4,7 +4,7 @@ import { describe, expect, test } from '../support/jest.ts';
 import { nodeForAll, storeForAll } from '../support/store.ts';
 
 /**
- * Documents that are costly, odd, or probe the schema; statuses.test.ts has the
+ * Documents that are costly, odd, or probe the schema; http-status.test.ts has the
  * table of refused documents.
  */
 
