@@ -3,11 +3,7 @@ import type { GraphQLContext } from '../../api/graphql/context.ts';
 import { secretText, text } from '../../config/variables.ts';
 import { feature } from '../../feature.ts';
 
-/**
- * Apollo Server executes, so that its plugins and GraphOS see operations.
- *
- * @param own plugins beside those of APOLLO_PLUGINS
- */
+/** Apollo Server executes, so that its plugins and GraphOS see operations. */
 export const studioWith = (
   ...own: readonly ApolloServerPlugin<GraphQLContext>[]
 ) =>
