@@ -36,9 +36,9 @@ export const quota = feature({
     };
     return [{ name: 'redis', remedy, state: 'warning', run }];
   },
-  async start({ values, limiters, log }) {
+  async start({ values, ...context }) {
     const { startQuota } = await import('./meter.ts');
     const { QUOTA_PER_MINUTE: perMinute, REDIS_URL: url } = values;
-    return startQuota({ perMinute, url, limiters, log });
+    return startQuota(perMinute, url, context);
   },
 });

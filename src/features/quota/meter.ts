@@ -1,9 +1,6 @@
 import type { FastifyInstance, RouteOptions } from 'fastify';
 import type { TObject } from 'typebox';
-import {
-  type LimiterStore,
-  windowSeconds,
-} from '../../access/limits/limiter.ts';
+import { windowSeconds } from '../../access/limits/limiter.ts';
 import type { Meter } from '../../call.ts';
 import { StoreError } from '../../errors.ts';
 import type { FeatureContext, Parts } from '../../feature.ts';
@@ -113,22 +110,17 @@ class QuotaMeter implements Meter {
   }
 }
 
-interface QuotaOptions {
-  /** Units of a key; 0 for no quota. */
-  perMinute: number;
-  /** Of Redis, if any. */
-  url: string | undefined;
-  limiters: LimiterStore;
-  log: FeatureContext['log'];
-}
-
-/** The contract and the metric are the same without a quota. */
-export async function startQuota({
-  perMinute,
-  url,
-  limiters,
-  log,
-}: QuotaOptions): Promise<Parts> {
+/**
+ * The contract and the metric are the same without a quota.
+ *
+ * @param perMinute units of a key; 0 for no quota
+ * @param url of Redis, if any
+ */
+export async function startQuota(
+  perMinute: number,
+  url: string | undefined,
+  { limiters, log }: Pick<FeatureContext, 'limiters' | 'log'>,
+): Promise<Parts> {
   const redis =
     perMinute > 0 && url !== undefined
       ? (await import('./redis.ts')).countInRedis(url, log)
