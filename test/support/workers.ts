@@ -1,18 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { send } from './http.ts';
-import { type MeasuredServer, startMeasured } from './metrics.ts';
-import {
-  type Env,
-  eventually,
-  type Running,
-  type ServerProcess,
-} from './process.ts';
-
-/** A running `main.js` with workers. */
-export interface WorkersProcess extends MeasuredServer {
-  /** The process ids of the workers that have become ready, oldest first. */
-  pids(): number[];
-}
+import { eventually, type Running, type ServerProcess } from './process.ts';
 
 export interface LogLine {
   level: number;
@@ -54,23 +42,6 @@ export async function untilLogged(
 ): Promise<LogLine[]> {
   await eventually(async () => linesOf(output.stdout, message).length >= times);
   return linesOf(output.stdout, message);
-}
-
-/** Starts workers, and waits until all are up. */
-export async function startWorkers(
-  env: Env,
-  count = 3,
-  stdout?: number,
-): Promise<WorkersProcess> {
-  const options = stdout === undefined ? {} : { stdout };
-  const server = await startMeasured({ WORKERS: `${count}`, ...env }, options);
-  await allUp(server);
-  const pids = () =>
-    linesOf(server.output.stdout, 'worker ready').map(
-      ({ workerPid }) => workerPid as number,
-    );
-  if (stdout === undefined) await untilLogged(server, 'worker ready', count);
-  return { ...server, pids };
 }
 
 /** Waits until `/readyz` reports that all workers are up. */

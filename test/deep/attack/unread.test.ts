@@ -1,8 +1,8 @@
 import { connect } from 'node:net';
 import { serialiseOnce, shared } from '../../../src/records/shared-items.ts';
+import { createOwnDatabase } from '../../support/database.ts';
 import { stockNames } from '../../support/database-access.ts';
 import { follow, seen } from '../../support/events.ts';
-import { newFolder } from '../../support/folder.ts';
 import { afterEach, expect, test } from '../../support/jest.ts';
 import { bootstrapKey, killAll, startServer } from '../../support/process.ts';
 import { rest } from '../../support/rest.ts';
@@ -23,8 +23,9 @@ const times = (count: number, text: (at: number) => string) =>
 test.each(['text/event-stream', 'multipart/mixed;subscriptionSpec=1.0'])(
   'a hundred clients that never read %s, with a document each, do not end a process with a heap of 512 MB',
   async (accept) => {
+    const own = await createOwnDatabase();
     const server = await startServer({
-      DATA_DIR: await newFolder(),
+      ...own.env,
       BOOTSTRAP_API_KEY: bootstrapKey,
       NODE_OPTIONS: '--max-old-space-size=512',
       LOG_LEVEL: 'error',

@@ -65,9 +65,7 @@ afterEach(killAll);
       stdout: expect.stringMatching(/^\{.*\}\n$/),
       stderr: '',
     };
-    expect(await cli('migrate', { DATA_DIR: '/data/migrated' })).toMatchObject(
-      isDone,
-    );
+    expect(await cli('migrate')).toMatchObject(isDone);
     expect(await cli('keys issue --name shop')).toMatchObject(isDone);
     container.remove();
   },

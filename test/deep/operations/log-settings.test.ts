@@ -3,18 +3,9 @@ import { graphqlText } from '../../support/graphql.ts';
 import { type HttpRequest, send } from '../../support/http.ts';
 import { expect, test } from '../../support/jest.ts';
 import { type MeasuredServer, startMeasured } from '../../support/metrics.ts';
-import {
-  type Env,
-  eventually,
-  type ServerProcess,
-} from '../../support/process.ts';
+import type { Env, ServerProcess } from '../../support/process.ts';
 import { exchange, requestText } from '../../support/raw.ts';
-import {
-  allUp,
-  linesOf,
-  requestsFor,
-  untilLogged,
-} from '../../support/workers.ts';
+import { linesOf, requestsFor } from '../../support/workers.ts';
 
 const database = databaseForEach();
 const start = (env: Env = {}) => startMeasured({ ...database.env, ...env });
@@ -117,39 +108,6 @@ test('a sample omits only requests without a failure, and each line that represe
   expect(linesFor('/schema.graphql')).toEqual(
     Array(20).fill({ status: 200, sample: undefined }),
   );
-});
-
-test('the settings apply to all workers, and to a worker that starts later', async () => {
-  const server = await start({ WORKERS: '2' });
-  await allUp(server);
-  expect(await put(server, { sample: 0 })).toMatchObject({ status: 200 });
-  const linesFor = (path: string) => requestsFor(server.output.stdout, path);
-  const requestFromAll = async (path: string) => {
-    for (let time = 1; time <= 6; time += 1)
-      await exchange(server, requestText(`GET ${path}`));
-  };
-  // The settings reach the workers later. A refusal is never omitted; its line
-  // follows those of earlier requests.
-  await eventually(async () => {
-    const [lines, marks] = [
-      linesFor('/livez').length,
-      linesFor('/v1/mark').length,
-    ];
-    await requestFromAll('/livez');
-    await requestFromAll('/v1/mark');
-    await eventually(async () => linesFor('/v1/mark').length === marks + 6);
-    return linesFor('/livez').length === lines;
-  });
-  const [victim] = await untilLogged(server, 'worker ready', 2);
-  process.kill(victim?.workerPid as number, 'SIGKILL');
-  const later = (await untilLogged(server, 'worker ready', 3))[2]?.worker;
-  await eventually(async () => {
-    await requestFromAll('/schema.graphql');
-    await requestFromAll('/v1/later');
-    return linesFor('/v1/later').some(({ worker }) => worker === later);
-  });
-  await server.stop();
-  expect(linesFor('/schema.graphql')).toEqual([]);
 });
 
 test('an invalid setting is refused with an Error body that has the reason; requests that a web page can cause are refused', async () => {

@@ -27,7 +27,7 @@ const named = (kind: string) => manifests.find((one) => one.kind === kind);
 const deployment = named('Deployment').spec.template;
 const [service] = deployment.spec.containers;
 const [migration] = named('Job').spec.template.spec.containers;
-/** In ms, with `WORKERS`: docs/operate.md. */
+/** In ms, with several workers: docs/operate.md. */
 const lastSteps = 15_000;
 const variable = (name: string) =>
   service.env.find((one: any) => one.name === name)?.value;

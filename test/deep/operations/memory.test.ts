@@ -22,10 +22,7 @@ test('many concurrent pages of the largest size neither end a process with a sma
     ...patience,
     NODE_OPTIONS: '--max-old-space-size=128',
   });
-  const place =
-    'DATABASE_URL' in database.env
-      ? database.env.DATABASE_URL
-      : database.env.DATA_DIR;
+  const [place] = Object.values(database.env) as [string];
   const session = await sessionWith(place);
   // Animals with the longest names that can be added.
   await session.query(`insert into pet (name, category_id, status)

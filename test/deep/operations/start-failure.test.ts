@@ -1,38 +1,21 @@
 import { once } from 'node:events';
-import { rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { join } from 'node:path';
 import { Unavailable } from '../../../src/errors.ts';
 import { startFailure } from '../../../src/process/start-failure.ts';
 import { databaseForEach } from '../../support/fixtures.ts';
-import { newFolder } from '../../support/folder.ts';
 import { expect, test } from '../../support/jest.ts';
-import {
-  cli,
-  type Env,
-  freePort,
-  startAndFail,
-} from '../../support/process.ts';
+import { freePort, startAndFail } from '../../support/process.ts';
+import { reasons } from '../support/reasons.ts';
 
 const database = databaseForEach();
 
-/**
- * The standard error of a start and of a command that fail without other
- * output.
- */
-async function reasons(env: Env): Promise<string[]> {
-  const both = [await startAndFail(env), await cli(['keys', 'list'], env)];
-  expect(both).toMatchObject(Array(2).fill({ code: 1, stdout: '' }));
-  return both.map(({ stderr }) => stderr);
-}
-
-test('an invalid configuration is refused with one message that lists every mistake, even with workers', async () => {
+test('an invalid configuration is refused with one message that lists every mistake', async () => {
   const env = {
     PORT: '70000',
     DATABASE_URL: 'mysql://shop@127.0.0.1/shop',
     BOOTSTRAP_API_KEY: 'short',
   };
-  for (const reason of await reasons({ ...env, WORKERS: '3' })) {
+  for (const reason of await reasons(env)) {
     const [title, ...mistakes] = reason.trim().split('\n');
     expect(title).toBe('animal-store: Configuration error:');
     expect(mistakes.map((line) => line.trim().split(' ', 1)[0]).sort()).toEqual(
@@ -43,7 +26,7 @@ test('an invalid configuration is refused with one message that lists every mist
 });
 
 test.each(['', 'OPERATIONS_'])(
-  'a port that is taken is named in one line, even with workers: %sPORT',
+  'a port that is taken is named in one line: %sPORT',
   async (which) => {
     const holder = createServer().listen(0, '127.0.0.1');
     await once(holder, 'listening');
@@ -53,24 +36,17 @@ test.each(['', 'OPERATIONS_'])(
       [`${which}PORT`]: `${port}`,
       LOG_LEVEL: 'error',
     };
-    for (const WORKERS of ['1', '3']) {
-      const stderr = `animal-store: Port ${port} on 127.0.0.1 is taken (${which}PORT, ${which}HOST).\n`;
-      expect(await startAndFail({ ...env, WORKERS })).toMatchObject({
-        code: 1,
-        stderr,
-      });
-    }
+    const taken = `animal-store: Port ${port} on 127.0.0.1 is taken (${which}PORT, ${which}HOST).\n`;
+    expect(await startAndFail(env)).toMatchObject({ code: 1, stderr: taken });
     holder.close();
     for (const name of ['[::1]', '127.0.0.1:4000', '*', ' 127.0.0.1']) {
-      for (const WORKERS of ['1', '2']) {
-        const wrong = { ...env, [`${which}HOST`]: name, WORKERS };
-        const stderr = `animal-store: ${name} is no address or name to listen on (${which}HOST).\n`;
-        const { code, stderr: said } = await startAndFail(wrong);
-        expect([code, said.replace(/ {2,}/g, ' ')]).toEqual([
-          1,
-          stderr.replace(/ {2,}/g, ' '),
-        ]);
-      }
+      const wrong = { ...env, [`${which}HOST`]: name };
+      const stderr = `animal-store: ${name} is no address or name to listen on (${which}HOST).\n`;
+      const { code, stderr: said } = await startAndFail(wrong);
+      expect([code, said.replace(/ {2,}/g, ' ')]).toEqual([
+        1,
+        stderr.replace(/ {2,}/g, ' '),
+      ]);
     }
     const nowhere = { ...env, [`${which}HOST`]: '203.0.113.77' };
     const stderr = `animal-store: 203.0.113.77 is no address of this machine (${which}HOST).\n`;
@@ -94,21 +70,6 @@ test.each(['127.0.0.1', 'localhost'])(
     }
   },
 );
-
-test('a data folder that is not writable, or contains no store of the service, is named in one line', async () => {
-  const folder = await newFolder();
-  writeFileSync(join(folder, 'lock'), 'not a lock');
-  const DATA_DIR = join(folder, 'lock', 'data');
-  const unwritable = `^animal-store: The data folder ${DATA_DIR} cannot be written: .*\n$`;
-  for (const reason of await reasons({ DATA_DIR }))
-    expect(reason).toMatch(new RegExp(unwritable));
-  for (const reason of await reasons({ DATA_DIR: folder })) {
-    expect(reason).toMatch(
-      /^animal-store: The embedded store could not be opened: .*\n$/,
-    );
-  }
-  rmSync(folder, { recursive: true });
-});
 
 test('a database that is lost during a command is named with the reason, even if the error has another message for clients', () => {
   const cause = new Error('Connection terminated unexpectedly');

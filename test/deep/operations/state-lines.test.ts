@@ -50,7 +50,6 @@ test('the start line has version, address and configuration without secrets; eac
         DRAIN_TIMEOUT_MS: 9000,
         LOG_SAMPLE: 1,
         SUBSCRIPTIONS_PER_KEY: 100,
-        WORKERS: 1,
       }),
       msg: 'started',
     },

@@ -81,7 +81,7 @@ test('other lines have their members without control characters; the address is 
 
 test('.env in the current folder is read, the environment overrides it, and doctor names it', async () => {
   const folder = await newFolder();
-  writeFileSync(join(folder, '.env'), 'PORT=70000\nWORKERS=none\n');
+  writeFileSync(join(folder, '.env'), 'PORT=70000\nLOG_SAMPLE=none\n');
   const inFolder =
     'cd "$FOLDER" && unset ANIMAL_STORE_ENV_FILE && exec "$0" "$@"';
   const command = [
@@ -92,12 +92,12 @@ test('.env in the current folder is read, the environment overrides it, and doct
     resolve('dist/src/cli.js'),
     'doctor',
   ];
-  const env = { PATH: `${process.env.PATH}`, FOLDER: folder, WORKERS: '1' };
+  const env = { PATH: `${process.env.PATH}`, FOLDER: folder, LOG_SAMPLE: '1' };
   const { code, stdout } = await runCommand(command, env).ended;
   expect(code).toBe(1);
   expect(stdout).toContain(`configuration (${join(folder, '.env')})`);
   expect(stdout).toContain(
     'PORT must be a whole number between 1 and 65535, not "70000"',
   );
-  expect(stdout).not.toContain('WORKERS');
+  expect(stdout).not.toContain('LOG_SAMPLE');
 });

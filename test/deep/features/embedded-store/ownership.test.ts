@@ -121,11 +121,11 @@ onEmbedded(
       expect(readdirSync(env.DATA_DIR)).not.toContain('.s.PGSQL.5432');
     });
 
-    test('prints one first key when two servers start on it at once, one of them with workers', async () => {
+    test('prints one first key when two servers start on it at once', async () => {
       const { DATA_DIR } = env;
       const servers = await Promise.all([
         startServer({ DATA_DIR }),
-        startServer({ DATA_DIR, WORKERS: '2' }),
+        startServer({ DATA_DIR }),
       ]);
       const ended = await Promise.all(servers.map((server) => server.stop()));
       expect(ended.map(({ code, stderr }) => ({ code, stderr }))).toEqual(
@@ -241,35 +241,31 @@ onEmbedded(
       }
     });
 
-    // With workers the engine runs in the parent process.
-    test.each([1, 2])(
-      'ends the service when its engine traps, and loses no data, with %i workers',
-      async (workers) => {
-        const server = await startServer({ ...env, WORKERS: `${workers}` });
-        await create(server, 'Rex');
-        const guest = new pg.Client({
-          host: env.DATA_DIR,
-          user: 'postgres',
-          database: 'postgres',
-        });
-        guest.on('error', () => undefined);
-        await guest.connect();
-        // The number is no valid address. WebAssembly traps ("memory access out
-        // of bounds"), and V8 turns the SIGSEGV into an exception.
-        await guest.query(
-          "create function trap(int) returns int language internal strict as 'textlen'",
-        );
-        await expect(guest.query('select trap(2147483000)')).rejects.toThrow(
-          'Connection terminated unexpectedly',
-        );
-        const { code, stderr } = await server.ended;
-        expect({ code, stderr }).toEqual({
-          code: 1,
-          stderr: 'animal-store: The embedded store has stopped working.\n',
-        });
-        expect(await names(await startServer(env))).toEqual(['Rex']);
-      },
-    );
+    test('ends the service when its engine traps, and loses no data', async () => {
+      const server = await startServer(env);
+      await create(server, 'Rex');
+      const guest = new pg.Client({
+        host: env.DATA_DIR,
+        user: 'postgres',
+        database: 'postgres',
+      });
+      guest.on('error', () => undefined);
+      await guest.connect();
+      // The number is no valid address. WebAssembly traps ("memory access out
+      // of bounds"), and V8 turns the SIGSEGV into an exception.
+      await guest.query(
+        "create function trap(int) returns int language internal strict as 'textlen'",
+      );
+      await expect(guest.query('select trap(2147483000)')).rejects.toThrow(
+        'Connection terminated unexpectedly',
+      );
+      const { code, stderr } = await server.ended;
+      expect({ code, stderr }).toEqual({
+        code: 1,
+        stderr: 'animal-store: The embedded store has stopped working.\n',
+      });
+      expect(await names(await startServer(env))).toEqual(['Rex']);
+    });
   },
 );
 

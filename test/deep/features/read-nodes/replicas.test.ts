@@ -275,26 +275,21 @@ where('reads go to replicas (where PostgreSQL is installed)', () => {
     await store.close();
   });
 
-  test('when no read node answers, the primary serves reads, and the service starts and ends, with workers too', async () => {
+  test('when no read node answers, the primary serves reads, and the service starts and ends', async () => {
     const hole = createServer().listen(0, '127.0.0.1');
     await once(hole, 'listening');
     const silent = (hole.address() as AddressInfo).port;
-    for (const WORKERS of ['1', '2']) {
-      await startWith(
-        [
-          'postgres://shop@127.0.0.1:1/shop',
-          `postgres://shop@127.0.0.1:${silent}/shop`,
-        ],
-        { WORKERS },
-      );
-      await create('Rex');
-      expect((await names()).length).toBe(Number(WORKERS));
-      expect(await server.stop()).toMatchObject({
-        code: 0,
-        stderr: '',
-        stdout: expect.not.stringContaining('"err"'),
-      });
-    }
+    await startWith([
+      'postgres://shop@127.0.0.1:1/shop',
+      `postgres://shop@127.0.0.1:${silent}/shop`,
+    ]);
+    await create('Rex');
+    expect(await names()).toEqual(['Rex']);
+    expect(await server.stop()).toMatchObject({
+      code: 0,
+      stderr: '',
+      stdout: expect.not.stringContaining('"err"'),
+    });
     hole.close();
   });
 

@@ -10,11 +10,7 @@ import {
   type ServerProcess,
   startServer,
 } from '../../../support/process.ts';
-import {
-  linesOf,
-  requestsFor,
-  startWorkers,
-} from '../../../support/workers.ts';
+import { linesOf, requestsFor } from '../../../support/workers.ts';
 import { type OtlpReceiver, type ReceivedSpan, startReceiver } from './otlp.ts';
 
 const database = databaseForEach(createTestDatabase);
@@ -218,21 +214,6 @@ test('no span contains a key, a query or another text of the client in which a k
   );
   expect(collector.text).not.toContain('s3cret');
   expect(collector.text).not.toContain(key);
-});
-
-test('each worker sends its own spans', async () => {
-  const server = await startWorkers({ ...database.env, ...traced() }, 2);
-  await Promise.all(
-    Array.from({ length: 8 }, () =>
-      get(server, '/v1/pets', { connection: 'close' }),
-    ),
-  );
-  const spans = await spansAfter(server);
-  const requests = spans.filter(({ name }) => name === 'GET /v1/pets');
-  expect(requests).toHaveLength(8);
-  expect(
-    new Set(requests.map(({ resource }) => resource['process.pid'])).size,
-  ).toBe(2);
 });
 
 test('a collector that hangs or refuses delays neither requests nor the shutdown; the log has one line when spans are lost, and one when they are not any more', async () => {

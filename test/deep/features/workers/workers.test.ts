@@ -18,10 +18,9 @@ import {
   allUp,
   linesOf,
   requestsFor,
-  startWorkers,
   untilLogged,
-  type WorkersProcess,
 } from '../../../support/workers.ts';
+import { startWorkers, type WorkersProcess } from './start.ts';
 
 const database = databaseForEach();
 const drained = { code: 0, signal: null, stderr: '' };

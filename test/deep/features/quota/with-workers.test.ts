@@ -2,7 +2,7 @@ import { databaseForEach } from '../../../support/fixtures.ts';
 import { expect, test } from '../../../support/jest.ts';
 import { bootstrapKey } from '../../../support/process.ts';
 import { exchange, requestText } from '../../../support/raw.ts';
-import { startWorkers } from '../../../support/workers.ts';
+import { startWorkers } from '../workers/start.ts';
 
 const database = databaseForEach();
 const head = `Authorization: Bearer ${bootstrapKey}\r\n`;
