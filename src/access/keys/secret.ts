@@ -47,17 +47,6 @@ export function isSecret(text: string): boolean {
   );
 }
 
-/** At most 8,192 characters, because reading more takes long. */
-const signed = /^(?=.{1,8192}$)[\w-]+\.[\w-]+\.[\w-]+$/;
-
-/**
- * True for the form of a signed token: header, claims, signature (RFC 7515,
- * section 7.1).
- */
-export function isSigned(text: string): boolean {
-  return signed.test(text);
-}
-
 /**
  * Returns the SHA-256 of a secret, which is stored instead of the secret.
  * Look-ups compare hashes, so their timing does not leak the secret. 256 random

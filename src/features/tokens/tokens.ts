@@ -9,7 +9,7 @@ import {
 import { LRUCache } from 'lru-cache';
 import type { KeyScope } from '../../access/keys/api-key.entity.ts';
 import type { Identities, Identity } from '../../access/keys/identities.ts';
-import { isSigned, subjectPrefix } from '../../access/keys/secret.ts';
+import { subjectPrefix } from '../../access/keys/secret.ts';
 import { StoreError } from '../../errors.ts';
 import { type Provider, providerKeys } from './provider.ts';
 
@@ -21,6 +21,11 @@ const refusals: Record<string, string> = {
   ERR_JWT_CLAIM_VALIDATION_FAILED: 'claims',
 };
 
+/**
+ * Header, claims, signature (RFC 7515, section 7.1). At most 8,192 characters,
+ * because reading more takes long.
+ */
+const signed = /^(?=.{1,8192}$)[\w-]+\.[\w-]+\.[\w-]+$/;
 /** Seconds by which the provider's clock may differ. */
 const clockTolerance = 30;
 /**
@@ -107,14 +112,14 @@ export function acceptTokens(
         (error) => {
           if (error instanceof StoreError) throw error;
           const reason = refusals[error.code] ?? 'malformed';
-          const isSigned = reason === 'expired' || reason === 'claims';
-          if (isSigned) throw unacceptable(error.message, reason);
+          const isAuthentic = reason === 'expired' || reason === 'claims';
+          if (isAuthentic) throw unacceptable(error.message, reason);
           return reason;
         },
       ),
   });
   return {
-    matches: isSigned,
+    matches: (text) => signed.test(text),
     // The result is cached, also a rejection.
     async verify(token, digest) {
       // A key that the provider has withdrawn is not accepted after a quiet
