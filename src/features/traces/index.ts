@@ -1,10 +1,29 @@
+import { secretText, text } from '../../config/variables.ts';
 import { feature } from '../../feature.ts';
+
+/** Those of OpenTelemetry that switch it on; the SDK reads the others. */
+const variables = {
+  OTEL_EXPORTER_OTLP_ENDPOINT: secretText(
+    undefined,
+    'Collector of traces, by OTLP over HTTP (observe.md).',
+  ),
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: secretText(
+    undefined,
+    'The same, with the path (observe.md).',
+  ),
+  OTEL_TRACES_EXPORTER: text(
+    undefined,
+    '`otlp` sends traces, `none` does not (observe.md).',
+  ),
+  OTEL_SDK_DISABLED: text(undefined, '`true`: no traces (observe.md).'),
+};
 
 /** Spans of requests, operations and round trips (docs/observe.md). */
 export const traces = feature({
   name: 'traces',
-  async start({ config, log }) {
-    const isOn = isTraced(process.env, (exporter) =>
+  variables,
+  async start({ config, values, log }) {
+    const isOn = isTraced(values, (exporter) =>
       log.warn({ exporter }, 'OTEL_TRACES_EXPORTER: only otlp is known here'),
     );
     if (!isOn) return undefined;
@@ -14,21 +33,21 @@ export const traces = feature({
 });
 
 /**
- * Whether OpenTelemetry's standard variables name an OTLP endpoint or exporter.
- * Empty values count as absent.
+ * Whether the variables name an OTLP endpoint or exporter.
  *
  * @param onUnknown called with the name of an exporter other than `otlp` and
  *   `none`
  */
 export function isTraced(
-  env: NodeJS.ProcessEnv,
+  values: Partial<Record<keyof typeof variables, string | undefined>>,
   onUnknown: (exporter: string) => void,
 ): boolean {
-  if (env.OTEL_SDK_DISABLED?.toLowerCase() === 'true') return false;
-  const { OTEL_TRACES_EXPORTER: exporter } = env;
+  if (values.OTEL_SDK_DISABLED?.toLowerCase() === 'true') return false;
+  const { OTEL_TRACES_EXPORTER: exporter } = values;
   if (!exporter)
     return Boolean(
-      env.OTEL_EXPORTER_OTLP_ENDPOINT || env.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT,
+      values.OTEL_EXPORTER_OTLP_ENDPOINT ||
+        values.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT,
     );
   if (exporter !== 'otlp' && exporter !== 'none') onUnknown(exporter);
   return exporter === 'otlp';

@@ -105,7 +105,9 @@ test.each([
   [{ OTEL_TRACES_EXPORTER: 'zipkin' }, false, ['zipkin']],
 ])('the variables %j switch traces on: %s', (env, isOn, names) => {
   const unknown: string[] = [];
-  expect(isTraced(env, (name) => unknown.push(name))).toBe(isOn);
+  expect(isTraced(env as NodeJS.ProcessEnv, (name) => unknown.push(name))).toBe(
+    isOn,
+  );
   expect(unknown).toEqual(names);
 });
 
