@@ -66,12 +66,13 @@ async function tryWithout(features, chosen, isQuick) {
     copyTree(features, names, copy);
     if (isQuick) copyCompiled(names, copy);
     else {
+      run('node', ['bin/build.js'], copy);
       run('tsc', ['-b', '--incremental'], copy);
       compileTests(copy, []);
     }
-    const env = environment(names, copy);
-    run('node', ['dist/src/cli.js', 'schema'], copy, env);
-    await start(copy, env);
+    const { stores, env } = environments(names, copy);
+    run('node', ['dist/src/cli.js', 'schema'], copy, stores);
+    await start(copy, stores);
     const suites = isQuick
       ? ['test/modules/features', 'test/parity/codes', 'test/parity/bodies']
       : [];
@@ -259,19 +260,22 @@ async function freePort() {
 }
 
 /**
+ * The environment of the service of a copy, with its store, and that of tests.
+ *
  * @param {string[]} names
  * @param {string} copy
  */
-function environment(names, copy) {
-  const { TEST_DATABASE_URL: url } = process.env;
-  const env = { ...process.env, ANIMAL_STORE_ENV_FILE: '' };
+function environments(names, copy) {
+  const { TEST_DATABASE_URL: url, ...others } = process.env;
+  const env = { ...others, ANIMAL_STORE_ENV_FILE: '' };
   if (!names.includes(embedded))
-    return { ...env, TEST_DATABASE_URL: '', DATA_DIR: join(copy, '.data') };
+    return { env, stores: { ...env, DATA_DIR: join(copy, '.data') } };
   if (!url)
     throw new Error(
       `without ${embedded} a PostgreSQL is needed: set TEST_DATABASE_URL`,
     );
-  return { ...env, DATABASE_URL: url };
+  const stores = { ...env, DATABASE_URL: url };
+  return { env: { ...env, TEST_DATABASE_URL: url }, stores };
 }
 
 /**
