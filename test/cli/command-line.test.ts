@@ -133,14 +133,10 @@ describe('with a database', () => {
     });
   });
 
-  test('`start` runs the service with workers; its flags override the environment', async () => {
+  test('`start` runs the service; its flags override the environment', async () => {
     const port = await freePort();
     const env = { ...database.env, PORT: '1', BOOTSTRAP_API_KEY: key };
-    const service = run(
-      'cli',
-      ['start', '--port', `${port}`, '--workers', '2'],
-      env,
-    );
+    const service = run('cli', ['start', '--port', `${port}`], env);
     const origin = `http://127.0.0.1:${port}`;
     await eventually(
       async () => (await send(origin, { path: '/readyz' })).status === 200,
@@ -148,9 +144,6 @@ describe('with a database', () => {
     expect((await rest({ origin, key }, '/v1/pets')).json).toEqual([]);
     service.child.kill('SIGTERM');
     expect(await service.ended).toMatchObject({ code: 0, stderr: '' });
-    expect(service.output.stdout.match(/"msg":"worker started"/g)).toHaveLength(
-      2,
-    );
   });
 
   test('`keys` applies no migration if its tables exist, and all migrations if they are missing', async () => {

@@ -96,33 +96,28 @@ describe('features', () => {
     expect(wrong).toEqual([]);
   });
 
-  test.each(globSync('src/features/*/index.ts'))(
-    '%s imports variables and types only, because every command loads it',
-    (file) => {
-      const light = ['feature.ts', 'config/variables.ts'];
-      const statements =
-        /^import (?!type )[^;]*?from '([^']+)'|^(?:import|export) [^;]*?'([^']+)';/gm;
-      const text = readFileSync(file, 'utf8').replace(
-        /^import type [^;]*;/gm,
-        '',
-      );
-      const imported = [...text.matchAll(statements)].map(
-        ([, from, other]) => from ?? other ?? '',
-      );
-      const names = imported.map((name) => nameOf(join(dirname(file), name)));
-      expect(names.filter((name) => !light.includes(name))).toEqual([]);
-    },
-  );
+  test('an index imports variables and types only, because every command loads it', () => {
+    const light = ['feature.ts', 'config/variables.ts'];
+    const types = /^import type [^;]*;/gm;
+    const statement =
+      /^import [^;]*?from '([^']+)'|^(?:import|export) [^;]*?'([^']+)';/gm;
+    const wrong = globSync('src/features/*/index.ts').flatMap((file) => {
+      const text = readFileSync(file, 'utf8').replace(types, '');
+      return [...text.matchAll(statement)]
+        .map(([, from, other = '']) => from ?? other)
+        .map((name) => nameOf(join(dirname(file), name)))
+        .filter((name) => !light.includes(name))
+        .map((name) => `${file} -> ${name}`);
+    });
+    expect(wrong).toEqual([]);
+  });
 
-  test.each(globSync('src/features/*/'))(
-    '%s adds no types to others, which no import would show',
-    (folder) => {
-      const augmenting = globSync(`${folder}/**/*.ts`).filter((file) =>
-        /^declare (?:module|global)/m.test(readFileSync(file, 'utf8')),
-      );
-      expect(augmenting).toEqual([]);
-    },
-  );
+  test('none adds types to others, which no import would show', () => {
+    const augmenting = globSync('src/features/**/*.ts').filter((file) =>
+      /^declare (?:module|global)/m.test(readFileSync(file, 'utf8')),
+    );
+    expect(augmenting).toEqual([]);
+  });
 });
 
 /** Programs beside the service, and the folders whose files each imports. */
