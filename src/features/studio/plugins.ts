@@ -10,7 +10,7 @@ import {
   Apollo,
   disabled,
   emptyResponse,
-  type Operation,
+  Operation,
   type Run,
 } from '../../api/graphql/document.ts';
 import { refused } from '../../api/graphql/outcome.ts';
@@ -107,11 +107,15 @@ export const answerWithPlugins =
     };
   };
 
-/** The operation of a document in which Apollo Server has found it. */
-const operationIn = (
+/** @throws GraphQLError when the document has no such operation */
+function operationIn(
   { documents }: Pipeline,
-  ...found: Parameters<Pipeline['documents']['operationIn']>
-) => documents.operationIn(...found) as Operation;
+  ...named: Parameters<Pipeline['documents']['operationIn']>
+): Operation {
+  const found = documents.operationIn(...named);
+  if (found instanceof Operation) return found;
+  throw found.failures?.[0];
+}
 
 /** Our steps, before those of all other plugins. */
 function performing(pipeline: Pipeline): ApolloServerPlugin<ApolloContext> {

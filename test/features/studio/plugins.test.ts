@@ -182,3 +182,14 @@ test('the failure of a plugin is an internal error', async () => {
     },
   );
 });
+
+test('with a plugin an operation that the document lacks is refused as without one', async () => {
+  const query = 'query A { __typename } query B { __typename }';
+  for (const operationName of [undefined, 'C']) {
+    const response = await graphqlText(node, { query, operationName });
+    expect(response.errors?.[0]?.extensions).toEqual({
+      code: 'BAD_USER_INPUT',
+      status: 400,
+    });
+  }
+});
