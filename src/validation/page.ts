@@ -22,8 +22,8 @@ export interface Page<Item> {
   readonly cursors?: readonly string[];
 }
 
-/** Of a value of 500 characters. */
-const maxCursorLength = 5000;
+/** Of a text of 1,000 characters, each of which JSON writes as six at most. */
+const maxCursorLength = 9000;
 
 /** The number of items of a list, on all its pages. */
 export interface Total {

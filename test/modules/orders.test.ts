@@ -1,6 +1,11 @@
 // runs: embedded, postgres, pgbouncer
 
+import { Type } from 'typebox';
+import { cursorOf } from '../../src/records/cursor.ts';
 import { Records } from '../../src/records/records.ts';
+import { int64 } from '../../src/validation/int64.ts';
+import { pageQueryMembers, sortSchema } from '../../src/validation/page.ts';
+import { validator } from '../../src/validation/validator.ts';
 import { sql } from '../support/database-access.ts';
 import { graphqlThrice } from '../support/graphql.ts';
 import { beforeEach, describe, expect, test } from '../support/jest.ts';
@@ -160,6 +165,13 @@ test.each([
     message,
     extensions: { code: 'BAD_USER_INPUT' },
   });
+});
+
+test('the longest cursor of a text is one that the list takes', () => {
+  const after = cursorOf('name', '\u0001'.repeat(1000), int64.max);
+  const members = pageQueryMembers('toy', sortSchema('NameSort', ['name']));
+  const queryOf = validator(Type.Object(members), { isLenient: true });
+  expect(queryOf({ after, sort: 'name' })).toMatchObject({ after });
 });
 
 test('an order that its Records lack is named in the log', async () => {
