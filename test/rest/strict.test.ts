@@ -1,3 +1,4 @@
+import { operations } from '../support/contract.ts';
 import { stock } from '../support/database-access.ts';
 import { expect, test } from '../support/jest.ts';
 import { rest } from '../support/rest.ts';
@@ -67,3 +68,10 @@ test('the key is asked for first', async () =>
       headers: { ...strict, authorization: '' },
     }),
   ).toMatchObject({ status: 401 }));
+
+test('the contract of a list names it', () => {
+  const prefer = operations
+    .flatMap(({ parameters = [] }) => parameters)
+    .find(({ name }) => name === 'Prefer');
+  expect(prefer?.description).toContain('`handling=strict`');
+});

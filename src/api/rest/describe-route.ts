@@ -210,7 +210,7 @@ const lacksScope = (scope: KeyScope) =>
 
 const prefer = {
   Prefer: headerSchema(
-    'RFC 7240: `count=exact` asks for the number of items on all pages.',
+    'RFC 7240: `count=exact` asks for the number of items on all pages, `handling=strict` refuses unknown parameters.',
   ),
 };
 const ifNoneMatch = {

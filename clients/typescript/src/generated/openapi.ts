@@ -174,7 +174,7 @@ export interface operations {
                 sort?: components["schemas"]["Sort"];
             };
             header?: {
-                /** @description RFC 7240: `count=exact` asks for the number of items on all pages. */
+                /** @description RFC 7240: `count=exact` asks for the number of items on all pages, `handling=strict` refuses unknown parameters. */
                 Prefer?: string;
                 /** @description RFC 9110 section 13.1.2: entity tags of earlier responses, or `*`; 304 when one of them is still current. */
                 "If-None-Match"?: string;
