@@ -63,7 +63,7 @@ inBrowser(() => {
       );
       expect(await page.locator('#results mark').count()).toBeGreaterThan(2);
       await page.keyboard.press('Enter');
-      expect(new URL(page.url()).hash).toBe('#idempotency_key_reused');
+      await page.waitForURL(/#idempotency_key_reused$/);
       expect(await page.getByRole('dialog').isVisible()).toBe(false);
 
       await page.keyboard.press('/');
