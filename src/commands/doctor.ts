@@ -109,12 +109,12 @@ async function examine(): Promise<Finding[]> {
 
   const examineTables = async (database: Database) => {
     await database.ping();
+    const pending = await database.pending();
     const isMigrated = await check({
       name: 'migrations',
       state: migrateOnStart ? 'warning' : 'failure',
       remedy: 'animal-store migrate',
       async run() {
-        const pending = await database.pending();
         if (pending.length === 0) return 'all are applied';
         throw new Error(`not applied: ${pending.join(', ')}`);
       },
