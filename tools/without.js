@@ -39,6 +39,7 @@ const wholeService =
 
 process.chdir(root);
 run('node', ['bin/build.js']);
+run('tsc', ['-p', 'clients/typescript']);
 const { features } = await import(`${root}/dist/src/features.js`);
 const names = features.map((/** @type {Feature} */ { name }) => name);
 const args = process.argv.slice(2);
