@@ -238,15 +238,13 @@ function refuseUnknownParameters({ schema, config }: RouteOptions): Hooks {
   const { properties = {} } = (schema?.querystring ?? {}) as Partial<TObject>;
   return {
     preValidation({ headers, query }, _reply, done) {
-      const isStrict = prefers(headers.prefer, 'handling', 'strict');
-      const faults = Object.keys(isStrict ? (query as object) : {})
+      const { prefer } = headers;
+      if (!prefer || !prefers(prefer, 'handling', 'strict')) return done();
+      const faults = Object.keys(query as object)
         .filter((name) => !Object.hasOwn(properties, name))
         .map((name) => `${name} is unknown`);
-      done(
-        faults.length > 0
-          ? new StoreError('BAD_USER_INPUT', `${faults.join('; ')}.`)
-          : undefined,
-      );
+      if (faults.length === 0) return done();
+      done(new StoreError('BAD_USER_INPUT', `${faults.join('; ')}.`));
     },
   };
 }

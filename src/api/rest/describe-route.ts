@@ -32,8 +32,8 @@ type Contract = FastifySchema & {
 
 /**
  * Returns the contract of a route: its own schema, plus its possible failures,
- * entity tags and 304 for reads, `Idempotency-Key` and the deprecation. Routes without documented responses are not part of the
- * contract.
+ * entity tags and 304 for reads, `Idempotency-Key` and the deprecation. Routes
+ * without documented responses are not part of the contract.
  */
 export function describeRoute(
   { schema, config = {}, method }: RouteOptions,
