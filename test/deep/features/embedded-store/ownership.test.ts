@@ -10,7 +10,6 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { engineVersion } from '@animal-store/pglite-server/engine';
 import { defineEntity, p } from '@mikro-orm/core';
-import pg from 'pg';
 import { Database } from '../../../../src/database/database.ts';
 import { modelOf } from '../../../../src/modules/mikro-orm.config.ts';
 import { cases } from '../../../support/cases.ts';
@@ -32,6 +31,7 @@ import {
 } from '../../../support/process.ts';
 import { rest } from '../../../support/rest.ts';
 import { linesOf } from '../../../support/workers.ts';
+import { trapEngine } from './trap.ts';
 
 const database = databaseForEach(createOwnDatabase);
 let env: Env & { DATA_DIR: string };
@@ -244,21 +244,7 @@ onEmbedded(
     test('ends the service when its engine traps, and loses no data', async () => {
       const server = await startServer(env);
       await create(server, 'Rex');
-      const guest = new pg.Client({
-        host: env.DATA_DIR,
-        user: 'postgres',
-        database: 'postgres',
-      });
-      guest.on('error', () => undefined);
-      await guest.connect();
-      // The number is no valid address. WebAssembly traps ("memory access out
-      // of bounds"), and V8 turns the SIGSEGV into an exception.
-      await guest.query(
-        "create function trap(int) returns int language internal strict as 'textlen'",
-      );
-      await expect(guest.query('select trap(2147483000)')).rejects.toThrow(
-        'Connection terminated unexpectedly',
-      );
+      await trapEngine(env.DATA_DIR);
       const { code, stderr } = await server.ended;
       expect({ code, stderr }).toEqual({
         code: 1,

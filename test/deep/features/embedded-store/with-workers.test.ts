@@ -1,10 +1,10 @@
-import pg from 'pg';
 import { createOwnDatabase } from '../../../support/database.ts';
 import { databaseForEach } from '../../../support/fixtures.ts';
 import { describe, expect, test } from '../../../support/jest.ts';
 import { onPostgres, startServer } from '../../../support/process.ts';
 import { rest } from '../../../support/rest.ts';
 import { startWorkers } from '../workers/start.ts';
+import { trapEngine } from './trap.ts';
 
 const database = databaseForEach(createOwnDatabase);
 
@@ -29,20 +29,7 @@ const database = databaseForEach(createOwnDatabase);
       const server = await startWorkers(database.env, 2);
       const json = { name: 'Rex', categoryId: 1 };
       await rest(server, '/v1/pets', { method: 'POST', json });
-      const guest = new pg.Client({
-        host: (database.env as { DATA_DIR: string }).DATA_DIR,
-        user: 'postgres',
-        database: 'postgres',
-      });
-      guest.on('error', () => undefined);
-      await guest.connect();
-      // The number is no valid address: WebAssembly traps.
-      await guest.query(
-        "create function trap(int) returns int language internal strict as 'textlen'",
-      );
-      await expect(guest.query('select trap(2147483000)')).rejects.toThrow(
-        'Connection terminated unexpectedly',
-      );
+      await trapEngine((database.env as { DATA_DIR: string }).DATA_DIR);
       expect(await server.ended).toMatchObject({
         code: 1,
         stderr: 'animal-store: The embedded store has stopped working.\n',

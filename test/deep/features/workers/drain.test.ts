@@ -1,37 +1,19 @@
-import {
-  createOwnDatabase,
-  type TestDatabase,
-} from '../../../support/database.ts';
-import { follow, type Stream, seen } from '../../../support/events.ts';
+import { createOwnDatabase } from '../../../support/database.ts';
+import { seen } from '../../../support/events.ts';
 import { databaseForEach } from '../../../support/fixtures.ts';
 import { send } from '../../../support/http.ts';
 import { describe, expect, test } from '../../../support/jest.ts';
-import {
-  bootstrapKey,
-  eventually,
-  type ServerProcess,
-  startServer,
-} from '../../../support/process.ts';
+import { eventually, startServer } from '../../../support/process.ts';
 import { exchange, requestText } from '../../../support/raw.ts';
 import { rest } from '../../../support/rest.ts';
 import { isRunning, linesOf } from '../../../support/workers.ts';
+import {
+  create,
+  drained,
+  environment,
+  followers,
+} from '../../support/draining.ts';
 import { startWorkers } from './start.ts';
-
-// A connection or stream that outlives the signal would delay the drain beyond
-// the time limit of a test.
-const environment = ({ env }: Pick<TestDatabase, 'env'>) => ({
-  ...env,
-  BOOTSTRAP_API_KEY: bootstrapKey,
-  DRAIN_TIMEOUT_MS: '600000',
-  KEEP_ALIVE_TIMEOUT_MS: '600000',
-});
-const drained = { code: 0, signal: null, stderr: '' };
-const create = (server: ServerProcess, name: string) =>
-  rest(server, '/v1/pets', { method: 'POST', json: { name, categoryId: 5 } });
-const followers = (server: ServerProcess, count: number): Promise<Stream[]> =>
-  Promise.all(
-    Array.from({ length: count }, () => follow(server, { after: '0' })),
-  );
 
 const database = databaseForEach();
 const env = () => environment(database);
