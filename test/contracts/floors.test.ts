@@ -167,7 +167,8 @@ function circleIn(graph: Map<string, string[]>): string[] {
   return [...graph.keys()].filter((node) => reach(node).has(node)).sort();
 }
 
-test.each(globSync('packages/*').filter((path) => !path.endsWith('.js')))(
+// A folder of a package that has gone may still have its output.
+test.each(globSync('packages/*/package.json').map(dirname))(
   '%s imports only what it declares',
   (path) => {
     const manifest = JSON.parse(readFileSync(`${path}/package.json`, 'utf8'));
