@@ -32,13 +32,12 @@ export default {
   // Runs files in plain Node.js threads: the default runner's sandbox would
   // load the service again for each file (5 s).
   runner: 'jest-light-runner',
-  setupFilesAfterEnv: ['<rootDir>/dist/test/support/setup.js'],
+  setupFilesAfterEnv: ['<rootDir>/dist/test/support/runner/setup.js'],
   // `--randomize` shuffles files, and the tests of each; the end of the run
   // says `Seed:`, for `--randomize --seed=...`.
-  testSequencer: '<rootDir>/dist/test/support/sequencer.js',
-  globalSetup: '<rootDir>/dist/test/support/run.js',
-  globalTeardown: '<rootDir>/dist/test/support/run-end.js',
-  reporters: ['default', '<rootDir>/dist/test/support/skipped.js'],
+  testSequencer: '<rootDir>/dist/test/support/runner/sequencer.js',
+  globalSetup: '<rootDir>/dist/test/support/runner/run.js',
+  reporters: ['default', '<rootDir>/dist/test/support/runner/skipped.js'],
   transform: {},
   // The package that is made of the client has the client's name.
   modulePathIgnorePatterns: [

@@ -1,10 +1,10 @@
 // runs: embedded, postgres, pgbouncer
 
-import { citusLayout } from '../support/citus.ts';
-import { creators } from '../support/creations.ts';
+import { creators } from '../support/apis.ts';
 import { sql } from '../support/database-access.ts';
 import { beforeEach, describe, expect, test } from '../support/jest.ts';
 import { rest } from '../support/rest.ts';
+import { citusLayout } from '../support/servers/citus-database.ts';
 import { storeForAll } from '../support/store.ts';
 
 const where = citusLayout ? describe.skip : describe;

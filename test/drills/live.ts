@@ -1,6 +1,6 @@
 import { createClient } from 'graphql-sse';
 import { eventually } from '../support/process.ts';
-import { TcpProxy } from '../support/tcp-proxy.ts';
+import { TcpProxy } from '../support/servers/tcp-proxy.ts';
 import { Client, serviceKey } from './client.ts';
 import type { Drill } from './drill.ts';
 import { deployOnPostgres, lacksPostgres } from './faults/deployment.ts';

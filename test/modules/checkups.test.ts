@@ -15,9 +15,9 @@ import {
   withDefault,
 } from '../../src/validation/schemas.ts';
 import { validator } from '../../src/validation/validator.ts';
-import { citusLayout } from '../support/citus.ts';
 import { sql } from '../support/database-access.ts';
 import { openStream } from '../support/events.ts';
+import { fieldsForAll } from '../support/field-resolvers.ts';
 import { graphqlText } from '../support/graphql.ts';
 import {
   afterAll,
@@ -26,8 +26,8 @@ import {
   expect,
   test,
 } from '../support/jest.ts';
-import { fieldsForAll } from '../support/resolvers.ts';
 import { rest } from '../support/rest.ts';
+import { citusLayout } from '../support/servers/citus-database.ts';
 import { type Store, startStore, storeForAll } from '../support/store.ts';
 import { CheckupEntity, type Checkups } from './checkups/checkup.entity.ts';
 import { CheckupResolver } from './checkups/checkup.resolver.ts';

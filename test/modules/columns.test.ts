@@ -15,11 +15,11 @@ import {
   moment,
   nullable,
 } from '../../src/validation/schemas.ts';
-import { citusLayout } from '../support/citus.ts';
 import { sql } from '../support/database-access.ts';
 import { beforeEach, expect, test } from '../support/jest.ts';
 import { migrationOf } from '../support/migrations.ts';
 import { rest } from '../support/rest.ts';
+import { citusLayout } from '../support/servers/citus-database.ts';
 import { storeForAll } from '../support/store.ts';
 
 /**

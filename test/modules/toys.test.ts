@@ -6,12 +6,12 @@ import { DeprecationUsage } from '../../src/access/deprecations/usage.ts';
 import { toOpenApi30 } from '../../src/api/rest/openapi-3.0.ts';
 import { modules } from '../../src/modules/modules.ts';
 import { contracts } from '../../src/process/contracts.ts';
-import { citusLayout } from '../support/citus.ts';
 import { sql } from '../support/database-access.ts';
 import { openStream } from '../support/events.ts';
 import { graphqlText } from '../support/graphql.ts';
 import { beforeEach, describe, expect, test } from '../support/jest.ts';
 import { rest } from '../support/rest.ts';
+import { citusLayout } from '../support/servers/citus-database.ts';
 import { onNode, storeForAll } from '../support/store.ts';
 import { toysModule } from './toys/toys.module.ts';
 

@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import { creators } from '../support/creations.ts';
+import { creators } from '../support/apis.ts';
 import { createOwnDatabase } from '../support/database.ts';
 import { databaseForEach } from '../support/fixtures.ts';
 import { expect, test } from '../support/jest.ts';

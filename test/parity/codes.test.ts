@@ -3,20 +3,20 @@
 import { readFileSync } from 'node:fs';
 import { createSecret } from '../../src/access/keys/secret.ts';
 import { httpStatusOf, restCodes } from '../../src/errors.ts';
-import { citusLayout } from '../support/citus.ts';
 import { whileReadsFail, whileWritesWait } from '../support/database-access.ts';
-import { documentedErrors, documentedFieldError } from '../support/errors.ts';
+import { forgetFields } from '../support/field-resolvers.ts';
 import { graphqlText } from '../support/graphql.ts';
 import { expect, test } from '../support/jest.ts';
 import { exchange, requestText } from '../support/raw.ts';
-import { forgetFields } from '../support/resolvers.ts';
 import { type RestRequest, rest } from '../support/rest.ts';
+import { citusLayout } from '../support/servers/citus-database.ts';
 import {
   onNode,
   type ServiceNode,
   startStore,
   storeForAll,
 } from '../support/store.ts';
+import { documentedErrors, documentedFieldError } from './documented-errors.ts';
 
 /**
  * The error codes of both APIs: each can be provoked, there are no others, and

@@ -7,7 +7,7 @@ import {
   removeExpiredKeys,
 } from '../../src/access/idempotency/expiry.ts';
 import { Unavailable } from '../../src/errors.ts';
-import { type Created, creators } from '../support/creations.ts';
+import { type Created, creators } from '../support/apis.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { sql, whileWritesWait, withRows } from '../support/database-access.ts';
 import { describe, expect, test } from '../support/jest.ts';

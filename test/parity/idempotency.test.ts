@@ -3,17 +3,17 @@
 import { hash, randomUUID } from 'node:crypto';
 import { removeExpiredKeys } from '../../src/access/idempotency/expiry.ts';
 import { features } from '../../src/features.ts';
-import { citusLayout } from '../support/citus.ts';
 import {
   type Created,
   type Creator,
   creators,
   headerOf,
-} from '../support/creations.ts';
+} from '../support/apis.ts';
 import { sql } from '../support/database-access.ts';
 import { graphqlText } from '../support/graphql.ts';
 import { beforeEach, describe, expect, test } from '../support/jest.ts';
 import { rest } from '../support/rest.ts';
+import { citusLayout } from '../support/servers/citus-database.ts';
 import { onNode, type ServiceNode, storeForAll } from '../support/store.ts';
 
 const store = storeForAll();

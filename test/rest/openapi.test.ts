@@ -3,9 +3,8 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
 import fc from 'fast-check';
 import { toOpenApi30 } from '../../src/api/rest/openapi-3.0.ts';
-import { cases } from '../support/cases.ts';
 import { send } from '../support/http.ts';
-import { describe, expect, test } from '../support/jest.ts';
+import { cases, describe, expect, test } from '../support/jest.ts';
 import { rest } from '../support/rest.ts';
 import { onNode, storeForAll } from '../support/store.ts';
 

@@ -8,9 +8,9 @@ import { loadConfig } from '../../src/config/config.ts';
 import type { DatabaseOptions } from '../../src/database/database.ts';
 import { databaseOptions } from '../../src/feature.ts';
 import { features } from '../../src/features.ts';
-import { citusLayout, createOnCluster } from './citus.ts';
 import { newFolder } from './folder.ts';
-import { query } from './query.ts';
+import { citusLayout, createOnCluster } from './servers/citus-database.ts';
+import { query } from './session.ts';
 
 /** The environment of an empty database for one test. */
 export interface TestDatabase {

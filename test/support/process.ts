@@ -259,3 +259,25 @@ export async function eventually(
       });
   }
 }
+
+/** Waits until `/readyz` reports that all workers are up. */
+export function allUp({
+  origin,
+}: Pick<ServerProcess, 'origin'>): Promise<void> {
+  return eventually(
+    async () =>
+      (await send(origin, { path: '/readyz' })).text === '{"status":"ok"}',
+  );
+}
+
+/**
+ * Whether a process runs. An ended orphan stays in state Z until process 1 has
+ * reaped it.
+ */
+export function isRunning(pid: number): boolean {
+  try {
+    return !/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, 'latin1'));
+  } catch {
+    return false;
+  }
+}

@@ -11,7 +11,7 @@ import { PetService } from '../../src/modules/pets/pet.service.ts';
 import { PetType } from '../../src/modules/pets/pet.types.ts';
 import { validator } from '../../src/validation/validator.ts';
 import { stock } from './database-access.ts';
-import { fieldsForAll } from './resolvers.ts';
+import { fieldsForAll } from './field-resolvers.ts';
 import { type Store, storeForAll } from './store.ts';
 
 const queryOf = validator(petQuerySchema, { isLenient: true });

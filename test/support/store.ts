@@ -15,7 +15,6 @@ import { modelOf } from '../../src/modules/mikro-orm.config.ts';
 import { modules } from '../../src/modules/modules.ts';
 import { Log } from '../../src/runtime/log/log.ts';
 import { type Observers, observersOf } from '../../src/runtime/observers.ts';
-import { citusLayout } from './citus.ts';
 import { Contract } from './contract.ts';
 import {
   createTestDatabase,
@@ -24,6 +23,7 @@ import {
 } from './database.ts';
 import { afterAll, beforeAll } from './jest.ts';
 import { distributionOf, type Layout } from './servers/citus.ts';
+import { citusLayout } from './servers/citus-database.ts';
 
 /** A running service with its own port and database. */
 export interface Store {

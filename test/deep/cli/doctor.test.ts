@@ -11,8 +11,7 @@ import {
   freePort,
   onPlainPostgres,
 } from '../../support/process.ts';
-import { query } from '../../support/query.ts';
-import { openSession } from '../../support/session.ts';
+import { openSession, query } from '../../support/session.ts';
 import { doctor } from '../support/doctor.ts';
 
 const database = databaseForEach(createOwnDatabase);

@@ -5,8 +5,8 @@ import { PetAddedDocument } from '../../support/generated/graphql.ts';
 import { beforeEach, expect, test } from '../../support/jest.ts';
 import { eventually } from '../../support/process.ts';
 import { rest } from '../../support/rest.ts';
+import { TcpProxy } from '../../support/servers/tcp-proxy.ts';
 import { storeForAll } from '../../support/store.ts';
-import { TcpProxy } from '../../support/tcp-proxy.ts';
 
 const store = storeForAll();
 beforeEach(async () => {

@@ -6,9 +6,14 @@ import {
 } from 'animal-store-client';
 import { FakeService } from 'animal-store-client/fake';
 import fc from 'fast-check';
-import { cases } from '../../support/cases.ts';
 import { sql } from '../../support/database-access.ts';
-import { beforeEach, describe, expect, test } from '../../support/jest.ts';
+import {
+  beforeEach,
+  cases,
+  describe,
+  expect,
+  test,
+} from '../../support/jest.ts';
 import { eventually } from '../../support/process.ts';
 import { storeForAll } from '../../support/store.ts';
 

@@ -7,8 +7,8 @@ import {
 } from 'animal-store-client';
 import { beforeEach, describe, expect, test } from '../../support/jest.ts';
 import { eventually } from '../../support/process.ts';
+import { TcpProxy } from '../../support/servers/tcp-proxy.ts';
 import { storeForAll } from '../../support/store.ts';
-import { TcpProxy } from '../../support/tcp-proxy.ts';
 
 /**
  * `added` of clients/typescript: a live list that survives lost connections.

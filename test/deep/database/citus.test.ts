@@ -5,7 +5,6 @@ import { loadConfig } from '../../../src/config/config.ts';
 import { Database } from '../../../src/database/database.ts';
 import { modelOf } from '../../../src/modules/mikro-orm.config.ts';
 import { modules } from '../../../src/modules/modules.ts';
-import { citusLayout, nodesOf } from '../../support/citus.ts';
 import { createEmptyDatabase } from '../../support/database.ts';
 import { sentDuring, sql, stock } from '../../support/database-access.ts';
 import { databaseForEach } from '../../support/fixtures.ts';
@@ -13,6 +12,7 @@ import { describe, expect, test } from '../../support/jest.ts';
 import { cli, freePort, run } from '../../support/process.ts';
 import { rest } from '../../support/rest.ts';
 import { distribute, type Layout } from '../../support/servers/citus.ts';
+import { citusLayout, nodesOf } from '../../support/servers/citus-database.ts';
 import { openSession, urlOf } from '../../support/session.ts';
 import { startStore } from '../../support/store.ts';
 

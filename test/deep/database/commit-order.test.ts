@@ -1,4 +1,3 @@
-import { citusLayout } from '../../support/citus.ts';
 import { sql } from '../../support/database-access.ts';
 import { databaseForEach } from '../../support/fixtures.ts';
 import { expect, test } from '../../support/jest.ts';
@@ -8,6 +7,7 @@ import {
   onPostgres,
 } from '../../support/process.ts';
 import { rest } from '../../support/rest.ts';
+import { citusLayout } from '../../support/servers/citus-database.ts';
 import { openSession } from '../../support/session.ts';
 import { startStore } from '../../support/store.ts';
 

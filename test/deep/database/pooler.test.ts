@@ -30,7 +30,7 @@ import {
   type TestPgBouncer,
 } from '../../support/servers/pgbouncer.ts';
 import { hasPostgres, TestPostgres } from '../../support/servers/postgres.ts';
-import { TcpProxy } from '../../support/tcp-proxy.ts';
+import { TcpProxy } from '../../support/servers/tcp-proxy.ts';
 
 const where =
   onPlainPostgres && hasPostgres && hasPgBouncer ? describe : describe.skip;

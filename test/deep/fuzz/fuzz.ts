@@ -1,8 +1,7 @@
 import fc from 'fast-check';
-import { cases } from '../../support/cases.ts';
-import { heapUsed } from '../../support/heap.ts';
-import { expect, test } from '../../support/jest.ts';
+import { cases, expect, test } from '../../support/jest.ts';
 import type { Store } from '../../support/store.ts';
+import { heapUsed } from '../support/heap.ts';
 
 /**
  * FUZZ_REQUESTS (21000 in all; a tenth in `npm test`) and FUZZ_SEED (random)

@@ -12,9 +12,9 @@ import {
   onPostgres,
   type ServerProcess,
 } from '../../support/process.ts';
+import { linesOf, untilLogged } from '../../support/process-log.ts';
 import { closing } from '../../support/raw.ts';
 import { endSessions, openSession } from '../../support/session.ts';
-import { linesOf, untilLogged } from '../../support/workers.ts';
 
 const database = databaseForEach();
 

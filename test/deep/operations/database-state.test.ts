@@ -13,10 +13,10 @@ import {
 } from '../../support/jest.ts';
 import { type MeasuredServer, startMeasured } from '../../support/metrics.ts';
 import { cli, eventually, ownsSessions } from '../../support/process.ts';
+import { linesOf, untilLogged } from '../../support/process-log.ts';
 import { rest } from '../../support/rest.ts';
+import { TcpProxy } from '../../support/servers/tcp-proxy.ts';
 import { openSession, urlOf } from '../../support/session.ts';
-import { TcpProxy } from '../../support/tcp-proxy.ts';
-import { linesOf, untilLogged } from '../../support/workers.ts';
 import { operations } from './refusal.ts';
 
 const newPet = { method: 'POST', json: { name: 'Rex', categoryId: 1 } };

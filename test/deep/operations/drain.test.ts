@@ -5,8 +5,8 @@ import { databaseForEach } from '../../support/fixtures.ts';
 import { send } from '../../support/http.ts';
 import { describe, expect, test } from '../../support/jest.ts';
 import { eventually, handledBy, startServer } from '../../support/process.ts';
+import { linesOf } from '../../support/process-log.ts';
 import { rest } from '../../support/rest.ts';
-import { linesOf } from '../../support/workers.ts';
 import {
   create,
   drained,

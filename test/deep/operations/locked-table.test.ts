@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { type ClientRequest, request } from 'node:http';
 import { hostname } from 'node:os';
 import type pg from 'pg';
-import { creators } from '../../support/creations.ts';
+import { creators } from '../../support/apis.ts';
 import { databaseForEach } from '../../support/fixtures.ts';
 import { send } from '../../support/http.ts';
 import {
@@ -22,9 +22,9 @@ import {
   type ServerProcess,
   startServer,
 } from '../../support/process.ts';
+import { linesOf, untilLogged } from '../../support/process-log.ts';
 import { rest } from '../../support/rest.ts';
 import { openSession } from '../../support/session.ts';
-import { linesOf, untilLogged } from '../../support/workers.ts';
 import { operations, type Refusal } from './refusal.ts';
 
 /** Sends a whole creation. @returns the request, which a test can destroy */

@@ -4,8 +4,8 @@ import { type HttpRequest, send } from '../../support/http.ts';
 import { expect, test } from '../../support/jest.ts';
 import { type MeasuredServer, startMeasured } from '../../support/metrics.ts';
 import type { Env, ServerProcess } from '../../support/process.ts';
+import { linesOf, requestsFor } from '../../support/process-log.ts';
 import { exchange, requestText } from '../../support/raw.ts';
-import { linesOf, requestsFor } from '../../support/workers.ts';
 
 const database = databaseForEach();
 const start = (env: Env = {}) => startMeasured({ ...database.env, ...env });

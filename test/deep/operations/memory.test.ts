@@ -3,8 +3,8 @@ import { databaseForEach } from '../../support/fixtures.ts';
 import { graphqlText } from '../../support/graphql.ts';
 import { expect, test } from '../../support/jest.ts';
 import { bootstrapKey, startServer } from '../../support/process.ts';
-import { sessionWith } from '../../support/query.ts';
 import { rest } from '../../support/rest.ts';
+import { sessionWith } from '../../support/session.ts';
 
 /** Responses that together exceed the memory of the process. */
 const database = databaseForEach(createOwnDatabase);

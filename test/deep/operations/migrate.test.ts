@@ -28,9 +28,9 @@ import {
   run,
   startServer,
 } from '../../support/process.ts';
+import { untilLogged } from '../../support/process-log.ts';
 import { rest } from '../../support/rest.ts';
 import { openSession } from '../../support/session.ts';
-import { untilLogged } from '../../support/workers.ts';
 
 const database = databaseForEach(createEmptyDatabase);
 const withKey = () => ({ ...database.env, BOOTSTRAP_API_KEY: bootstrapKey });

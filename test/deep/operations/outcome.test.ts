@@ -1,7 +1,7 @@
 // runs: embedded, postgres
 
 import type pg from 'pg';
-import { creators } from '../../support/creations.ts';
+import { creators } from '../../support/apis.ts';
 import { createTestDatabase } from '../../support/database.ts';
 import {
   afterAll,
@@ -18,9 +18,9 @@ import {
   onPostgres,
 } from '../../support/process.ts';
 import { rest } from '../../support/rest.ts';
+import { TcpProxy } from '../../support/servers/tcp-proxy.ts';
 import { openSession, urlOf } from '../../support/session.ts';
 import { type Store, startStore } from '../../support/store.ts';
-import { TcpProxy } from '../../support/tcp-proxy.ts';
 import { operations } from './refusal.ts';
 
 const refused = { code: 'SERVICE_UNAVAILABLE', status: 503 };

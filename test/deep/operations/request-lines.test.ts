@@ -16,7 +16,7 @@ import {
   type ServerProcess,
   startServer,
 } from '../../support/process.ts';
-import { linesOf } from '../../support/workers.ts';
+import { linesOf } from '../../support/process-log.ts';
 
 const database = databaseForAll();
 let server: ServerProcess;

@@ -6,9 +6,9 @@ import { text } from 'node:stream/consumers';
 import { databaseForEach } from '../../support/fixtures.ts';
 import { expect, test } from '../../support/jest.ts';
 import { bootstrapKey as key, startServer } from '../../support/process.ts';
+import { linesOf, untilLogged } from '../../support/process-log.ts';
 import { requestText } from '../../support/raw.ts';
 import { rest } from '../../support/rest.ts';
-import { linesOf, untilLogged } from '../../support/workers.ts';
 
 const database = databaseForEach();
 const { version } = JSON.parse(readFileSync('package.json', 'utf8'));

@@ -3,11 +3,10 @@ import { request } from 'node:http';
 import fc from 'fast-check';
 import type { Database, Statement } from '../../../src/database/database.ts';
 import { Unavailable } from '../../../src/errors.ts';
-import { cases } from '../../support/cases.ts';
-import { type Created, creators, headerOf } from '../../support/creations.ts';
+import { type Created, creators, headerOf } from '../../support/apis.ts';
 import { withRows } from '../../support/database-access.ts';
 import { toJson } from '../../support/http.ts';
-import { afterAll, expect, test } from '../../support/jest.ts';
+import { afterAll, cases, expect, test } from '../../support/jest.ts';
 import { rest } from '../../support/rest.ts';
 import {
   type ServiceNode,

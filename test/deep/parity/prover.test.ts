@@ -3,8 +3,7 @@
 import fc from 'fast-check';
 import { History } from '../../parity/history.ts';
 import { operations } from '../../parity/operations.ts';
-import { cases } from '../../support/cases.ts';
-import { test } from '../../support/jest.ts';
+import { cases, test } from '../../support/jest.ts';
 import { storeForAll } from '../../support/store.ts';
 
 /**

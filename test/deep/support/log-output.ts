@@ -1,8 +1,8 @@
 import { closeSync } from 'node:fs';
 import { expect } from '../../support/jest.ts';
 import { eventually, type ServerProcess } from '../../support/process.ts';
+import { linesOf } from '../../support/process-log.ts';
 import { exchange } from '../../support/raw.ts';
-import { linesOf } from '../../support/workers.ts';
 import { Pipe } from './pipe.ts';
 
 /**

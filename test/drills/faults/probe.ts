@@ -1,6 +1,6 @@
 import { createServer } from 'node:http';
 import { isMainThread } from 'node:worker_threads';
-import { heapUsed } from '../../support/heap.ts';
+import { heapUsed } from '../../deep/support/heap.ts';
 
 /**
  * A module for `--import` that serves HTTP on a Unix socket in the service's

@@ -1,13 +1,13 @@
 import type { RequestObserver } from '../../../src/runtime/observers.ts';
 import { checkupsModule } from '../../modules/checkups/checkups.module.ts';
 import { toysModule } from '../../modules/toys/toys.module.ts';
-import { citusLayout } from '../../support/citus.ts';
 import { operations } from '../../support/contract.ts';
 import { sql } from '../../support/database-access.ts';
+import { fieldsForAll } from '../../support/field-resolvers.ts';
 import { beforeEach, describe, expect, test } from '../../support/jest.ts';
 import { eventually } from '../../support/process.ts';
-import { fieldsForAll } from '../../support/resolvers.ts';
 import { rest } from '../../support/rest.ts';
+import { citusLayout } from '../../support/servers/citus-database.ts';
 import { onNode, storeForAll } from '../../support/store.ts';
 import { callTool, post, rpc as request, type Target } from './mcp.ts';
 

@@ -3,8 +3,8 @@
 import { databaseForAll } from '../../support/fixtures.ts';
 import { expect, test } from '../../support/jest.ts';
 import { startMeasured } from '../../support/metrics.ts';
+import { linesOf, untilLogged } from '../../support/process-log.ts';
 import { rest } from '../../support/rest.ts';
-import { linesOf, untilLogged } from '../../support/workers.ts';
 import { newKey, Provider } from '../tokens/provider.ts';
 
 const database = databaseForAll();

@@ -1,7 +1,7 @@
 // runs: embedded, postgres, pgbouncer, citus-shards, citus-reference
 
 import { randomUUID } from 'node:crypto';
-import { creators } from '../../support/creations.ts';
+import { creators } from '../../support/apis.ts';
 import { sql } from '../../support/database-access.ts';
 import { beforeEach, describe, expect, test } from '../../support/jest.ts';
 import { onNode, storeForAll } from '../../support/store.ts';

@@ -16,12 +16,12 @@ import {
   textSchema,
 } from '../../../src/validation/schemas.ts';
 import { checkupsModule } from '../../modules/checkups/checkups.module.ts';
-import { citusLayout } from '../../support/citus.ts';
 import { sql } from '../../support/database-access.ts';
 import { newFolder } from '../../support/folder.ts';
 import { beforeEach, expect, test } from '../../support/jest.ts';
 import { migrationOf } from '../../support/migrations.ts';
 import { rest } from '../../support/rest.ts';
+import { citusLayout } from '../../support/servers/citus-database.ts';
 import { storeForAll } from '../../support/store.ts';
 
 const Size = { small: 'small', large: 'large' } as const;

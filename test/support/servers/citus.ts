@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { freePort } from '../process.ts';
-import { query } from '../query.ts';
+import { query } from '../session.ts';
 import { atExit, newHome } from './program.ts';
 
 const script = resolve('test/support/servers/citus/cluster');

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { freePort } from '../process.ts';
-import { query } from '../query.ts';
+import { query } from '../session.ts';
 import type { Settings } from './postgres.ts';
 import { startConfigured } from './program.ts';
 

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { freePort } from '../process.ts';
-import { query } from '../query.ts';
+import { query } from '../session.ts';
 import { DataFolder, type Settings, user } from './data-folder.ts';
 import {
   childrenOf,

@@ -29,8 +29,8 @@ import {
   run,
   startServer,
 } from '../../../support/process.ts';
-import { sessionWith } from '../../../support/query.ts';
 import { rest } from '../../../support/rest.ts';
+import { sessionWith } from '../../../support/session.ts';
 import { contentsOf, onceMore, usedStoreIn } from './used-store.ts';
 
 const folders = foldersForEach();

@@ -22,9 +22,9 @@ import {
   startAndFail,
   startServer,
 } from '../../../support/process.ts';
-import { sessionWith } from '../../../support/query.ts';
 import { rest } from '../../../support/rest.ts';
-import { TcpProxy } from '../../../support/tcp-proxy.ts';
+import { TcpProxy } from '../../../support/servers/tcp-proxy.ts';
+import { sessionWith } from '../../../support/session.ts';
 import { contentsOf, onceMore, usedStoreIn } from './used-store.ts';
 
 const folders = foldersForEach();

@@ -3,8 +3,8 @@ import { openEmbeddedPostgres } from '@animal-store/pglite-server';
 import type pg from 'pg';
 import { newFolder } from '../../../support/folder.ts';
 import { cli, startServer } from '../../../support/process.ts';
-import { sessionWith } from '../../../support/query.ts';
 import { rest } from '../../../support/rest.ts';
+import { sessionWith } from '../../../support/session.ts';
 
 export interface UsedStore {
   /** A key that the store has issued. */

@@ -13,15 +13,20 @@ import {
 } from '../../../../src/api/graphql/document.ts';
 import { interpreter } from '../../../../src/api/graphql/execution.ts';
 import { isSuitable } from '../../../../src/features/compiled-execution/compiler.ts';
-import { cases } from '../../../support/cases.ts';
 import { stock } from '../../../support/database-access.ts';
 import { graphqlText } from '../../../support/graphql.ts';
-import { heapUsed } from '../../../support/heap.ts';
 import { toJson } from '../../../support/http.ts';
-import { beforeAll, describe, expect, test } from '../../../support/jest.ts';
+import {
+  beforeAll,
+  cases,
+  describe,
+  expect,
+  test,
+} from '../../../support/jest.ts';
 import { type Store, storeForAll } from '../../../support/store.ts';
 import { documents } from '../../fuzz/documents.ts';
 import { variables } from '../../fuzz/values.ts';
+import { heapUsed } from '../../support/heap.ts';
 
 /**
  * A compiled operation has the same response as in graphql-js, to the byte. A

@@ -12,11 +12,16 @@ import { engineVersion } from '@animal-store/pglite-server/engine';
 import { defineEntity, p } from '@mikro-orm/core';
 import { Database } from '../../../../src/database/database.ts';
 import { modelOf } from '../../../../src/modules/mikro-orm.config.ts';
-import { cases } from '../../../support/cases.ts';
 import { createOwnDatabase, optionsFor } from '../../../support/database.ts';
 import { databaseForEach } from '../../../support/fixtures.ts';
 import { send } from '../../../support/http.ts';
-import { beforeEach, describe, expect, test } from '../../../support/jest.ts';
+import {
+  beforeEach,
+  cases,
+  describe,
+  expect,
+  test,
+} from '../../../support/jest.ts';
 import {
   cli,
   type Env,
@@ -29,8 +34,8 @@ import {
   startAndFail,
   startServer,
 } from '../../../support/process.ts';
+import { linesOf } from '../../../support/process-log.ts';
 import { rest } from '../../../support/rest.ts';
-import { linesOf } from '../../../support/workers.ts';
 import { trapEngine } from './trap.ts';
 
 const database = databaseForEach(createOwnDatabase);

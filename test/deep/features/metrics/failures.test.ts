@@ -2,7 +2,7 @@
 
 import { Unavailable } from '../../../../src/errors.ts';
 import { measuring } from '../../../features/metrics/measured.ts';
-import { creators } from '../../../support/creations.ts';
+import { creators } from '../../../support/apis.ts';
 import { whileReadsFail } from '../../../support/database-access.ts';
 import { graphqlText } from '../../../support/graphql.ts';
 import { afterEach, beforeEach, expect, test } from '../../../support/jest.ts';

@@ -9,8 +9,8 @@ import { describe, expect, test } from '../../../support/jest.ts';
 import { startMeasured } from '../../../support/metrics.ts';
 import { eventually, ownsSessions } from '../../../support/process.ts';
 import { rest } from '../../../support/rest.ts';
+import { TcpProxy } from '../../../support/servers/tcp-proxy.ts';
 import { urlOf } from '../../../support/session.ts';
-import { TcpProxy } from '../../../support/tcp-proxy.ts';
 
 const database = databaseForEach();
 const isUp = 'animal_store_dependency_up{dependency="postgresql"}';

@@ -1,12 +1,13 @@
 import { databaseForEach } from '../../../support/fixtures.ts';
 import { expect, test } from '../../../support/jest.ts';
 import {
+  allUp,
   bootstrapKey,
   eventually,
   type ServerProcess,
 } from '../../../support/process.ts';
+import { untilLogged } from '../../../support/process-log.ts';
 import { exchange, requestText } from '../../../support/raw.ts';
-import { allUp, untilLogged } from '../../../support/workers.ts';
 import { startWorkers } from '../workers/start.ts';
 
 const database = databaseForEach();

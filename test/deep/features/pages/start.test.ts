@@ -5,7 +5,7 @@ import {
   onPostgres,
   startServer,
 } from '../../../support/process.ts';
-import { linesOf } from '../../../support/workers.ts';
+import { linesOf } from '../../../support/process-log.ts';
 
 const database = databaseForEach();
 

@@ -1,7 +1,7 @@
 import { databaseForEach } from '../../../support/fixtures.ts';
 import { expect, test } from '../../../support/jest.ts';
 import { eventually, freePort, startServer } from '../../../support/process.ts';
-import { linesOf } from '../../../support/workers.ts';
+import { linesOf } from '../../../support/process-log.ts';
 import { createRedis, hasRedis } from './redis.ts';
 
 const database = databaseForEach();

@@ -12,13 +12,13 @@ import {
 } from '../../../support/jest.ts';
 import { eventually } from '../../../support/process.ts';
 import { rest } from '../../../support/rest.ts';
+import { TcpProxy } from '../../../support/servers/tcp-proxy.ts';
 import {
   onNode,
   type ServiceNode,
   startNode,
   storeForAll,
 } from '../../../support/store.ts';
-import { TcpProxy } from '../../../support/tcp-proxy.ts';
 import { createRedis, hasRedis, type TestRedis } from './redis.ts';
 
 const store = storeForAll({}, () => stock(store.database, 9));

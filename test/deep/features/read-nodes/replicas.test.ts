@@ -23,14 +23,14 @@ import {
   eventually,
   killAll,
 } from '../../../support/process.ts';
-import { connected } from '../../../support/query.ts';
+import { linesOf } from '../../../support/process-log.ts';
 import { rest } from '../../../support/rest.ts';
 import {
   hasPostgres,
   TestPostgres,
 } from '../../../support/servers/postgres.ts';
+import { connected } from '../../../support/session.ts';
 import { startStore } from '../../../support/store.ts';
-import { linesOf } from '../../../support/workers.ts';
 
 const where = bringsServers && hasPostgres ? describe : describe.skip;
 

@@ -10,7 +10,7 @@ import {
   type ServerProcess,
   startServer,
 } from '../../../support/process.ts';
-import { linesOf, requestsFor } from '../../../support/workers.ts';
+import { linesOf, requestsFor } from '../../../support/process-log.ts';
 import { type OtlpReceiver, type ReceivedSpan, startReceiver } from './otlp.ts';
 
 const database = databaseForEach(createTestDatabase);

@@ -5,7 +5,7 @@ import { newFolder } from '../../../support/folder.ts';
 import { send } from '../../../support/http.ts';
 import { expect, test } from '../../../support/jest.ts';
 import { eventually, startAndFail } from '../../../support/process.ts';
-import { linesOf } from '../../../support/workers.ts';
+import { linesOf } from '../../../support/process-log.ts';
 import { startWorkers } from '../workers/start.ts';
 
 const database = databaseForEach();

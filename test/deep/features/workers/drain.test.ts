@@ -3,10 +3,14 @@ import { seen } from '../../../support/events.ts';
 import { databaseForEach } from '../../../support/fixtures.ts';
 import { send } from '../../../support/http.ts';
 import { describe, expect, test } from '../../../support/jest.ts';
-import { eventually, startServer } from '../../../support/process.ts';
+import {
+  eventually,
+  isRunning,
+  startServer,
+} from '../../../support/process.ts';
+import { linesOf } from '../../../support/process-log.ts';
 import { exchange, requestText } from '../../../support/raw.ts';
 import { rest } from '../../../support/rest.ts';
-import { isRunning, linesOf } from '../../../support/workers.ts';
 import {
   create,
   drained,

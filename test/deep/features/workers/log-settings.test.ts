@@ -2,8 +2,8 @@ import { databaseForEach } from '../../../support/fixtures.ts';
 import { send } from '../../../support/http.ts';
 import { expect, test } from '../../../support/jest.ts';
 import { eventually } from '../../../support/process.ts';
+import { requestsFor, untilLogged } from '../../../support/process-log.ts';
 import { exchange, requestText } from '../../../support/raw.ts';
-import { requestsFor, untilLogged } from '../../../support/workers.ts';
 import { startWorkers } from './start.ts';
 
 const database = databaseForEach();

@@ -3,7 +3,8 @@ import {
   startMeasured,
 } from '../../../support/metrics.ts';
 import type { Env } from '../../../support/process.ts';
-import { allUp, linesOf, untilLogged } from '../../../support/workers.ts';
+import { allUp } from '../../../support/process.ts';
+import { linesOf, untilLogged } from '../../../support/process-log.ts';
 
 /** A running `main.js` with workers. */
 export interface WorkersProcess extends MeasuredServer {

@@ -8,18 +8,18 @@ import { newFolder } from '../../../support/folder.ts';
 import { send } from '../../../support/http.ts';
 import { describe, expect, test } from '../../../support/jest.ts';
 import {
+  allUp,
   bootstrapKey,
   eventually,
   runFile,
   startServer,
 } from '../../../support/process.ts';
-import { exchange, requestText } from '../../../support/raw.ts';
 import {
-  allUp,
   linesOf,
   requestsFor,
   untilLogged,
-} from '../../../support/workers.ts';
+} from '../../../support/process-log.ts';
+import { exchange, requestText } from '../../../support/raw.ts';
 import { startWorkers, type WorkersProcess } from './start.ts';
 
 const database = databaseForEach();

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';
-import { eventually, freePort } from './process.ts';
+import { eventually, freePort } from '../process.ts';
 
 /**
  * A TCP proxy to a server, by default at PostgreSQL's port. A test can close

@@ -1,7 +1,12 @@
-import { chmodSync, lstatSync, mkdtempSync, symlinkSync } from 'node:fs';
-import { rm } from 'node:fs/promises';
+import {
+  chmodSync,
+  lstatSync,
+  mkdtempSync,
+  rmSync,
+  symlinkSync,
+} from 'node:fs';
 import { join } from 'node:path';
-import { scratch } from './folder.ts';
+import { scratch } from '../folder.ts';
 
 /**
  * Jest's `globalSetup`: creates one folder for all files of a run. The workers
@@ -20,6 +25,9 @@ export default function setUp({
   // Test servers run as other users.
   chmodSync(folder, 0o711);
   process.env.TEST_FOLDER = folder;
+  process.once('exit', () =>
+    rmSync(folder, { recursive: true, force: true, maxRetries: 5 }),
+  );
   if (process.env.TEST_DEEP) linkPackages();
 }
 
@@ -31,10 +39,4 @@ function linkPackages(): void {
   const link = 'dist/test/deep/node_modules';
   if (!lstatSync(link, { throwIfNoEntry: false }))
     symlinkSync('../../../test/deep/node_modules', link);
-}
-
-/** Jest's `globalTeardown`. */
-export async function tearDown(): Promise<void> {
-  const folder = process.env.TEST_FOLDER;
-  if (folder) await rm(folder, { recursive: true, force: true, maxRetries: 5 });
 }

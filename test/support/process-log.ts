@@ -1,6 +1,4 @@
-import { readFileSync } from 'node:fs';
-import { send } from './http.ts';
-import { eventually, type Running, type ServerProcess } from './process.ts';
+import { eventually, type Running } from './process.ts';
 
 export interface LogLine {
   level: number;
@@ -42,26 +40,4 @@ export async function untilLogged(
 ): Promise<LogLine[]> {
   await eventually(async () => linesOf(output.stdout, message).length >= times);
   return linesOf(output.stdout, message);
-}
-
-/** Waits until `/readyz` reports that all workers are up. */
-export function allUp({
-  origin,
-}: Pick<ServerProcess, 'origin'>): Promise<void> {
-  return eventually(
-    async () =>
-      (await send(origin, { path: '/readyz' })).text === '{"status":"ok"}',
-  );
-}
-
-/**
- * Whether a process runs. An ended orphan stays in state Z until process 1 has
- * reaped it.
- */
-export function isRunning(pid: number): boolean {
-  try {
-    return !/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, 'latin1'));
-  } catch {
-    return false;
-  }
 }

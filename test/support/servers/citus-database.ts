@@ -1,12 +1,12 @@
 import { hash, randomBytes } from 'node:crypto';
-import { loadConfig } from '../../src/config/config.ts';
-import { Database } from '../../src/database/database.ts';
-import { modelOf } from '../../src/modules/mikro-orm.config.ts';
-import { modules } from '../../src/modules/modules.ts';
-import type { TestDatabase } from './database.ts';
-import { eventually } from './process.ts';
-import { connected, query } from './query.ts';
-import { distribute, type Layout } from './servers/citus.ts';
+import { loadConfig } from '../../../src/config/config.ts';
+import { Database } from '../../../src/database/database.ts';
+import { modelOf } from '../../../src/modules/mikro-orm.config.ts';
+import { modules } from '../../../src/modules/modules.ts';
+import type { TestDatabase } from '../database.ts';
+import { eventually } from '../process.ts';
+import { connected, query } from '../session.ts';
+import { distribute, type Layout } from './citus.ts';
 
 /**
  * TEST_CITUS: `reference` or the number of shards; TEST_DATABASE_URL then names

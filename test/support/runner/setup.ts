@@ -9,7 +9,7 @@ import { shuffled } from './shuffled.ts';
  */
 
 const functions = {
-  url: new URL('./jest.js', import.meta.url).href,
+  url: new URL('../jest.js', import.meta.url).href,
   shortCircuit: true,
 };
 registerHooks({
