@@ -1,4 +1,5 @@
 import { Migration } from '@mikro-orm/migrations';
+import { createApiKey } from './2026_11_20_110000_create_api_key.ts';
 
 export class CreatePetAndApiKey extends Migration {
   override up(): void {
@@ -13,33 +14,11 @@ export class CreatePetAndApiKey extends Migration {
     this.addSql(
       `alter table "pet" add constraint "pet_status_check" check ("status" in ('available', 'pending', 'sold'))`,
     );
-    this.addSql(`
-      create table "api_key" (
-        "id" serial primary key,
-        "name" text not null,
-        "scope" text not null,
-        "hint" text not null,
-        "hash" text not null,
-        "previous_hash" text null,
-        "previous_expires_at" timestamptz null,
-        "created_at" timestamptz not null default now(),
-        "expires_at" timestamptz null,
-        "last_used_at" timestamptz null,
-        "revoked_at" timestamptz null
-      )`);
-    this.addSql(
-      'alter table "api_key" add constraint "api_key_hash_unique" unique ("hash")',
-    );
-    this.addSql(
-      'alter table "api_key" add constraint "api_key_previous_hash_unique" unique ("previous_hash")',
-    );
-    this.addSql(
-      `alter table "api_key" add constraint "api_key_scope_check" check ("scope" in ('read', 'write'))`,
-    );
+    // A backup of an older store lists no other migration for this table.
+    this.addSql(createApiKey);
   }
 
   override down(): void {
-    this.addSql('drop table "api_key"');
     this.addSql('drop table "pet"');
   }
 }

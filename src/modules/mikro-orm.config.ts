@@ -1,3 +1,4 @@
+import { CreateApiKey } from '../../migrations/2026_11_20_110000_create_api_key.ts';
 import { CreateDeprecatedCall } from '../../migrations/2026_11_20_130000_create_deprecated_call.ts';
 import { CreateIdempotencyKey } from '../../migrations/2026_11_22_120000_create_idempotency_key.ts';
 import { CreateKeyEvent } from '../../migrations/2026_11_22_130000_create_key_event.ts';
@@ -16,6 +17,10 @@ import { modules } from './modules.ts';
  */
 export function modelOf(modules: Module[]): Model {
   const migrations = modules.flatMap(({ migrations = [] }) => migrations);
+  migrations.push({
+    name: '2026_11_20_110000_create_api_key',
+    class: CreateApiKey,
+  });
   migrations.push({
     name: '2026_11_20_130000_create_deprecated_call',
     class: CreateDeprecatedCall,

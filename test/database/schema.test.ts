@@ -3,6 +3,7 @@ import { defineEntity, p } from '@mikro-orm/core';
 import { Database } from '../../src/database/database.ts';
 import { modelOf } from '../../src/modules/mikro-orm.config.ts';
 import { modules } from '../../src/modules/modules.ts';
+import { PetEntity } from '../../src/modules/pets/pet.entity.ts';
 import { createEmptyDatabase, optionsFor } from '../support/database.ts';
 import { sql } from '../support/database-access.ts';
 import { expect, test } from '../support/jest.ts';
@@ -22,6 +23,26 @@ test('every migration in the folder is listed by its name', () => {
   expect(modelOf(modules).migrations.map(({ name }) => `${name}.ts`)).toEqual(
     files.sort(),
   );
+});
+
+test.each([
+  ['had api_key from the migration of pets', 'create_api_key'],
+  ['never had pets', 'create_pet_and_api_key'],
+])('a store that %s has the tables of its entities', async (_, absent) => {
+  const { env, drop } = await createEmptyDatabase();
+  const options = await optionsFor(env);
+  const model = modelOf(modules);
+  const isPresent = ({ name }: { name: string }) => !name.endsWith(absent);
+  const earlier = {
+    entities: model.entities.filter((one) => one !== PetEntity),
+    migrations: model.migrations.filter(isPresent),
+  };
+  await Database.use(options, earlier, (database) => database.migrate());
+  await Database.use(options, model, async (database) => {
+    await database.migrate();
+    expect(await database.orm.schema.getUpdateSchemaSQL()).toBe('');
+  });
+  await drop();
 });
 
 /** What is altered in the tables, and how the difference is named. */
