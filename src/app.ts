@@ -23,7 +23,12 @@ import {
 } from './api/http/overload.ts';
 import { routeHooks } from './api/http/routes.ts';
 import { addresses, proxies, serverOptions } from './api/http/server.ts';
-import { type Example, type Module, openModules } from './api/module.ts';
+import {
+  aboutOf,
+  type Example,
+  type Module,
+  openModules,
+} from './api/module.ts';
 import { describeRoute } from './api/rest/describe-route.ts';
 import { openApi, section } from './api/rest/openapi.ts';
 import { subscriptions } from './api/subscriptions/subscriptions.ts';
@@ -139,7 +144,10 @@ const build = async (options: AppOptions): Promise<FastifyInstance> => {
     readiness({ app, database, dependencies, others }),
   );
   await app.register(health, { check: app.checkReadiness });
-  await app.register(openApi, { tags: modules.map(({ tag }) => tag) });
+  await app.register(openApi, {
+    about: aboutOf(modules),
+    tags: modules.map(({ tag }) => tag),
+  });
   app.decorate(
     'examples',
     modules.flatMap(({ examples = [] }) => examples),

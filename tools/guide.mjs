@@ -90,7 +90,7 @@ function guideOf(path, name) {
  */
 function pageOf({ name, title, content }) {
   const values = {
-    title: name ? `${title} · Animal Store` : title,
+    title: name ? `${title} · %service%` : title,
     top: name ? '../' : '',
     chapters: listOfChapters(content),
     navigation: groups.map((group) => navigation(group, name)).join('\n'),

@@ -6,6 +6,7 @@ import type { Records } from '../records/records.ts';
 import type { Int64 } from '../validation/int64.ts';
 import type { References } from './graphql/schema.ts';
 import type { Routes } from './http/routes.ts';
+import type { About } from './rest/openapi.ts';
 
 /** An operation that shows a reader what GraphQL can do. */
 export interface Example {
@@ -35,6 +36,8 @@ export interface Context<Own extends Variables = Variables> {
 export interface Module<Service = unknown, Own extends Variables = Variables> {
   /** The section of the REST reference. */
   tag: { name: string; description: string };
+  /** What the service is. That of the first module which says it counts. */
+  about?: About;
   /** Its tables. */
   entities?: EntityName[];
   /**
@@ -87,6 +90,15 @@ export interface Collection {
 }
 
 export type PickOne = <Member>(members: readonly Member[]) => Member;
+
+/** @throws Error when there is no module */
+export function aboutOf(modules: Module[]): About {
+  const [first] = modules;
+  if (!first) throw new Error('src/modules/modules.ts lists no module.');
+  const { name: title, description } = first.tag;
+  const { about } = modules.find((module) => module.about) ?? {};
+  return about ?? { title, description };
+}
 
 /**
  * Opens each module once.

@@ -1,8 +1,15 @@
 import type { LogOutput } from '@animal-store/log/log-output';
 import { ApiKeyService, actorOf } from '../access/keys/api-key.service.ts';
+import {
+  aboutOf,
+  type Collection,
+  type Example,
+  openModules,
+} from '../api/module.ts';
 import { type Config, releasedVersion } from '../config/config.ts';
 import type { Database } from '../database/database.ts';
 import { features } from '../features.ts';
+import { modules } from '../modules/modules.ts';
 import type { Log } from '../runtime/log/log.ts';
 
 /** How long (ms) the welcome message waits for earlier log lines. */
@@ -47,25 +54,42 @@ export async function logStarted(
   log.info({ key: first.id }, 'first key issued');
   await output.flush(lastLines);
   const explored = pages.map((path) => address + path);
-  process.stdout.write(welcome(address, first.key, explored));
+  const apis = openModules(modules, database, config.values);
+  const [collection] = apis.flatMap(({ collections = [] }) => collections);
+  const [example] = modules.flatMap(({ examples = [] }) => examples);
+  const calls = firstCalls({ address, key: first.key }, collection, example);
+  const lines = [
+    `${aboutOf(modules).title} is open at ${address}. This is its first API key; it is shown only now:`,
+    `  ${first.key}`,
+    'Try it:',
+    ...calls.map((call) => `  ${call}`),
+    ...(explored.length > 0 ? [`Explore:  ${explored.join('   ')}`] : []),
+  ];
+  process.stdout.write(`\n${lines.join('\n\n')}\n\n`);
 }
 
-function welcome(address: string, key: string, pages: string[]): string {
-  const explore = pages.length > 0 ? `Explore:  ${pages.join('   ')}\n\n` : '';
-  return `
-The animal store is open at ${address}. This is its first API key; it is shown only now:
-
-  ${key}
-
-Try it:
-
-  curl -H 'Authorization: Bearer ${key}' ${address}/v1/pets
-
-  curl -H 'Authorization: Bearer ${key}' -H 'Content-Type: application/json' \\
-    -d '{"name":"Rex","categoryId":5}' ${address}/v1/pets
-
-  curl -H 'Authorization: Bearer ${key}' -H 'Content-Type: application/json' \\
-    -d '{"query":"{ pets(limit: 5) { id name categoryId status } }"}' ${address}/graphql
-
-${explore}`;
+/** Commands of a shell for both APIs of the first collection. */
+export function firstCalls(
+  { address, key }: { address: string; key: string },
+  collection?: Collection,
+  example?: Example,
+): string[] {
+  const curl = `curl -H 'Authorization: Bearer ${key}'`;
+  const send = (body: object, path: string) => {
+    const json = JSON.stringify(body).replaceAll("'", "'\\''");
+    return `${curl} -H 'Content-Type: application/json' \\\n    -d '${json}' ${address}${path}`;
+  };
+  const calls: string[] = [];
+  if (collection) {
+    const path = `/v1/${collection.name}`;
+    const { examples = [] } = collection.input as { examples?: object[] };
+    calls.push(`${curl} ${address}${path}`);
+    calls.push(...examples.slice(0, 1).map((input) => send(input, path)));
+  }
+  if (example) {
+    const { document, variables } = example;
+    const query = document.replace(/\s+/g, ' ').trim();
+    calls.push(send({ query, variables }, '/graphql'));
+  }
+  return calls;
 }

@@ -7,13 +7,18 @@ import type { Routes } from '../http/routes.ts';
 import { toOpenApi30 } from './openapi-3.0.ts';
 import { offerEvents } from './responses.ts';
 
-export const info = {
-  title: 'Animal Store',
+/** What the service is, in its contract and on its pages. */
+export interface About {
+  title: string;
+  description: string;
+}
+
+const infoOf = ({ title, description }: About) => ({
+  title,
   version: '1.0.0',
-  description:
-    'The catalogue of animals offered by a store. Every operation needs an API key.',
+  description: `${description} Every operation needs an API key.`,
   license: { name: 'MIT', identifier: 'MIT' },
-};
+});
 
 const server = { url: '/v1', description: 'This service' };
 /**
@@ -36,9 +41,12 @@ export const anyServer = {
  * asked, because importers do not resolve `/v1`. Register it before the routes.
  */
 export const openApi = fastifyPlugin<{
+  about: About;
   tags: Array<{ name: string; description: string }>;
 }>(
-  async (app: FastifyInstance, { tags }) => {
+  async (app: FastifyInstance, { about, tags }) => {
+    const info = infoOf(about);
+    app.decorate('info', info);
     await app.register(swagger, {
       openapi: {
         openapi: '3.1.0',
@@ -156,6 +164,8 @@ function withPlainReferences<Part>(part: Part): Part {
 
 declare module 'fastify' {
   interface FastifyInstance {
+    /** The title and description of the service. */
+    info: ReturnType<typeof infoOf>;
     /** The section of the reference; undefined for routes outside of it. */
     section?: string;
   }

@@ -1,6 +1,5 @@
 import { keep, publicRoute } from '../../api/http/documents.ts';
 import { varyBy } from '../../api/http/negotiation.ts';
-import { info } from '../../api/rest/openapi.ts';
 import { releasedVersion } from '../../config/config.ts';
 import { asset, escaped, fill, policyOf, styleOf } from './html.ts';
 import { pageHeaders, prefersHtml, type Site } from './site.ts';
@@ -72,7 +71,7 @@ const links: Record<string, PageLink[]> = {
  * it, else JSON (RFC 9110 section 12.4.1).
  */
 export function serveFrontPage(site: Site): void {
-  const { title: name, description } = info;
+  const { title: name, description } = site.app.info;
   const about = { name, version: releasedVersion(), description };
   const style = styleOf('front-page.css');
   const policy = policyOf(

@@ -3,7 +3,7 @@ import { basename, extname, join } from 'node:path';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { publicRoute, serveDocument } from '../../api/http/documents.ts';
 import { acceptedTypes } from '../../api/http/negotiation.ts';
-import { asset, fill, type HtmlPage } from './html.ts';
+import { asset, escaped, fill, type HtmlPage } from './html.ts';
 
 /** The pages of the bar, by their paths. */
 const barLinks = {
@@ -48,11 +48,13 @@ export function prefersHtml(request: FastifyRequest): boolean {
 /** The pages of a service, which need no key. All of them have one bar. */
 export class Site {
   readonly app: FastifyInstance;
+  readonly #title: string;
   readonly #hasSandbox: boolean;
   readonly #icon = asset('static/icon.svg').toString();
 
   constructor(app: FastifyInstance, hasSandbox: boolean) {
     this.app = app;
+    this.#title = escaped(app.info.title);
     this.#hasSandbox = hasSandbox;
   }
 
@@ -77,13 +79,13 @@ export class Site {
         const mark = path === section ? ' aria-current="true"' : '';
         return `<a href="${top}${path.slice(1)}"${mark}>${title}</a>`;
       });
-    return `<a class="home" href="${top}">${this.#icon} Animal Store</a>
+    return `<a class="home" href="${top}">${this.#icon} ${this.#title}</a>
 <nav aria-label="Pages">${items.join('\n')}</nav>`;
   }
 
   /** Serves a page, which is read at the first request. */
   servePage(path: string, read: () => string | Buffer, policy: string): void {
-    const page = () => fill(read().toString(), { bar: this.bar(path) });
+    const page = () => this.#filled(read().toString(), this.bar(path));
     serveDocument(this.app, path, page, pageHeaders(policy));
     this.app.get(`${path}/`, publicRoute, async (_request, reply) =>
       reply.redirect(`../${basename(path)}`, 308),
@@ -95,7 +97,11 @@ export class Site {
     { html, policy }: HtmlPage,
     bar: string,
   ): FastifyReply {
-    return reply.headers(pageHeaders(policy)).send(fill(html, { bar }));
+    return reply.headers(pageHeaders(policy)).send(this.#filled(html, bar));
+  }
+
+  #filled(html: string, bar: string): string {
+    return fill(html, { bar, service: this.#title });
   }
 
   serveFile(
