@@ -1,22 +1,56 @@
-import { globSync } from 'node:fs';
+import { globSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import { filesOf } from './runs.ts';
+import { dirname } from 'node:path';
 
 const { TEST_DEEP, TEST_RUN: run = 'embedded' } = process.env;
+
 // `npm test` runs what a developer wants to know at each save, `npm run
 // test:deep` what takes long or foreign parts, and `npm run test:all` both.
-const folder = 'test/deep/**';
-const deep = globSync(`${folder}/*.test.ts`, { exclude: ['**/node_modules'] });
+const exclude = ['**/node_modules'];
+const deep = globSync('test/deep/**/*.test.ts', { exclude });
 const quick = globSync('test/**/*.test.ts', {
-  exclude: ['**/node_modules', folder],
+  exclude: [...exclude, 'test/deep/**'],
 });
-// Node.js strips the types of these, which are in one folder with what they
-// test.
-const packages = globSync('packages/*/test/*.test.ts').map(
-  (path) => `<rootDir>/${path}`,
-);
 const files =
   { only: deep, too: [...quick, ...deep] }[TEST_DEEP ?? ''] ?? quick;
+const isWhole = run === 'embedded';
+
+// Node.js strips the types of these, which are in one folder with what they
+// test.
+const packages =
+  TEST_DEEP !== 'only' && isWhole ? globSync('packages/*/test/*.test.ts') : [];
+
+// Every file runs on the embedded store. `.ci/run` repeats those of these
+// folders on other databases, and with a plugin of Apollo Server (TEST_RUN). A
+// line such as `// runs: embedded, postgres` says it for one file.
+const servers = ['postgres', 'pgbouncer'];
+const databases = [...servers, 'citus-shards'];
+const versions = [...databases, 'postgres-12', 'postgres-18'];
+/** @type {Record<string, string[]>} */
+const runs = {
+  'test/database': versions,
+  'test/graphql': ['plugins'],
+  'test/keys': servers,
+  'test/modules': versions,
+  'test/parity': versions,
+  'test/deep/database': databases,
+  'test/deep/parity': databases,
+};
+const all = [
+  'embedded',
+  'citus-reference',
+  ...new Set(Object.values(runs).flat()),
+];
+
+/** Whether a file belongs to the run. */
+function isWanted(/** @type {string} */ file) {
+  const [, line] = /^\/\/ runs: (.*)$/m.exec(readFileSync(file, 'utf8')) ?? [];
+  const named = line?.split(', ') ?? runs[dirname(file)] ?? [];
+  const unknown = [run, ...named].filter((name) => !all.includes(name));
+  if (unknown.length > 0)
+    throw new Error(`${file}: no run is named ${unknown}; there are ${all}`);
+  return isWhole || named.includes(run);
+}
 
 /** @type {import('jest').Config} */
 export default {
@@ -24,10 +58,10 @@ export default {
   // The compiled tests. Each worker is one thread, which loads the service once
   // for all of its files.
   testMatch: [
-    ...filesOf(run, files).map(
-      (path) => `<rootDir>/dist/${path.replace(/ts$/, 'js')}`,
-    ),
-    ...(TEST_DEEP === 'only' || run !== 'embedded' ? [] : packages),
+    ...files
+      .filter(isWanted)
+      .map((path) => `<rootDir>/dist/${path.replace(/ts$/, 'js')}`),
+    ...packages.map((path) => `<rootDir>/${path}`),
   ],
   // Runs files in plain Node.js threads: the default runner's sandbox would
   // load the service again for each file (5 s).

@@ -21,37 +21,18 @@ import { migrationOf } from '../support/migrations.ts';
 import { rest } from '../support/rest.ts';
 import { citusLayout } from '../support/servers/citus-database.ts';
 import { storeForAll } from '../support/store.ts';
+import {
+  type Crate,
+  CrateEntity,
+  createCrate,
+  Size,
+} from './crates/crate.entity.ts';
 
 /**
  * Columns of every type that `Records` supports, with names that SQL must
  * quote.
  */
 
-const Size = { small: 'small', large: 'large' } as const;
-const CrateEntity = defineEntity({
-  name: 'Crate',
-  tableName: 'Order',
-  properties: {
-    id: p.bigint('bigint').primary().autoincrement(),
-    place: p.text(),
-    order: p.integer().nullable(),
-    parent: p.bigint('bigint').nullable(),
-    isOpen: p.boolean(),
-    size: p.enum(Object.values(Size)).nullable(),
-    weight: p.double().nullable(),
-    seenAt: p.datetime(),
-    quote: p.text().name('a "quote"').nullable(),
-    level: p.text().default('basic'),
-    addedAt: p.datetime().defaultRaw('now()'),
-  },
-  indexes: [
-    { properties: ['seenAt', 'id'] },
-    { properties: ['isOpen', 'id'] },
-    { properties: ['parent', 'id'] },
-    { properties: ['order', 'id'] },
-    { properties: ['place', 'id'] },
-  ],
-});
 /** Leads to its own table. */
 const BranchEntity = defineEntity({
   name: 'Branch',
@@ -67,19 +48,6 @@ interface Branch {
   readonly parentId: Int64 | null;
 }
 
-interface Crate {
-  readonly id: Int64;
-  readonly place: string;
-  readonly order: number | null;
-  readonly parent: Int64 | null;
-  readonly isOpen: boolean;
-  readonly size: keyof typeof Size | null;
-  readonly weight: number | null;
-  readonly seenAt: Date;
-  readonly quote: string | null;
-  readonly level: string;
-  readonly addedAt: Date;
-}
 type NewCrate = Partial<Omit<Crate, 'id'>>;
 
 const crateType = Type.Object(
@@ -102,10 +70,7 @@ const crates: Module = {
   entities: [CrateEntity, BranchEntity],
   migrations: [
     migrationOf('2027_01_01_000000_create_crate', [
-      `create table "Order" (
-        id bigserial primary key, place text not null, "order" int, parent bigint, is_open boolean not null, size text,
-        weight double precision, seen_at timestamptz not null, "a ""quote""" text, level text not null default 'basic',
-        added_at timestamptz not null default now())`,
+      createCrate,
       'create table branch (id bigserial primary key, parent_id bigint)',
     ]),
   ],

@@ -5,7 +5,7 @@ import { startFailure } from '../../../src/process/start-failure.ts';
 import { databaseForEach } from '../../support/fixtures.ts';
 import { expect, test } from '../../support/jest.ts';
 import { freePort, startAndFail } from '../../support/process.ts';
-import { reasons } from '../support/reasons.ts';
+import { reasons } from '../support/start-errors.ts';
 
 const database = databaseForEach();
 

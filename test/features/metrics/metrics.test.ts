@@ -1,5 +1,3 @@
-// starts processes
-
 import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { features } from '../../../src/features.ts';

@@ -1,5 +1,3 @@
-// starts processes
-
 import { databaseForAll } from '../../support/fixtures.ts';
 import { expect, test } from '../../support/jest.ts';
 import { startMeasured } from '../../support/metrics.ts';

@@ -1,4 +1,3 @@
-// starts processes
 import { databaseForEach } from '../../support/fixtures.ts';
 import { send } from '../../support/http.ts';
 import { afterEach, expect, test } from '../../support/jest.ts';

@@ -2,7 +2,7 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { newFolder } from '../../../support/folder.ts';
 import { expect, test } from '../../../support/jest.ts';
-import { reasons } from '../../support/reasons.ts';
+import { reasons } from '../../support/start-errors.ts';
 
 test('a data folder that is not writable, or contains no store of the service, is named in one line', async () => {
   const folder = await newFolder();
