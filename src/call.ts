@@ -14,6 +14,8 @@ export interface Caller {
    * two secrets. Of a subject, its hash.
    */
   readonly hint?: string | undefined;
+  /** Of a subject: the name that its token has (`sub`). */
+  readonly subject?: string;
   /** Of a subject: the provider's first name of each scope, for a 403. */
   readonly scopeNames?: Partial<Record<'read' | 'write', string>>;
 }

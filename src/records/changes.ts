@@ -1,6 +1,6 @@
 import { escapeLiteral as literal, escapeIdentifier as quoted } from 'pg';
 import { Call } from '../call.ts';
-import type { Batches, Database } from '../database/database.ts';
+import type { Batches, Database, Statement } from '../database/database.ts';
 import { StoreError } from '../errors.ts';
 import type { Int64 } from '../validation/int64.ts';
 import type { Check } from './insertions.ts';
@@ -33,6 +33,15 @@ type Written =
   | [version: string | null, ...row: Array<string | null>]
   | undefined;
 
+/** What a module asks of changes and removals. */
+interface Rules<Item> {
+  readonly check?: Check<object, Item> | undefined;
+  readonly checkRemoval?: CheckRemoval<Item> | undefined;
+}
+
+/** A rule for removals. @throws StoreError */
+export type CheckRemoval<Item> = (stored: Item, call: Call) => Promise<void>;
+
 // Two changes of one row must not share a statement: the second one needs the
 // version that the first one leaves.
 const writes = { isWrite: true, maxBatch: 1, maxInFlight: 4, blockTime: 1000 };
@@ -43,11 +52,16 @@ const writes = { isWrite: true, maxBatch: 1, maxInFlight: 4, blockTime: 1000 };
  */
 export class Changes<Item> {
   readonly #table: Table;
-  readonly #check: Check<object> | undefined;
   readonly #changes: Batches<Write, Written>;
   readonly #removals: Batches<Write, Written>;
 
-  constructor(database: Database, table: Table, check?: Check<object>) {
+  /** @param find reads one row */
+  constructor(
+    private readonly database: Database,
+    table: Table,
+    private readonly find: Statement,
+    private readonly rules: Rules<Item>,
+  ) {
     const queue = (operation: string, text: string) => {
       const statement = {
         name: `${operation}_${table.name}`,
@@ -64,7 +78,6 @@ export class Changes<Item> {
       });
     };
     this.#table = table;
-    this.#check = check;
     this.#changes = queue('change', changeOf(table));
     this.#removals = queue('remove', removalOf(table));
   }
@@ -86,7 +99,13 @@ export class Changes<Item> {
         'BAD_USER_INPUT',
         'The change names no member to change.',
       );
-    await this.#check?.(changes, call);
+    const { check } = this.rules;
+    const stored = check && (await this.#stored(id));
+    if (stored === null) return null;
+    // Otherwise the statement refuses the version, and the rule has seen the
+    // item that it changes.
+    if (stored && this.#versionOf(stored) === version)
+      await check?.(changes, call, stored);
     const members = JSON.stringify(
       Object.fromEntries(
         given.map(([name, value]) => [name, parameterOf(value)]),
@@ -105,7 +124,26 @@ export class Changes<Item> {
     const isComparable = version === undefined || this.#table.version;
     if (!isComparable)
       throw new StoreError('BAD_USER_INPUT', 'It has no version to compare.');
-    return (await this.#write(this.#removals, [id, version], call)) && true;
+    const { checkRemoval } = this.rules;
+    const stored = checkRemoval && (await this.#stored(id));
+    if (stored === null) return null;
+    const current = stored ? this.#versionOf(stored) : version;
+    if (stored && (version ?? current) === current)
+      await checkRemoval?.(stored, call);
+    const removal: Write = [id, version ?? current];
+    return (await this.#write(this.#removals, removal, call)) && true;
+  }
+
+  /** Reads the primary, because a read node may have an older version. */
+  async #stored(id: Int64 | undefined): Promise<Item | null> {
+    if (id === undefined) return null;
+    const [row] = await this.database.rows(this.find, [`${id}`]);
+    return row ? (this.#table.decodeRow(row) as Item) : null;
+  }
+
+  #versionOf(item: Item): number | undefined {
+    const member = this.#table.version?.member as keyof Item | undefined;
+    return member && (item[member] as number);
   }
 
   /** @returns null when there is no such row */

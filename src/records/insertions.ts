@@ -32,9 +32,14 @@ const maxDelay = 2 ** 31 - 1;
 /**
  * A rule for the members of a creation, and for those that a change sets.
  *
+ * @param stored the item before the change; undefined for a creation
  * @throws StoreError
  */
-export type Check<New> = (members: Partial<New>, call: Call) => Promise<void>;
+export type Check<New, Item = never> = (
+  members: Partial<New>,
+  call: Call,
+  stored?: Item,
+) => Promise<void>;
 
 const storedClaim = {
   name: 'stored_claim',

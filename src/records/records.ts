@@ -14,7 +14,7 @@ import {
 } from '../validation/page.ts';
 import type { Removal } from '../validation/schemas.ts';
 import type { Validated } from '../validation/validator.ts';
-import { type ChangeOf, Changes } from './changes.ts';
+import { type ChangeOf, Changes, type CheckRemoval } from './changes.ts';
 import { cursorOf, notACursor, type Place, placeOf } from './cursor.ts';
 import { type Check, Insertions } from './insertions.ts';
 import { shared } from './shared-items.ts';
@@ -73,6 +73,7 @@ export class Records<
    * @param options.orders the members to sort lists by, beside the id, as
    *   `sortSchema` has them. Each needs the same indexes with it before the id.
    * @param options.check a rule for creations and changes
+   * @param options.checkRemoval a rule for removals
    * @throws Error naming the indexes that the entity lacks
    */
   constructor(
@@ -82,10 +83,12 @@ export class Records<
       filters = [],
       orders = [],
       check,
+      checkRemoval,
     }: {
       filters?: Array<keyof Item & string>;
       orders?: Array<keyof Item & string>;
-      check?: Check<New>;
+      check?: Check<New, Item>;
+      checkRemoval?: CheckRemoval<Item>;
     } = {},
   ) {
     this.#database = database;
@@ -119,7 +122,12 @@ export class Records<
       this.#statements,
       check,
     );
-    this.#changes = new Changes(database, this.#table, check);
+    this.#changes = new Changes(
+      database,
+      this.#table,
+      this.#statements.findOne,
+      { check, checkRemoval },
+    );
   }
 
   /**

@@ -1,6 +1,7 @@
 import { defineEntity, p } from '@mikro-orm/core';
 import { MikroORM } from '@mikro-orm/postgresql';
 import { type Module, openModules } from '../../src/api/module.ts';
+import type { Call } from '../../src/call.ts';
 import { StoreError } from '../../src/errors.ts';
 import { PetEntity } from '../../src/modules/pets/pet.entity.ts';
 import { petsModule } from '../../src/modules/pets/pets.module.ts';
@@ -796,14 +797,32 @@ describeHere('checkups', () => {
 
   describe('with a rule', () => {
     let isOpen = true;
-    const check = async ({ price }: Partial<NewCheckup>) => {
+    const callers: unknown[] = [];
+    const check = async (
+      { price, state }: Partial<NewCheckup>,
+      _call: Call,
+      stored?: Checkup,
+    ) => {
       if (!isOpen && price)
         throw new StoreError('BAD_USER_INPUT', 'The till is closed.');
+      if (stored?.state === 'done' && state === 'planned')
+        throw new StoreError('CONFLICT', 'A checkup that is done stays so.');
+    };
+    const checkRemoval = async ({ state }: Checkup) => {
+      if (state === 'done')
+        throw new StoreError('CONFLICT', 'A checkup that is done is kept.');
     };
     const open: Module['open'] = ({ database, serviceOf }) => {
       const checkups: Checkups = new Records(database, CheckupEntity, {
         filters: ['petId', 'state'],
-        check,
+        check(members, call, stored) {
+          callers.push(call.caller);
+          return check(members, call, stored);
+        },
+        checkRemoval(stored, call) {
+          callers.push(call.caller);
+          return checkRemoval(stored);
+        },
       });
       const resolver = new CheckupResolver(
         checkups,
@@ -887,6 +906,100 @@ describeHere('checkups', () => {
       expect((await ask('POST', '/v1/checkups', input, other)).status).toBe(
         201,
       );
+    });
+
+    test('it sees the item before a change and a removal, and who calls, on both APIs', async () => {
+      const ask = (method: string, path: string, json?: object) =>
+        rest(ruled, path, { method, json });
+      const { json: pet } = await ask('POST', '/v1/pets', {
+        name: 'Rex',
+        categoryId: 1,
+      });
+      const input = { petId: pet.id, reason: 'vaccination', state: 'done' };
+      callers.length = 0;
+      const { json } = await ask('POST', '/v1/checkups', input);
+      const path = `/v1/checkups/${json.id}`;
+      const conflict = (message: string) => ({
+        code: 'CONFLICT',
+        status: 409,
+        message,
+      });
+      const done = 'A checkup that is done stays so.';
+      const kept = 'A checkup that is done is kept.';
+      const change = { version: 1, state: 'planned' };
+      expect((await ask('PATCH', path, change)).json).toEqual(conflict(done));
+      expect((await ask('DELETE', path)).json).toEqual(conflict(kept));
+      expect((await ask('DELETE', `${path}?version=1`)).json).toEqual(
+        conflict(kept),
+      );
+      for (const [message, field] of [
+        [
+          done,
+          `changeCheckup(id: "${json.id}", change: { version: 1, state: planned }) { id }`,
+        ],
+        [kept, `removeCheckup(id: "${json.id}")`],
+      ]) {
+        const { errors } = await graphqlText(ruled, {
+          query: `mutation { ${field} }`,
+        });
+        const extensions = { code: 'CONFLICT', status: 409 };
+        expect(errors).toMatchObject([{ message, extensions }]);
+      }
+      expect(callers).toHaveLength(6);
+      const { id } = (await ruled.keys.list())[0] ?? {};
+      const caller = { id, name: 'test', scope: 'write' };
+      for (const one of callers) expect(one).toMatchObject(caller);
+      // Another version is refused as such: the rule sees the one it is for.
+      const outdated = await ask('PATCH', path, { ...change, version: 2 });
+      expect(outdated.json).toMatchObject({ code: 'CONFLICT', version: 1 });
+      expect((await ask('DELETE', `${path}?version=2`)).json).toMatchObject({
+        version: 1,
+      });
+      const missing = '/v1/checkups/9007199254740993';
+      expect((await ask('PATCH', missing, change)).status).toBe(404);
+      expect((await ask('DELETE', missing)).status).toBe(404);
+      expect(callers).toHaveLength(6);
+    });
+
+    test('an item that changes after the rule has seen it is neither changed nor removed', async () => {
+      const { database } = ruled;
+      let meanwhile = async () => undefined as unknown;
+      const records: Checkups = new Records(database, CheckupEntity, {
+        check: async () => meanwhile() as Promise<void>,
+        checkRemoval: async () => meanwhile() as Promise<void>,
+      });
+      const { id: petId } = await ruled.app
+        .inject({
+          method: 'POST',
+          url: '/v1/pets',
+          headers: { authorization: `Bearer ${ruled.key}` },
+          payload: { name: 'Rex', categoryId: 1 },
+        })
+        .then((response) => response.json());
+      const created = await records.create({
+        petId,
+        reason: 'x-ray',
+        state: 'planned',
+      } as never);
+      const { id } = created;
+      meanwhile = () =>
+        sql(
+          database,
+          `update checkup set state = 'done', version = version + 1 where id = ${id}`,
+        );
+      const change = { version: 1, note: 'x' } as never;
+      await expect(records.change(id, change)).rejects.toMatchObject({
+        code: 'CONFLICT',
+        details: { version: 2 },
+      });
+      await expect(records.remove(id, {} as never)).rejects.toMatchObject({
+        code: 'CONFLICT',
+        details: { version: 3 },
+      });
+      expect(await records.find(id)).toMatchObject({
+        state: 'done',
+        note: null,
+      });
     });
   });
 

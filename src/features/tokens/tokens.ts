@@ -188,6 +188,7 @@ function subjectOf(
     issuer,
     caller: {
       hint: subjectPrefix + subject.slice(0, 8),
+      subject: sub,
       scope,
       scopeNames: { read: read[0], write: write[0] },
     },
