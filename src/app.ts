@@ -16,7 +16,7 @@ import { cors } from './api/http/headers.ts';
 import { lifecycle } from './api/http/lifecycle.ts';
 import { caching } from './api/http/negotiation.ts';
 import {
-  acceptance,
+  acceptConnectionsFirst,
   connections,
   overload,
   roomForConnections,
@@ -118,25 +118,24 @@ const build = async (options: AppOptions): Promise<FastifyInstance> => {
     ...parts.map((part) => part.dependencies),
   );
 
-  // Shared by REST and GraphQL, in the order in which a request passes. Fastify
-  // checks the declared dependencies.
-  await app.register(proxies, config.http);
-  await app.register(lifecycle, { timeout, observers: requestObservers });
-  await app.register(connections, {
+  // Shared by REST and GraphQL, in the order in which a request passes.
+  proxies(app, config.http);
+  lifecycle(app, timeout, requestObservers);
+  connections(app, {
     max:
       config.http.maxConnections || roomForConnections(config.database.poolMax),
     // What has arrived by then is answered within the drain.
     lastUpload: config.drainTimeout - timeout - 1000,
     isProxied: config.http.trustProxy !== false,
   });
-  await app.register(cors, { origins: config.http.corsOrigins });
-  await app.register(acceptance);
-  await app.register(overload, { maxDelay: config.http.maxLoopDelay });
-  await app.register(bearer, { keys });
-  await app.register(addresses);
-  await app.register(caching, { compression: config.http.compression });
-  await app.register(subscriptions, { ...config.subscriptions, keys });
-  await app.register(routeHooks, { usage, describe: describeRoute });
+  await cors(app, config.http.corsOrigins);
+  acceptConnectionsFirst(app);
+  overload(app, config.http.maxLoopDelay);
+  bearer(app, keys);
+  addresses(app);
+  await caching(app, config.http.compression);
+  subscriptions(app, keys, config.subscriptions);
+  routeHooks(app, usage, describeRoute);
   for (const buffer of [keys.uses, usage.calls]) flushRegularly(app, buffer);
   expireIdempotencyKeys(app, database, config.idempotencyHours);
   app.decorate(

@@ -1,8 +1,7 @@
 import { mock } from 'node:test';
 import { setImmediate, setTimeout } from 'node:timers/promises';
 import fastify from 'fastify';
-import fastifyPlugin from 'fastify-plugin';
-import { acceptance } from '../../src/api/http/overload.ts';
+import { acceptConnectionsFirst } from '../../src/api/http/overload.ts';
 import { afterEach, expect, test } from '../support/jest.ts';
 
 /** Whether requests wait while clients connect. */
@@ -23,10 +22,7 @@ async function newApp() {
   const app = fastify();
   // Node's own listener needs a socket.
   app.server.removeAllListeners('connection');
-  await app.register(
-    fastifyPlugin(async () => undefined, { name: 'lifecycle' }),
-  );
-  await app.register(acceptance);
+  acceptConnectionsFirst(app);
   app.get('/', async () => 'answered');
   const connect = () => app.server.emit('connection');
   /**

@@ -1,5 +1,4 @@
-import type { FastifyRequest, RouteOptions } from 'fastify';
-import fastifyPlugin from 'fastify-plugin';
+import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify';
 import type { Caller } from '../../call.ts';
 import { StoreError } from '../../errors.ts';
 import type { KeyScope } from './api-key.entity.ts';
@@ -38,30 +37,27 @@ export function requireScope(route: RouteOptions): void {
  * Authenticates every request, also for unknown routes: sets the caller of
  * its call, or fails with 401, 403 or 429.
  */
-export const bearer = fastifyPlugin<{ keys: Authenticator }>(
-  async (app, { keys }) => {
-    // Callbacks instead of promises, because this runs for every request and
-    // most look-ups are cached.
-    app.addHook('onRequest', (request, _reply, done) => {
-      const { public: isPublic, scope = 'read' } = request.routeOptions.config;
-      if (
-        isPublic === true ||
-        (typeof isPublic === 'function' && isPublic(request))
-      )
-        return done();
-      const admit = (caller: Caller | null) => {
-        request.call.caller = caller;
-        if (!caller) done(unauthenticated(keys, request));
-        else if (!hasScope(caller, scope)) done(forbidden(scope, caller));
-        else done();
-      };
-      const caller = callerOfRequest(keys, request);
-      if (caller instanceof Promise) caller.then(admit, done);
-      else admit(caller);
-    });
-  },
-  { name: 'bearer', dependencies: ['lifecycle', 'cors'] },
-);
+export function bearer(app: FastifyInstance, keys: Authenticator): void {
+  // Callbacks instead of promises, because this runs for every request and
+  // most look-ups are cached.
+  app.addHook('onRequest', (request, _reply, done) => {
+    const { public: isPublic, scope = 'read' } = request.routeOptions.config;
+    if (
+      isPublic === true ||
+      (typeof isPublic === 'function' && isPublic(request))
+    )
+      return done();
+    const admit = (caller: Caller | null) => {
+      request.call.caller = caller;
+      if (!caller) done(unauthenticated(keys, request));
+      else if (!hasScope(caller, scope)) done(forbidden(scope, caller));
+      else done();
+    };
+    const caller = callerOfRequest(keys, request);
+    if (caller instanceof Promise) caller.then(admit, done);
+    else admit(caller);
+  });
+}
 
 /**
  * @throws StoreError UNAUTHENTICATED, TOO_MANY_REQUESTS; Unavailable

@@ -1,9 +1,8 @@
 import { parametersOf } from '@animal-store/graphql-http/over-http';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { StoreError } from '../../errors.ts';
-import { listOf } from '../http/fields.ts';
 import { STATUS_CODES } from '../http/malformed.ts';
-import { varyBy } from '../http/negotiation.ts';
+import { listOf, varyBy } from '../http/negotiation.ts';
 import { parseJson } from '../http/routes.ts';
 import { acceptedIn, sendGraphQLError, sendOutcome } from './answer.ts';
 import { interpreter } from './execution.ts';

@@ -1,6 +1,5 @@
 import fastifyCors from '@fastify/cors';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import fastifyPlugin from 'fastify-plugin';
 
 // What browsers may do with the answers.
 
@@ -25,47 +24,42 @@ declare module 'fastify' {
 }
 
 /**
- * Enables CORS for scripts of these origins, if any. Register it before
- * `bearer`, because preflights carry no key.
+ * Enables CORS for scripts of these origins, if any. Call it before `bearer`,
+ * because preflights carry no key.
  */
-export const cors = fastifyPlugin<{ origins: string[] }>(
-  async (app: FastifyInstance, { origins }) => {
-    const exposedHeaders = [
-      'Link',
-      'X-Total-Count',
-      'Preference-Applied',
-      'ETag',
-      'Deprecation',
-      'Sunset',
-      'X-Request-Id',
-      'WWW-Authenticate',
-      'Allow',
-      'Retry-After',
-      'Idempotent-Replayed',
-    ];
-    app.decorate('exposedHeaders', exposedHeaders);
-    if (origins.length === 0) return;
-    await app.register(
-      fastifyCors,
-      () =>
-        async ({ method, headers }: FastifyRequest) => {
-          const isPreflight =
-            headers['access-control-request-method'] !== undefined;
-          // `addresses` answers an OPTIONS request that is not a preflight.
-          const concerned =
-            headers.origin !== undefined &&
-            (method !== 'OPTIONS' || isPreflight);
-          const methods = [...app.allowedMethods.all]
-            .filter((method) => method !== 'OPTIONS')
-            .sort();
-          return {
-            origin: concerned ? origins : false,
-            exposedHeaders,
-            methods,
-            maxAge: 600,
-          };
-        },
-    );
-  },
-  { name: 'cors', dependencies: ['lifecycle'] },
-);
+export async function cors(
+  app: FastifyInstance,
+  origins: string[],
+): Promise<void> {
+  const exposedHeaders = [
+    'Link',
+    'X-Total-Count',
+    'Preference-Applied',
+    'ETag',
+    'Deprecation',
+    'Sunset',
+    'X-Request-Id',
+    'WWW-Authenticate',
+    'Allow',
+    'Retry-After',
+    'Idempotent-Replayed',
+  ];
+  app.decorate('exposedHeaders', exposedHeaders);
+  if (origins.length === 0) return;
+  const optionsOf = async ({ method, headers }: FastifyRequest) => {
+    const isPreflight = headers['access-control-request-method'] !== undefined;
+    // `addresses` answers an OPTIONS request that is not a preflight.
+    const isConcerned =
+      headers.origin !== undefined && (method !== 'OPTIONS' || isPreflight);
+    const methods = [...app.allowedMethods.all]
+      .filter((method) => method !== 'OPTIONS')
+      .sort();
+    return {
+      origin: isConcerned ? origins : false,
+      exposedHeaders,
+      methods,
+      maxAge: 600,
+    };
+  };
+  await app.register(fastifyCors, () => optionsOf);
+}

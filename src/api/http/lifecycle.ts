@@ -1,7 +1,6 @@
 import type { Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { FastifyInstance, FastifyRequest } from 'fastify';
-import fastifyPlugin from 'fastify-plugin';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { networkOf } from '../../access/limits/network.ts';
 import { Call } from '../../call.ts';
 import type { RequestEnd, RequestObserver } from '../../runtime/observers.ts';
@@ -41,101 +40,112 @@ const maxPipelined = 4096;
 
 /**
  * The first and last steps of every request: deadline, observers, headers,
- * failures, and the end of its connection. `timeout` is the time limit (ms) of
- * a request.
+ * failures, and the end of its connection.
+ *
+ * @param timeout in milliseconds
  */
-export const lifecycle = fastifyPlugin<{
-  timeout: number;
-  observers: RequestObserver[];
-}>(
-  async (app: FastifyInstance, { timeout, observers }) => {
-    const active = { count: 0 };
-    app.decorate('activeRequests', active);
-    app.decorate('unread', new Unread());
-    const pipelined = new SharedBudget(maxPipelined);
-    app.decorate('isDraining', false);
-    app.addHook('preClose', async () => {
-      app.isDraining = true;
-    });
-    app.setErrorHandler(sendError);
-    // By default Node rejects an unknown expectation without a body. Ignoring
-    // it is allowed (RFC 9110 section 10.1.1).
-    app.server.on('checkExpectation', (request, response) =>
-      app.server.emit('request', request, response),
-    );
+export function lifecycle(
+  app: FastifyInstance,
+  timeout: number,
+  observers: readonly RequestObserver[],
+): void {
+  const active = { count: 0 };
+  app.decorate('activeRequests', active);
+  app.decorate('isDraining', false);
+  app.addHook('preClose', async () => {
+    app.isDraining = true;
+  });
+  app.setErrorHandler(sendError);
+  // By default Node rejects an unknown expectation without a body. Ignoring it
+  // is allowed (RFC 9110 section 10.1.1).
+  app.server.on('checkExpectation', (request, response) =>
+    app.server.emit('request', request, response),
+  );
 
-    app.decorateRequest('call', null as never);
-    app.addHook('onRequest', (request, reply, done) => {
-      const { socket } = request.raw;
-      const before = socket.unanswered ?? 0;
-      socket.unanswered = before + 1;
-      if (before >= maxUnanswered) return cutOff(socket);
-      const isWaiting = before > 0;
-      const network = isWaiting ? networkOf(socket.remoteAddress ?? '') : '';
-      if (isWaiting && !pipelined.take(network)) return cutOff(socket);
-      const call = new Call(timeout, socket);
-      call.isWrite = !isRead(request.method);
-      request.call = call;
-      socket.latestResponse = reply.raw;
-      reply.headers(dataHeaders).header('x-request-id', request.id);
-      active.count += 1;
-      for (const observer of observers) observer.began?.(request);
-      reply.raw.on('close', () => {
-        active.count -= 1;
-        socket.unanswered = (socket.unanswered ?? 1) - 1;
-        if (isWaiting) pipelined.add(network, -1);
-        // A stream normally ends when its client disconnects.
-        const isStream = call.streamedAfter !== undefined;
-        // A request that the service makes itself passes no network.
-        const isAnswered =
-          reply.raw.writableFinished ||
-          isStream ||
-          'isLightMyRequest' in request.raw;
-        const end = {
-          milliseconds: performance.now() - call.arrived,
-          isAnswered,
-          ...routeOf(request),
-        };
-        for (const observer of observers) observer.ended(request, reply, end);
+  const pipelined = new SharedBudget(maxPipelined);
+  app.decorateRequest('call', null as never);
+  app.addHook('onRequest', (request, reply, done) => {
+    const { socket } = request.raw;
+    const before = socket.unanswered ?? 0;
+    socket.unanswered = before + 1;
+    const isPipelined = before > 0;
+    const network = isPipelined ? networkOf(socket.remoteAddress ?? '') : '';
+    const isTooMany =
+      before >= maxUnanswered || (isPipelined && !pipelined.take(network));
+    if (isTooMany) return cutOff(socket);
+    const call = new Call(timeout, socket);
+    call.isWrite = !isRead(request.method);
+    request.call = call;
+    socket.latestResponse = reply.raw;
+    reply.headers(dataHeaders).header('x-request-id', request.id);
+    active.count += 1;
+    for (const observer of observers) observer.began?.(request);
+    reply.raw.on('close', () => {
+      active.count -= 1;
+      socket.unanswered = (socket.unanswered ?? 1) - 1;
+      if (isPipelined) pipelined.add(network, -1);
+      const end = endOf(request, reply);
+      for (const observer of observers) observer.ended(request, reply, end);
+    });
+    done();
+  });
+
+  const unread = new Unread();
+  app.decorate('unread', unread);
+  // The database can answer many requests at once. Large answers are made one
+  // after another, so that others are served in between, and beyond the limit
+  // at most one is in memory.
+  let pause: Promise<void> | undefined;
+  const proceed = (next: () => void): void => {
+    if (pause) void pause.then(() => proceed(next));
+    else next();
+  };
+  // A callback, because a refusal must be written before the parser sees what
+  // follows on its connection.
+  app.addHook('preSerialization', (_request, _reply, payload, done) => {
+    // A character has up to six bytes in JSON.
+    const mustWait = pause && roomAfter(payload, largeBodyBytes / 6) < 0;
+    if (mustWait) proceed(() => done(null, payload));
+    else done(null, payload);
+  });
+  app.addHook('onSend', (request, reply, payload, done) => {
+    // When it drains, Node closes only idle connections, and would wait for the
+    // keep-alive timeout of active ones.
+    if (app.isDraining || isUnread(request))
+      reply.header('connection', 'close');
+    // Also for a GraphQL operation that needs another method.
+    if (reply.statusCode === 405)
+      reply.header('allow', `${app.allowedMethods.of(request)?.join(', ')}`);
+    // A Buffer is a file, which all of its answers share.
+    if (typeof payload !== 'string') return done(null, payload);
+    const bytes = Buffer.byteLength(payload);
+    const isSmallError = reply.statusCode >= 400 && bytes < 1024;
+    unread.hold(request, reply, bytes, request.call.isWrite || isSmallError);
+    if (bytes > largeBodyBytes)
+      pause ??= serveOthers().then(() => {
+        pause = undefined;
       });
-      done();
-    });
+    done(null, payload);
+  });
+}
 
-    const { unread } = app;
-    // The database can answer many requests at once. Large answers are made one
-    // after another, so that others are served in between, and beyond the limit
-    // at most one is in memory.
-    let pause: Promise<void> | undefined;
-    const proceed = (next: () => void): void =>
-      void (pause ? pause.then(() => proceed(next)) : next());
-    app.addHook('preSerialization', (_request, _reply, payload, done) => {
-      // A character has up to six bytes in JSON.
-      if (pause && roomAfter(payload, largeBodyBytes / 6) < 0)
-        proceed(() => done(null, payload));
-      else done(null, payload);
-    });
-    app.addHook('onSend', (request, reply, payload, done) => {
-      // When it drains, Node closes only idle connections, and would wait for
-      // the keep-alive timeout of active ones.
-      if (app.isDraining || isUnread(request))
-        reply.header('connection', 'close');
-      // Also for a GraphQL operation that needs another method.
-      if (reply.statusCode === 405)
-        reply.header('allow', `${app.allowedMethods.of(request)?.join(', ')}`);
-      // A Buffer is a file, which all of its answers share.
-      if (typeof payload !== 'string') return done(null, payload);
-      const bytes = Buffer.byteLength(payload);
-      const isSmallError = reply.statusCode >= 400 && bytes < 1024;
-      unread.hold(request, reply, bytes, request.call.isWrite || isSmallError);
-      if (bytes > largeBodyBytes)
-        pause ??= serveOthers().then(() => {
-          pause = undefined;
-        });
-      done(null, payload);
-    });
-  },
-  { name: 'lifecycle' },
-);
+function endOf(
+  { call, raw, routeOptions: { url, schema } }: FastifyRequest,
+  { raw: response }: FastifyReply,
+): RequestEnd {
+  // A stream normally ends when its client disconnects.
+  const isStream = call.streamedAfter !== undefined;
+  // A request that the service makes itself passes no network.
+  const isOwn = 'isLightMyRequest' in raw;
+  const { operationId: id } = (schema ?? {}) as { operationId?: string };
+  const other = url === '/graphql' ? 'graphql' : 'other';
+  return {
+    milliseconds: performance.now() - call.arrived,
+    isAnswered: response.writableFinished || isStream || isOwn,
+    api: id ? 'rest' : other,
+    id,
+  };
+}
 
 /**
  * Ends after a few turns of the event loop, because each of them accepts one
@@ -167,13 +177,6 @@ function cutOff(socket: Socket): void {
   // would fill the memory.
   if (socket.parser) socket.parser.onIncoming = () => 0;
   socket.destroy();
-}
-
-function routeOf({
-  routeOptions: { url, schema },
-}: FastifyRequest): Pick<RequestEnd, 'api' | 'id'> {
-  const { operationId: id } = (schema ?? {}) as { operationId?: string };
-  return { api: id ? 'rest' : url === '/graphql' ? 'graphql' : 'other', id };
 }
 
 /**

@@ -3,13 +3,13 @@ import { Readable } from 'node:stream';
 import zlib, { type InputType } from 'node:zlib';
 import type { FastifyCompressOptions } from '@fastify/compress';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import fastifyPlugin from 'fastify-plugin';
 import Negotiator from 'negotiator';
-import { rangesIn, wildcard } from './fields.ts';
 import { dataHeaders } from './headers.ts';
 
 // In which form a client gets a resource: the media type, the coding, or only
-// that nothing has changed.
+// that nothing has changed. The grammars of its fields (RFC 9110, section 5.6)
+// need no backtracking. Access reads credentials and idempotency keys, which
+// are no lists.
 
 declare module 'fastify' {
   interface FastifyReply {
@@ -21,11 +21,55 @@ declare module 'fastify' {
   }
 }
 
+// A separator in a quoted string separates nothing. An unclosed string ends
+// with the field.
+const elements = /(?:"(?:\\.|[^"\\])*"?|[^",])+/g;
+
+/** Splits a list (RFC 9110, section 5.6.1). Empty elements are none. */
+export function listOf(field: string | string[] = ''): string[] {
+  const texts = `${field}`.match(elements) ?? [];
+  return texts.map((text) => text.trim()).filter(Boolean);
+}
+
+const preference = /^([^\s=;]+)(?:\s*=\s*("?)([^\s;"]+)\2\s*(?:;|$))?/;
+
+/** The first preference of a name counts, the others do not (RFC 7240). */
+export function prefers(
+  prefer: string | string[] | undefined,
+  name: string,
+  value: string,
+): boolean {
+  const given = listOf(prefer).map((one) => preference.exec(one) ?? []);
+  const first = given.find(([, found]) => found?.toLowerCase() === name);
+  return first?.[3]?.toLowerCase() === value;
+}
+
 /** Adds a request header to `Vary` (RFC 9110 section 12.5.5). */
 export function varyBy(reply: FastifyReply, name: string): void {
   const others = reply.getHeader('vary');
   reply.header('vary', others ? `${others}, ${name}` : name);
 }
+
+// All but a readable weight.
+const parameters =
+  /;(?!\s*q="?[\d.]+"?\s*(?:[;,]|$))[^;,"=]*(?:=(?:"(?:\\.|[^"\\])*"?|[^;,"])*)?/gi;
+
+const star = /(?<![^,])\*(?!\/)/g;
+
+/**
+ * An `Accept` without the parameters of its ranges, which may be ignored
+ * (section 12.5.1). undefined for an empty list, which accepts all.
+ */
+function rangesIn(accept = ''): string | undefined {
+  const ranges = listOf(accept.replace(parameters, '')).join();
+  return ranges.replace(star, '*/*') || undefined;
+}
+
+/**
+ * The `*` beside other codings in `Accept-Encoding`. @fastify/compress takes it
+ * for gzip, even where gzip has a weight of 0.
+ */
+const wildcard = /(?<=\w.*)\*[^,]*|\*[^,]*(?=,.*\w)/g;
 
 /**
  * Characters of `Accept` and `Accept-Encoding`. Parsing thousands of types
@@ -67,46 +111,43 @@ export function isRead(method: string): boolean {
  * because all content codings share them. Streams have no tag. Register it
  * before the routes.
  */
-export const caching = fastifyPlugin<{ compression: boolean }>(
-  async (app: FastifyInstance, { compression }) => {
-    app.decorateReply('contentTag', undefined);
-    app.addHook('onSend', (request, reply, payload, done) => {
-      const { headers } = request;
-      const { 'accept-encoding': codings = '' } = headers;
-      headers['accept-encoding'] =
-        codings.length > longest ? '' : codings.replace(wildcard, '');
-      const isContent = typeof payload === 'string' || Buffer.isBuffer(payload);
-      if (!isContent || !mayKeep(request, reply)) return done(null, payload);
-      // Keeps the header of a route that sets its own.
-      const hasOwn =
-        reply.getHeader('cache-control') !== dataHeaders['cache-control'];
-      if (!hasOwn)
-        reply.header(
-          'cache-control',
-          request.call.caller ? 'private, no-cache' : 'no-cache',
-        );
-      // Lower case, as the compression plugin writes it.
-      if (compression) varyBy(reply, 'accept-encoding');
-      // The media type is part of the tag, because `/graphql` has two.
-      const tag = `"${reply.contentTag ?? tagOf(payload, `${reply.getHeader('content-type')}`)}"`;
-      reply.header('etag', `W/${tag}`);
-      const { 'if-none-match': has } = headers;
-      // Tags contain no comma or space, so a substring match is a list match.
-      const isCurrent =
-        has !== undefined && (has.includes(tag) || has.trim() === '*');
-      done(null, isCurrent ? notModified(request, reply) : payload);
-    });
-    if (!compression) return;
-    await app.register(import('@fastify/compress'), {
-      encodings,
-      globalDecompression: false,
-      // Bytes. Compressing more would block the event loop for a millisecond,
-      // so it runs in another thread.
-      syncThreshold: 65_536,
-    });
-  },
-  { name: 'caching', dependencies: ['lifecycle'] },
-);
+export async function caching(
+  app: FastifyInstance,
+  compression: boolean,
+): Promise<void> {
+  app.decorateReply('contentTag', undefined);
+  app.addHook('onSend', (request, reply, payload, done) => {
+    const { headers, call } = request;
+    const { 'accept-encoding': codings = '', 'if-none-match': known } = headers;
+    const isTooLong = codings.length > longest;
+    headers['accept-encoding'] = isTooLong ? '' : codings.replace(wildcard, '');
+    const isContent = typeof payload === 'string' || Buffer.isBuffer(payload);
+    if (!isContent || !mayKeep(request, reply)) return done(null, payload);
+    // Keeps the header of a route that sets its own.
+    if (reply.getHeader('cache-control') === dataHeaders['cache-control'])
+      reply.header(
+        'cache-control',
+        `${call.caller ? 'private, ' : ''}no-cache`,
+      );
+    // Lower case, as the compression plugin writes it.
+    if (compression) varyBy(reply, 'accept-encoding');
+    // The media type is part of the tag, because `/graphql` has two.
+    const tag =
+      reply.contentTag ?? tagOf(payload, `${reply.getHeader('content-type')}`);
+    reply.header('etag', `W/"${tag}"`);
+    // Tags contain no comma or space, so a substring match is a list match.
+    const isCurrent = known?.includes(`"${tag}"`) || known?.trim() === '*';
+    done(null, isCurrent ? notModified(request, reply) : payload);
+  });
+  if (!compression) return;
+  await app.register(import('@fastify/compress'), {
+    encodings,
+    globalDecompression: false,
+    // Bytes. Compressing more would block the event loop for a millisecond,
+    // so it runs in another thread.
+    syncThreshold: 65_536,
+  });
+}
 
 const encodings: FastifyCompressOptions['encodings'] = [
   'zstd',

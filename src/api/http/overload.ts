@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net';
 import { monitorEventLoopDelay, performance } from 'node:perf_hooks';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Incident } from '@animal-store/log/incident';
 import type { FastifyInstance } from 'fastify';
-import fastifyPlugin from 'fastify-plugin';
 import { networkOf } from '../../access/limits/network.ts';
 import { Unavailable } from '../../errors.ts';
 import { SharedBudget } from '../../shared-budget.ts';
@@ -32,58 +32,57 @@ const uploadTimeout = Object.assign(new Error('The body is late.'), {
  * in advance) or never complete one. Bodies that have not arrived after
  * `lastUpload` ms get 408; Node has stopped checking them.
  */
-export const connections = fastifyPlugin<{
-  max: number;
-  lastUpload: number;
-  isProxied: boolean;
-}>(
-  async (app: FastifyInstance, { max, lastUpload, isProxied }) => {
-    const { server, log } = app;
-    server.maxConnections = max;
-    // Otherwise a worker would pass the connection to the next worker, which
-    // may be full, too.
-    Object.assign(server, { dropMaxConnection: true });
-    const refusals = new Incident({
-      onStart: () =>
-        log.warn({ maxConnections: max }, 'connections are refused'),
-      onEnd: (ms, refused) =>
-        log.info({ ms, refused }, 'connections are no longer refused'),
+export function connections(
+  app: FastifyInstance,
+  {
+    max,
+    lastUpload,
+    isProxied,
+  }: { max: number; lastUpload: number; isProxied: boolean },
+): void {
+  const { server, log } = app;
+  server.maxConnections = max;
+  // Otherwise a worker would pass the connection to the next worker, which may
+  // be full, too.
+  Object.assign(server, { dropMaxConnection: true });
+  const refusals = new Incident({
+    onStart: () => log.warn({ maxConnections: max }, 'connections are refused'),
+    onEnd: (ms, refused) =>
+      log.info({ ms, refused }, 'connections are no longer refused'),
+  });
+  server.on('drop', () => {
+    refusals.occurred();
+    refusals.recovered();
+  });
+  const budget = new SharedBudget(max);
+  const open = new Set<Socket>();
+  server.on('connection', (socket) => {
+    const network = networkOf(socket.remoteAddress ?? '');
+    if (!isProxied && !budget.take(network)) {
+      server.emit('drop');
+      return socket.destroy();
+    }
+    open.add(socket);
+    socket.once('close', () => {
+      open.delete(socket);
+      if (!isProxied) budget.add(network, -1);
     });
-    server.on('drop', () => {
-      refusals.occurred();
-      refusals.recovered();
-    });
-    const budget = new SharedBudget(max);
+  });
 
-    const open = new Set<Socket>();
-    server.on('connection', (socket) => {
-      const network = networkOf(socket.remoteAddress ?? '');
-      if (!isProxied && !budget.take(network)) {
-        server.emit('drop');
-        return socket.destroy();
+  app.addHook('preClose', async () => {
+    const began = performance.now();
+    const timer = setInterval(() => {
+      const isLate = performance.now() - began > lastUpload;
+      for (const socket of open) {
+        const { latestResponse } = socket;
+        if (!latestResponse || latestResponse.closed) socket.destroy();
+        else if (isLate && !latestResponse.req.complete)
+          server.emit('clientError', uploadTimeout, socket);
       }
-      open.add(socket);
-      socket.once('close', () => {
-        open.delete(socket);
-        if (!isProxied) budget.add(network, -1);
-      });
-    });
-    app.addHook('preClose', async () => {
-      const began = performance.now();
-      const timer = setInterval(() => {
-        const isLate = performance.now() - began > lastUpload;
-        for (const socket of open) {
-          const { latestResponse } = socket;
-          if (!latestResponse || latestResponse.closed) socket.destroy();
-          else if (isLate && !latestResponse.req.complete)
-            server.emit('clientError', uploadTimeout, socket);
-        }
-      }, sampleInterval);
-      server.once('close', () => clearInterval(timer));
-    });
-  },
-  { name: 'connections' },
-);
+    }, sampleInterval);
+    server.once('close', () => clearInterval(timer));
+  });
+}
 
 /**
  * Derives the maximum number of client connections from the limit of open files
@@ -115,48 +114,46 @@ export function roomForConnections(poolMax: number): number {
  * accepted, a second at most, and are then served for as long as they waited.
  * Public routes, including health checks, never wait.
  */
-export const acceptance = fastifyPlugin(
-  async (app: FastifyInstance) => {
-    /** The requests that wait; undefined while none has to. */
-    let waiting: Array<() => void> | undefined;
-    let [since, accepted, turns] = [0, 0, 0];
-    let before = performance.eventLoopUtilization();
-    let timer: NodeJS.Timeout | undefined;
-    const countTurns = () => performance.nodeTiming.uvMetricsInfo.loopCount;
-    const checkAfter = (milliseconds: number) => {
-      [accepted, turns, before] = [
-        0,
-        countTurns(),
-        performance.eventLoopUtilization(),
-      ];
-      timer = setTimeout(check, milliseconds).unref();
-    };
-    const check = () => {
-      const waited = performance.now() - since;
-      const isBusy = performance.eventLoopUtilization(before).utilization > 0.5;
-      const isQueued =
-        isBusy &&
-        accepted >= (waiting ? 1 : Math.max(2, 0.8 * (countTurns() - turns)));
-      if (waiting && isQueued && waited < 1000) return checkAfter(10);
-      const isOver = waiting !== undefined;
-      for (const begin of waiting ?? []) begin();
-      waiting = isOver || !isQueued ? undefined : [];
-      if (waiting) since = performance.now();
-      if (isQueued) checkAfter(isOver ? waited : 10);
-      else timer = undefined;
-    };
-    app.server.on('connection', () => {
-      if (!timer) checkAfter(100);
-      accepted += 1;
-    });
-    app.addHook('onRequest', (request, _reply, done) => {
-      if (waiting && request.routeOptions.config.public !== true)
-        waiting.push(done);
-      else done();
-    });
-  },
-  { name: 'acceptance', dependencies: ['lifecycle'] },
-);
+export function acceptConnectionsFirst(app: FastifyInstance): void {
+  let accepted = 0;
+  let isWatching = false;
+  /** The requests that wait; undefined while none has to. */
+  let waiting: Array<() => void> | undefined;
+  const countTurns = () => performance.nodeTiming.uvMetricsInfo.loopCount;
+  const isQueuedFor = async (milliseconds: number) => {
+    accepted = 0;
+    const turns = countTurns();
+    const before = performance.eventLoopUtilization();
+    await sleep(milliseconds, undefined, { ref: false });
+    const { utilization } = performance.eventLoopUtilization(before);
+    const nearlyAll = Math.max(2, 0.8 * (countTurns() - turns));
+    return utilization > 0.5 && accepted >= (waiting ? 1 : nearlyAll);
+  };
+  const watch = async () => {
+    isWatching = true;
+    let isQueued = await isQueuedFor(100);
+    while (isQueued) {
+      waiting = [];
+      const since = performance.now();
+      const waited = () => performance.now() - since;
+      do isQueued = await isQueuedFor(10);
+      while (isQueued && waited() < 1000);
+      for (const begin of waiting) begin();
+      waiting = undefined;
+      if (isQueued) isQueued = await isQueuedFor(waited());
+    }
+    isWatching = false;
+  };
+  app.server.on('connection', () => {
+    if (!isWatching) void watch();
+    accepted += 1;
+  });
+  app.addHook('onRequest', ({ routeOptions }, _reply, done) => {
+    const mustWait = waiting && routeOptions.config.public !== true;
+    if (mustWait) waiting?.push(done);
+    else done();
+  });
+}
 
 /**
  * Minimum number of samples: a single one may be a pause for garbage collection
@@ -178,45 +175,43 @@ const busyShare = 0.7;
  * `maxDelay` is the median delay (ms) of the event loop beyond which it is
  * overloaded; 0 for no limit.
  */
-export const overload = fastifyPlugin<{ maxDelay: number }>(
-  async (app: FastifyInstance, { maxDelay }) => {
-    app.decorate('shedRequests', 0);
-    if (maxDelay === 0) return;
-    const delay = monitorEventLoopDelay({ resolution });
-    delay.enable();
-    let [used, since] = [process.threadCpuUsage(), performance.now()];
-    let isFull = false;
-    const incident = new Incident({
-      onStart: () =>
-        app.log.warn('requests are refused: the event loop is full'),
-      onEnd: (ms, refused) =>
-        app.log.info({ ms, refused }, 'requests are no longer refused'),
-    });
-    const timer = setInterval(() => {
-      if (delay.count < fewestTurns) return;
-      const { user, system } = process.threadCpuUsage(used);
-      const isBusy =
-        (user + system) / 1000 > busyShare * (performance.now() - since);
-      isFull = isBusy && delay.percentile(50) / 1e6 - resolution > maxDelay;
-      delay.reset();
-      [used, since] = [process.threadCpuUsage(), performance.now()];
-      if (!isFull) incident.recovered();
-    }, checkInterval).unref();
-    app.addHook('onClose', async () => {
-      clearInterval(timer);
-      delay.disable();
-    });
+export function overload(app: FastifyInstance, maxDelay: number): void {
+  app.decorate('shedRequests', 0);
+  if (maxDelay === 0) return;
+  const delay = monitorEventLoopDelay({ resolution });
+  delay.enable();
+  let used = process.threadCpuUsage();
+  let since = performance.now();
+  let isFull = false;
+  const incident = new Incident({
+    onStart: () => app.log.warn('requests are refused: the event loop is full'),
+    onEnd: (ms, refused) =>
+      app.log.info({ ms, refused }, 'requests are no longer refused'),
+  });
+  const timer = setInterval(() => {
+    if (delay.count < fewestTurns) return;
+    const { user, system } = process.threadCpuUsage(used);
+    const share = (user + system) / 1000 / (performance.now() - since);
+    const median = delay.percentile(50) / 1e6 - resolution;
+    isFull = share > busyShare && median > maxDelay;
+    delay.reset();
+    used = process.threadCpuUsage();
+    since = performance.now();
+    if (!isFull) incident.recovered();
+  }, checkInterval).unref();
+  app.addHook('onClose', async () => {
+    clearInterval(timer);
+    delay.disable();
+  });
 
-    app.addHook('onRequest', (request, reply, done) => {
-      if (!isFull || request.routeOptions.config.public === true) return done();
-      app.shedRequests += 1;
-      incident.occurred();
-      reply.header('connection', 'close');
-      done(new Unavailable('The service is overloaded; try again shortly.'));
-    });
-  },
-  { name: 'overload', dependencies: ['lifecycle'] },
-);
+  app.addHook('onRequest', ({ routeOptions }, reply, done) => {
+    if (!isFull || routeOptions.config.public === true) return done();
+    app.shedRequests += 1;
+    incident.occurred();
+    reply.header('connection', 'close');
+    done(new Unavailable('The service is overloaded; try again shortly.'));
+  });
+}
 
 /** Bytes. The number of connections bounds smaller bodies. */
 export const largeBodyBytes = 65_536;

@@ -8,13 +8,11 @@ import { parseExactJson } from '@animal-store/exact-json';
 import type {
   FastifyBaseLogger,
   FastifyInstance,
-  FastifyRequest,
   FastifySchema,
   FastifyTypeProvider,
   RawServerDefault,
   RouteOptions,
 } from 'fastify';
-import fastifyPlugin from 'fastify-plugin';
 import type { Static, TObject, TSchema } from 'typebox';
 import { deprecationHooks } from '../../access/deprecations/deprecation.ts';
 import type { DeprecationUsage } from '../../access/deprecations/usage.ts';
@@ -23,8 +21,7 @@ import { mayWrite, requireScope } from '../../access/keys/bearer.ts';
 import { reportFault, StoreError } from '../../errors.ts';
 import { SharedBudget } from '../../shared-budget.ts';
 import type { Validated } from '../../validation/validator.ts';
-import { prefers, utf8 } from './fields.ts';
-import { isRead } from './negotiation.ts';
+import { isRead, prefers } from './negotiation.ts';
 import { largeBodyBytes } from './overload.ts';
 import { origin } from './server.ts';
 import { holderOf, smallAnswer, tooMany } from './unread.ts';
@@ -59,82 +56,64 @@ export type Routes = FastifyInstance<
   InputTypes
 >;
 
-interface RouteHooksOptions {
-  usage: DeprecationUsage;
-  /** @returns the contract of a route */
-  describe(route: RouteOptions, app: FastifyInstance): FastifySchema;
-}
-
-type Hooks = Pick<
-  RouteOptions,
-  'preParsing' | 'preValidation' | 'onSend' | 'onResponse'
->;
+type Hooks = Pick<RouteOptions, (typeof phases)[number]>;
 const phases = ['preParsing', 'preValidation', 'onSend', 'onResponse'] as const;
 
 /**
  * Adds the service's hooks to every route that is registered later. Hooks of
  * one phase run in the order of the list; Fastify validates the input after all
  * `preValidation` hooks.
+ *
+ * @param describe returns the contract of a route
  */
-export const routeHooks = fastifyPlugin<RouteHooksOptions>(
-  async (app: FastifyInstance, { usage, describe }) => {
-    const bodies = new SharedBudget(64 * Number(app.initialConfig.bodyLimit));
-    parseJsonBodies(app);
-    app.addHook('onRoute', function (route) {
-      app.allowedMethods.add(route);
-      requireScope(route);
-      const hooksInOrder: Hooks[] = [
-        bodyHooks(route, bodies),
-        roomHooks(route),
-        refuseUnknownParameters(route),
-        dropUnvalidatedInput(route),
-        idempotencyHooks(route),
-        deprecationHooks(route, usage, origin),
-      ];
-      // Fastify's own HEAD hook measures the content, so it must run after the
-      // compression.
-      if (route.method === 'HEAD' && Array.isArray(route.onSend))
-        route.onSend.reverse();
-      for (const phase of phases) {
-        const hooks = [
-          ...hooksInOrder.map((hooks) => hooks[phase]),
-          route[phase],
-        ]
-          .flat()
-          .filter((hook) => hook !== undefined);
-        if (hooks.length > 0) route[phase] = hooks as never;
-      }
-      if (route.schema) route.schema = describe(route, this);
-    });
-  },
-  { name: 'routeHooks', dependencies: ['addresses'] },
-);
+export function routeHooks(
+  app: FastifyInstance,
+  usage: DeprecationUsage,
+  describe: (route: RouteOptions, app: FastifyInstance) => FastifySchema,
+): void {
+  const bodies = new SharedBudget(64 * Number(app.initialConfig.bodyLimit));
+  parseJsonBodies(app);
+  app.addHook('onRoute', function (route) {
+    app.allowedMethods.add(route);
+    requireScope(route);
+    const hooksInOrder: Hooks[] = [
+      bodyHooks(route, bodies),
+      roomHooks(route),
+      inputHooks(route),
+      idempotencyHooks(route),
+      deprecationHooks(route, usage, origin),
+    ];
+    // Fastify's own HEAD hook measures the content, so it must run after the
+    // compression.
+    if (route.method === 'HEAD' && Array.isArray(route.onSend))
+      route.onSend.reverse();
+    for (const phase of phases) {
+      const hooks = [...hooksInOrder, route]
+        .flatMap((one) => one[phase] as unknown)
+        .filter(Boolean);
+      if (hooks.length > 0) route[phase] = hooks as never;
+    }
+    if (route.schema) route.schema = describe(route, this);
+  });
+}
 
 /**
  * Counts large bodies while they arrive. Unauthenticated requests are rejected
  * before.
  */
-function bodyHooks(
-  { method }: RouteOptions,
-  budget: SharedBudget,
-): Pick<RouteOptions, 'preParsing'> {
+function bodyHooks({ method }: RouteOptions, budget: SharedBudget): Hooks {
   if ([method].flat().every(isRead)) return {};
   return {
     preParsing(request, reply, payload, done) {
       const { headers, routeOptions } = request;
+      const isChunked = headers['transfer-encoding'] !== undefined;
       // A chunked body counts with its maximum size.
-      const length = Number(
-        headers['content-length'] ?? routeOptions.bodyLimit,
-      );
-      if (
-        headers['transfer-encoding'] === undefined &&
-        !(length > largeBodyBytes)
-      )
-        return done(null, payload);
+      const bytes = Number(headers['content-length'] ?? routeOptions.bodyLimit);
+      if (!isChunked && !(bytes > largeBodyBytes)) return done(null, payload);
       const hold = () => {
         const holder = holderOf(request);
-        if (!budget.take(holder, length)) throw tooMany('bodies');
-        reply.raw.once('close', () => budget.add(holder, -length));
+        if (!budget.take(holder, bytes)) throw tooMany('bodies');
+        reply.raw.once('close', () => budget.add(holder, -bytes));
       };
       const body = Readable.from(counted(payload, hold));
       // Fastify removes its listeners when it rejects the body.
@@ -148,7 +127,7 @@ function bodyHooks(
  * Refuses what may write before it runs, while its key has too many answers
  * unread.
  */
-function roomHooks(route: RouteOptions): Pick<RouteOptions, 'preValidation'> {
+function roomHooks(route: RouteOptions): Hooks {
   if (!mayWrite(route)) return {};
   const { mayAnswer = smallAnswer } = route.config ?? {};
   return {
@@ -179,12 +158,19 @@ async function* counted(payload: Readable, onLarge: () => void) {
 /** Parses the JSON bodies of both APIs with exact integers. */
 function parseJsonBodies(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
-  const parser = async ({ headers, call }: FastifyRequest, body: Buffer) => {
-    call.restart();
-    assertPlainUtf8(headers);
-    return body.length === 0 ? undefined : parseJson(body);
-  };
-  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, parser);
+  app.addContentTypeParser<Buffer>(
+    'application/json',
+    { parseAs: 'buffer' },
+    ({ headers, call }, body, done) => {
+      call.restart();
+      try {
+        assertPlainUtf8(headers);
+        done(null, body.length === 0 ? undefined : parseJson(body));
+      } catch (error) {
+        done(error as Error);
+      }
+    },
+  );
 }
 
 /**
@@ -204,49 +190,30 @@ export function parseJson(body: Buffer, subject = 'The body is'): unknown {
   }
 }
 
+/** A `Content-Type` without a charset but UTF-8 outside of quoted strings. */
+const utf8 =
+  /^(?:"(?:\\.|[^"\\])*(?:"|$)|(?!;\s*charset\s*=(?!\s*(?:(?:utf-?8)?|"(?:utf-?8)?")\s*(?:;|$)))[^"])*$/i;
+
 /** @throws StoreError UNSUPPORTED_MEDIA_TYPE */
 function assertPlainUtf8(headers: IncomingHttpHeaders): void {
-  if (!utf8.test(headers['content-type'] ?? '')) {
-    throw new StoreError(
-      'UNSUPPORTED_MEDIA_TYPE',
-      'The body must be UTF-8, the one charset of JSON.',
-    );
+  const {
+    'content-type': type = '',
+    'content-encoding': coding = '',
+    'transfer-encoding': transfer = '',
+  } = headers;
+  if (!utf8.test(type)) {
+    const message = 'The body must be UTF-8, the one charset of JSON.';
+    throw new StoreError('UNSUPPORTED_MEDIA_TYPE', message);
   }
-  const isCompressed = !/^(?:identity\b|[\s,])*$/i.test(
-    headers['content-encoding'] ?? '',
-  );
-  if (
-    isCompressed ||
-    !/^(?:chunked)?$/i.test(headers['transfer-encoding'] ?? '')
-  ) {
-    const message =
-      'The body must not be compressed: send it without Content-Encoding.';
-    // RFC 9110 section 12.5.3
-    throw new StoreError('UNSUPPORTED_MEDIA_TYPE', message, {
-      headers: { 'accept-encoding': 'identity' },
-    });
-  }
-}
-
-/**
- * Refuses query parameters that a route lacks, for a client with `Prefer:
- * handling=strict` (RFC 7240, section 4.4): without a misspelt filter the answer
- * would be the whole list.
- */
-function refuseUnknownParameters({ schema, config }: RouteOptions): Hooks {
-  if (config?.validatesItself) return {};
-  const { properties = {} } = (schema?.querystring ?? {}) as Partial<TObject>;
-  return {
-    preValidation({ headers, query }, _reply, done) {
-      const { prefer } = headers;
-      if (!prefer || !prefers(prefer, 'handling', 'strict')) return done();
-      const faults = Object.keys(query as object)
-        .filter((name) => !Object.hasOwn(properties, name))
-        .map((name) => `${name} is unknown`);
-      if (faults.length === 0) return done();
-      done(new StoreError('BAD_USER_INPUT', `${faults.join('; ')}.`));
-    },
-  };
+  const isPlain =
+    /^(?:identity\b|[\s,])*$/i.test(coding) && /^(?:chunked)?$/i.test(transfer);
+  if (isPlain) return;
+  const message =
+    'The body must not be compressed: send it without Content-Encoding.';
+  // RFC 9110 section 12.5.3
+  throw new StoreError('UNSUPPORTED_MEDIA_TYPE', message, {
+    headers: { 'accept-encoding': 'identity' },
+  });
 }
 
 /**
@@ -254,35 +221,38 @@ function refuseUnknownParameters({ schema, config }: RouteOptions): Hooks {
  * gets unvalidated input. Fastify validates the others later (`buildValidator`
  * in server.ts).
  *
+ * Refuses query parameters that a route lacks, for a client with `Prefer:
+ * handling=strict` (RFC 7240, section 4.4): without a misspelt filter the
+ * answer would be the whole list.
+ *
  * @throws Error for a route that takes a body without a schema
  */
-function dropUnvalidatedInput({
-  url,
-  method,
-  schema,
-  config,
-}: RouteOptions): Pick<RouteOptions, 'preValidation'> {
+function inputHooks({ url, method, schema, config }: RouteOptions): Hooks {
   if (config?.validatesItself) return {};
+  const { body: bodySchema, querystring } = schema ?? {};
   const takesBody = [method]
     .flat()
     .some((one) => !['GET', 'HEAD', 'OPTIONS', 'DELETE'].includes(one));
-  if (takesBody && !schema?.body)
+  if (takesBody && !bodySchema)
     reportFault(`${method} ${url} needs a schema for its body.`);
-  // Fastify parses no body of a GET or HEAD.
-  if (schema?.querystring && (schema.body || [method].flat().every(isRead)))
-    return {};
+  const { properties = {} } = (querystring ?? {}) as Partial<TObject>;
+  const refuse = (message: string) => new StoreError('BAD_USER_INPUT', message);
   return {
     preValidation(request, _reply, done) {
+      const { headers, query, body } = request;
+      const { prefer } = headers;
+      if (prefer && prefers(prefer, 'handling', 'strict')) {
+        const faults = Object.keys(query as object)
+          .filter((name) => !Object.hasOwn(properties, name))
+          .map((name) => `${name} is unknown`);
+        if (faults.length > 0) return done(refuse(`${faults.join('; ')}.`));
+      }
+      if (!querystring) request.query = {};
+      if (bodySchema) return done();
+      request.body = undefined;
       // A client that sends a version in a body expects it to be compared.
-      const hasUnwantedBody =
-        request.method === 'DELETE' && !schema?.body && request.body != null;
-      if (!schema?.querystring) request.query = {};
-      if (!schema?.body) request.body = undefined;
-      done(
-        hasUnwantedBody
-          ? new StoreError('BAD_USER_INPUT', 'This operation takes no body.')
-          : undefined,
-      );
+      const isUnwanted = request.method === 'DELETE' && body != null;
+      done(isUnwanted ? refuse('This operation takes no body.') : undefined);
     },
   };
 }

@@ -6,14 +6,13 @@ import type {
   FastifyServerOptions,
   RouteOptions,
 } from 'fastify';
-import fastifyPlugin from 'fastify-plugin';
-import createRouter, { type HTTPMethod } from 'find-my-way';
+import createRouter from 'find-my-way';
 import type { TObject } from 'typebox';
 import type { Config } from '../../config/config.ts';
 import { StoreError } from '../../errors.ts';
 import { validator } from '../../validation/validator.ts';
-import { addressesIn, chainOf } from './fields.ts';
 import { answerMalformed } from './malformed.ts';
+import { listOf } from './negotiation.ts';
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -116,12 +115,12 @@ class AllowedMethods {
   add({ url, method }: Pick<RouteOptions, 'url' | 'method'>): void {
     if (url === '*') return;
     let methods: Set<string> | undefined = this.#router.findRoute(
-      'GET' as HTTPMethod,
+      'GET',
       url,
     )?.store;
     if (!methods) {
       methods = new Set(['OPTIONS']);
-      this.#router.on('GET' as HTTPMethod, url, () => undefined, methods);
+      this.#router.on('GET', url, () => undefined, methods);
     }
     for (const one of [method].flat()) {
       methods.add(one);
@@ -131,9 +130,10 @@ class AllowedMethods {
 
   /** @returns undefined for an unknown path */
   of({ raw: { url = '/' } }: FastifyRequest): string[] | undefined {
-    const methods = this.#router.find('GET' as HTTPMethod, url)?.store as
-      | Set<string>
-      | undefined;
+    const methods: Set<string> | undefined = this.#router.find(
+      'GET',
+      url,
+    )?.store;
     return methods && [...methods].sort();
   }
 }
@@ -144,44 +144,37 @@ class AllowedMethods {
  * unknown paths, and 405 with `Allow` (RFC 9110 section 15.5.6) for known ones;
  * OPTIONS lists methods. The body is not read, so errors in it do not matter.
  */
-export const addresses = fastifyPlugin(
-  async (app: FastifyInstance) => {
-    const allowedMethods = new AllowedMethods();
-    app.decorate('allowedMethods', allowedMethods);
-    const answer = (
-      request: FastifyRequest,
-      reply: FastifyReply,
-    ): FastifyReply => {
-      const methods = allowedMethods.of(request);
-      // The route may also call this itself, for example for a missing file of
-      // the documentation.
-      if (
-        !methods ||
-        (methods.includes(request.method) && request.method !== 'OPTIONS')
-      ) {
-        throw new StoreError('NOT_FOUND', 'There is nothing at this address.');
-      }
-      const allow = methods.join(', ');
-      if (request.method === 'OPTIONS')
-        return reply.code(204).header('allow', allow).send();
-      // `lifecycle` adds `Allow` to every 405.
-      throw new StoreError(
-        'METHOD_NOT_ALLOWED',
-        `${request.method} is not possible here. Allowed: ${allow}.`,
-      );
-    };
-    app.setNotFoundHandler(answer);
-    app.decorate('answerNotFound', answer);
-    app.addHook('onRequest', (request, reply, done) => {
-      const { headers, httpVersion } = request.raw;
-      if (!isHost(headers.host ?? (httpVersion === '1.1' ? ' ' : '')))
-        throw new StoreError('BAD_USER_INPUT', badHost);
-      if (request.is404) answer(request, reply);
-      else done();
-    });
-  },
-  { name: 'addresses', dependencies: ['bearer'] },
-);
+export function addresses(app: FastifyInstance): void {
+  const allowedMethods = new AllowedMethods();
+  app.decorate('allowedMethods', allowedMethods);
+  const answer = (request: FastifyRequest, reply: FastifyReply) => {
+    const { method } = request;
+    const methods = allowedMethods.of(request);
+    const isOptions = method === 'OPTIONS';
+    // The route may also call this itself, for example for a missing file of
+    // the documentation.
+    const isAllowed = !isOptions && methods?.includes(method);
+    if (!methods || isAllowed)
+      throw new StoreError('NOT_FOUND', 'There is nothing at this address.');
+    const allow = methods.join(', ');
+    if (isOptions) return reply.code(204).header('allow', allow).send();
+    // `lifecycle` adds `Allow` to every 405.
+    throw new StoreError(
+      'METHOD_NOT_ALLOWED',
+      `${method} is not possible here. Allowed: ${allow}.`,
+    );
+  };
+  app.setNotFoundHandler(answer);
+  app.decorate('answerNotFound', answer);
+  app.addHook('onRequest', (request, reply, done) => {
+    const { headers, httpVersion } = request.raw;
+    const withoutHost = httpVersion === '1.1' ? ' ' : '';
+    if (!isHost(headers.host ?? withoutHost))
+      throw new StoreError('BAD_USER_INPUT', badHost);
+    if (request.is404) answer(request, reply);
+    else done();
+  });
+}
 
 export const badHost =
   'The request must have one Host header: a name or address, and a port.';
@@ -208,30 +201,45 @@ export function isHost(text: string): boolean {
  * has, which knows the client. Fastify takes the last one's, and the addresses
  * with their ports.
  */
-export const proxies = fastifyPlugin<Pick<Config['http'], 'trustProxy'>>(
-  async (app: FastifyInstance, { trustProxy }) => {
-    if (trustProxy === false) return;
-    app.addHook('onRequest', (request, _reply, done) => {
-      const { headers, socket } = request;
-      const addresses = addressesIn(headers['x-forwarded-for']);
-      headers['x-forwarded-for'] = addresses || socket.remoteAddress;
-      const { length } = request.ips ?? [];
-      const hops = typeof trustProxy === 'number' ? trustProxy : length - 1;
-      const written = (name: string) =>
-        chainOf(headers[`x-forwarded-${name}`]).slice(-hops);
-      const [host = headers.host ?? ''] = written('host');
-      const [port = ''] = written('port');
-      const isMissing = /^(?!80$|443$)\d+$/.test(port) && !/:\d*$/.test(host);
-      headers['x-forwarded-host'] = isMissing ? `${host}:${port}` : host;
-      [headers['x-forwarded-proto']] = written('proto');
-      // Each has stripped its own.
-      const prefix = written('prefix').join('');
-      headers['x-forwarded-prefix'] = prefix.replace(/\/+(?=\/|$)/g, '');
-      done();
-    });
-  },
-  { name: 'proxies' },
-);
+export function proxies(
+  app: FastifyInstance,
+  { trustProxy }: Pick<Config['http'], 'trustProxy'>,
+): void {
+  if (trustProxy === false) return;
+  app.addHook('onRequest', (request, _reply, done) => {
+    const { headers, socket } = request;
+    const chain = chainOf(headers['x-forwarded-for']);
+    const addresses = chain.map((text) => text.replace(withPort, '$1$2'));
+    headers['x-forwarded-for'] = addresses.join() || socket.remoteAddress;
+    const { length } = request.ips ?? [];
+    const hops = typeof trustProxy === 'number' ? trustProxy : length - 1;
+    const written = (name: string) =>
+      chainOf(headers[`x-forwarded-${name}`]).slice(-hops);
+    const [host = headers.host ?? ''] = written('host');
+    const [port = ''] = written('port');
+    const isMissing = /^(?!80$|443$)\d+$/.test(port) && !/:\d*$/.test(host);
+    headers['x-forwarded-host'] = isMissing ? `${host}:${port}` : host;
+    [headers['x-forwarded-proto']] = written('proto');
+    // Each has stripped its own.
+    const prefix = written('prefix').join('');
+    headers['x-forwarded-prefix'] = prefix.replace(/\/+(?=\/|$)/g, '');
+    done();
+  });
+}
+
+/** An address without its port, brackets and quotes. */
+const withPort = /^"?(?:\[(.+)\]|([\d.]+))(?::\d*)?"?$/;
+
+/** In characters: some 20 proxies. */
+const longestChain = 1000;
+
+/** The end of what a chain of proxies has written: each adds to the end. */
+function chainOf(field: string | string[] = ''): string[] {
+  const text = `${field}`;
+  const end = text.slice(-longestChain);
+  const isCut = end.length < text.length;
+  return listOf(isCut ? end.slice(end.indexOf(',') + 1) : end);
+}
 
 /**
  * The scheme, host and path prefix that the client used, where a proxy may have

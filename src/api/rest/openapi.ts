@@ -121,7 +121,7 @@ export const openApi = fastifyPlugin<{
       return older;
     });
   },
-  { name: 'openapi', dependencies: ['routeHooks'] },
+  { name: 'openapi' },
 );
 
 type Named = { $id: string };

@@ -8,8 +8,7 @@ import type { ListEvent } from '../../records/live-list.ts';
 import { serialiseOnce } from '../../records/shared-items.ts';
 import type { Int64 } from '../../validation/int64.ts';
 import type { Page, Total } from '../../validation/page.ts';
-import { prefers } from '../http/fields.ts';
-import { acceptedTypes, tagOf, varyBy } from '../http/negotiation.ts';
+import { acceptedTypes, prefers, tagOf, varyBy } from '../http/negotiation.ts';
 import { origin } from '../http/server.ts';
 import { lastEventIdOf, sendStream } from '../subscriptions/subscriptions.ts';
 

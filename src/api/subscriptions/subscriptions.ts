@@ -13,7 +13,6 @@ import {
   streamHeaders,
 } from '@animal-store/graphql-http/format';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import fastifyPlugin from 'fastify-plugin';
 import type { Authenticator } from '../../access/keys/authenticator.ts';
 import { authenticate } from '../../access/keys/bearer.ts';
 import type { Config } from '../../config/config.ts';
@@ -31,9 +30,6 @@ declare module 'fastify' {
     subscriptions: Subscriptions;
   }
 }
-
-/** `max` counts the subscriptions of this process. */
-type SubscriptionsOptions = Config['subscriptions'] & { keys: Authenticator };
 
 /** A live list in the words of one of the APIs. */
 interface Feed {
@@ -77,7 +73,9 @@ class Subscriptions {
   #turn: Promise<unknown> = Promise.resolve();
 
   constructor(
-    private readonly options: SubscriptionsOptions,
+    private readonly keys: Authenticator,
+    /** `max` counts the subscriptions of this process. */
+    private readonly limits: Config['subscriptions'],
     private readonly unread: SharedBudget,
   ) {}
 
@@ -122,7 +120,7 @@ class Subscriptions {
 
   /** Reserves a slot until the response is closed. */
   #reserveSlot(request: FastifyRequest, response: ServerResponse): void {
-    const { max, perKey } = this.options;
+    const { max, perKey } = this.limits;
     if (request.server.isDraining)
       throw new Unavailable(
         'The service is shutting down; subscribe again shortly.',
@@ -240,7 +238,7 @@ class Subscriptions {
   #tick(): void {
     this.#recount();
     for (const [request, stream] of this.#streams()) {
-      const isOver = performance.now() - stream.openedAt > this.options.life;
+      const isOver = performance.now() - stream.openedAt > this.limits.life;
       const { unsentBytes } = stream;
       if (isOver || (unsentBytes > 0 && this.#isOver(request))) {
         this.#count(request, -unsentBytes);
@@ -265,7 +263,7 @@ class Subscriptions {
     this.#checking.add(authorization);
     request.call.restart();
     try {
-      await authenticate(this.options.keys, request);
+      await authenticate(this.keys, request);
     } catch (error) {
       const isRefused =
         error instanceof StoreError && error.code === 'UNAUTHENTICATED';
@@ -307,14 +305,15 @@ export function lastEventIdOf({ headers }: FastifyRequest): Int64 | undefined {
 }
 
 /** Cuts subscriptions at shutdown, so that the drain does not wait for them. */
-export const subscriptions = fastifyPlugin<SubscriptionsOptions>(
-  async (app: FastifyInstance, options) => {
-    const open = new Subscriptions(options, app.unread.budget);
-    app.decorate('subscriptions', open);
-    app.addHook('preClose', () => open.close());
-  },
-  { name: 'subscriptions', dependencies: ['bearer', 'lifecycle'] },
-);
+export function subscriptions(
+  app: FastifyInstance,
+  keys: Authenticator,
+  limits: Config['subscriptions'],
+): void {
+  const open = new Subscriptions(keys, limits, app.unread.budget);
+  app.decorate('subscriptions', open);
+  app.addHook('preClose', () => open.close());
+}
 
 function gone(): StoreError {
   return new Unavailable('The client has disconnected.');
