@@ -1,22 +1,14 @@
-import {
-  serverSentEvents,
-  streamHeaders,
-} from '@animal-store/graphql-http/format';
-import {
-  acceptedBy,
-  mediaTypes,
-  RequestError,
-  statusOf,
-} from '@animal-store/graphql-http/over-http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { GraphQLFormattedError } from 'graphql';
 import { idempotencyKey } from '../../access/idempotency/idempotency-key.ts';
 import { StoreError } from '../../errors.ts';
 import { toLoggedFailure } from '../http/failures.ts';
 import { acceptedTypes, acceptOf } from '../http/negotiation.ts';
+import { serverSentEvents, streamHeaders } from '../subscriptions/format.ts';
 import { sendStream } from '../subscriptions/subscriptions.ts';
 import type { GraphQLContext } from './context.ts';
 import { type Outcome, toFormatted } from './outcome.ts';
+import { acceptedBy, mediaTypes, RequestError, statusOf } from './request.ts';
 
 /** The media types that a client accepts. */
 export function acceptedIn(request: FastifyRequest) {

@@ -1,7 +1,7 @@
-import type { Accepted } from '@animal-store/graphql-http/over-http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { ExecutionResult } from 'graphql';
 import type { Call } from '../../call.ts';
+import type { Accepted } from './request.ts';
 
 /** The context of resolvers. */
 export interface GraphQLContext {

@@ -1,4 +1,3 @@
-import type { RequestParameters } from '@animal-store/graphql-http/over-http';
 import { type Estimate, estimateOf } from '@animal-store/graphql-limits/cost';
 import {
   fieldsIn,
@@ -34,6 +33,7 @@ import type { Config } from '../../config/config.ts';
 import { mostItems } from '../../validation/page.ts';
 import type { Execute } from './context.ts';
 import { formatError, type Outcome, outcomeOf } from './outcome.ts';
+import type { RequestParameters } from './request.ts';
 
 /**
  * Every error about a variable repeats the whole input, so a few are enough.

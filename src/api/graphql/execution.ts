@@ -1,4 +1,3 @@
-import { serverSentEvents } from '@animal-store/graphql-http/format';
 import type { Estimate } from '@animal-store/graphql-limits/cost';
 import {
   createSourceEventStream,
@@ -11,6 +10,7 @@ import {
 import { StoreError } from '../../errors.ts';
 import type { ListEvent } from '../../records/live-list.ts';
 import type { OperationObserver } from '../../runtime/observers.ts';
+import { serverSentEvents } from '../subscriptions/format.ts';
 import type { Execute, GraphQLContext } from './context.ts';
 import { executionOptions, type Operation } from './document.ts';
 import { formatError, logErrors, type Outcome } from './outcome.ts';

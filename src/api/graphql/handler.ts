@@ -1,4 +1,3 @@
-import { parametersOf } from '@animal-store/graphql-http/over-http';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { StoreError } from '../../errors.ts';
 import { STATUS_CODES } from '../http/malformed.ts';
@@ -8,6 +7,7 @@ import { acceptedIn, sendGraphQLError, sendOutcome } from './answer.ts';
 import { interpreter } from './execution.ts';
 import type { GraphQLParts } from './parts.ts';
 import { Pipeline, type PipelineOptions } from './pipeline.ts';
+import { parametersOf } from './request.ts';
 
 export interface GraphQLOptions
   extends Omit<PipelineOptions, 'executor' | 'isTrusted'> {
@@ -19,7 +19,7 @@ export interface GraphQLOptions
  * GET.
  *
  * The steps of a request: media types and parameters
- * (@animal-store/graphql-http); then those of the pipeline; the answer. Apollo
+ * (request.ts); then those of the pipeline; the answer. Apollo
  * Server's CSRF prevention is not needed: every request has `Authorization`,
  * which foreign pages cannot send without a preflight.
  */

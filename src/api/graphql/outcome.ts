@@ -1,5 +1,3 @@
-import type { EventStream } from '@animal-store/graphql-http/event-stream';
-import type { Answered } from '@animal-store/graphql-http/over-http';
 import type { FastifyRequest } from 'fastify';
 import {
   type ExecutionResult,
@@ -13,6 +11,8 @@ import {
   StoreError,
 } from '../../errors.ts';
 import { logFailure } from '../http/failures.ts';
+import type { EventStream } from '../subscriptions/event-stream.ts';
+import type { Answered } from './request.ts';
 
 /** The outcome of a request. */
 export interface Outcome extends Answered {

@@ -1,9 +1,9 @@
-import type { FindDocument } from '@animal-store/graphql-http/over-http';
 import type { FastifyInstance } from 'fastify';
 import type { GraphQLSchema } from 'graphql';
 import type { Execute } from './context.ts';
 import type { Operation } from './document.ts';
 import type { Pipeline } from './pipeline.ts';
+import type { FindDocument } from './request.ts';
 import type { References } from './schema.ts';
 
 /** What features change of the GraphQL API; at most one has each. */

@@ -1,4 +1,3 @@
-import type { RequestParameters } from '@animal-store/graphql-http/over-http';
 import type { DeprecationUsage } from '../../access/deprecations/usage.ts';
 import type { OperationObserver } from '../../runtime/observers.ts';
 import type { GraphQLContext } from './context.ts';
@@ -11,6 +10,7 @@ import {
 import { subscribe } from './execution.ts';
 import { logErrors, type Outcome, outcomeOf, refused } from './outcome.ts';
 import { charge } from './price.ts';
+import type { RequestParameters } from './request.ts';
 
 export interface PipelineOptions extends DocumentOptions {
   usage: DeprecationUsage;

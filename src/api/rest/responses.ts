@@ -1,7 +1,3 @@
-import {
-  type StreamFormat,
-  serverSentEvents,
-} from '@animal-store/graphql-http/format';
 import type { FastifyReply, FastifyRequest, RouteOptions } from 'fastify';
 import { StoreError } from '../../errors.ts';
 import type { ListEvent } from '../../records/live-list.ts';
@@ -10,6 +6,10 @@ import type { Int64 } from '../../validation/int64.ts';
 import type { Page, Total } from '../../validation/page.ts';
 import { acceptedTypes, prefers, tagOf, varyBy } from '../http/negotiation.ts';
 import { origin } from '../http/server.ts';
+import {
+  type StreamFormat,
+  serverSentEvents,
+} from '../subscriptions/format.ts';
 import { lastEventIdOf, sendStream } from '../subscriptions/subscriptions.ts';
 
 /** @throws StoreError NOT_FOUND when there is no item */

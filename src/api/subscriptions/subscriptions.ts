@@ -4,14 +4,6 @@ import {
   setImmediate as nextTurn,
   setTimeout as sleep,
 } from 'node:timers/promises';
-import {
-  EventStream,
-  silenceBeforeCut,
-} from '@animal-store/graphql-http/event-stream';
-import {
-  type StreamFormat,
-  streamHeaders,
-} from '@animal-store/graphql-http/format';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Authenticator } from '../../access/keys/authenticator.ts';
 import { authenticate } from '../../access/keys/bearer.ts';
@@ -24,6 +16,8 @@ import { type Int64, int64, int64FromText } from '../../validation/int64.ts';
 import { toLoggedFailure } from '../http/failures.ts';
 import { largeBodyBytes } from '../http/overload.ts';
 import { holderOf } from '../http/unread.ts';
+import { EventStream, silenceBeforeCut } from './event-stream.ts';
+import { type StreamFormat, streamHeaders } from './format.ts';
 
 declare module 'fastify' {
   interface FastifyInstance {

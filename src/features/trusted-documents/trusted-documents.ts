@@ -1,10 +1,10 @@
 import { hash } from 'node:crypto';
+import type { GraphQLParts } from '../../api/graphql/parts.ts';
 import {
   type FindDocument,
   RequestError,
   type RequestParameters,
-} from '@animal-store/graphql-http/over-http';
-import type { GraphQLParts } from '../../api/graphql/parts.ts';
+} from '../../api/graphql/request.ts';
 import { readText } from '../../config/text-file.ts';
 
 /** The documents that may run, by hash. */

@@ -3,8 +3,8 @@ import {
   mediaTypes,
   parametersOf,
   statusOf,
-} from '@animal-store/graphql-http/over-http';
-import { expect, test } from '@jest/globals';
+} from '../../src/api/graphql/request.ts';
+import { expect, test } from '../support/jest.ts';
 
 const { json, response } = mediaTypes;
 const events = 'text/event-stream; charset=utf-8';

@@ -1,5 +1,9 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import { multipart, type StreamFormat, serverSentEvents } from './format.ts';
+import {
+  multipart,
+  type StreamFormat,
+  serverSentEvents,
+} from '../subscriptions/format.ts';
 
 // A request of GraphQL over HTTP: what its client accepts, its parameters, and
 // the status of its response.

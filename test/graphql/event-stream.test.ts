@@ -4,13 +4,13 @@ import type { AddressInfo } from 'node:net';
 import {
   EventStream,
   heartbeatInterval,
-} from '@animal-store/graphql-http/event-stream';
+} from '../../src/api/subscriptions/event-stream.ts';
 import {
   multipart,
   type StreamFormat,
   serverSentEvents,
-} from '@animal-store/graphql-http/format';
-import { expect, test } from '@jest/globals';
+} from '../../src/api/subscriptions/format.ts';
+import { expect, test } from '../support/jest.ts';
 
 /** A stream in a bare server. */
 
