@@ -113,6 +113,12 @@ export function serveFrontPage(site: Site): void {
     const send = prefersHtml(request) ? sendPage : sendLinks;
     return send(request, reply);
   });
+  // The page shows its form only for a key that may write.
+  const hidden = { schema: { hide: true } };
+  site.app.get('/whoami', hidden, async ({ call: { caller } }) => ({
+    name: caller?.name,
+    scope: caller?.scope,
+  }));
 }
 
 function sectionOf([group, shown]: [string, PageLink[]]): string {

@@ -72,6 +72,15 @@ describe('a machine', () => {
   });
 });
 
+test('/whoami answers the name and the scope of a key', async () => {
+  const reader = { name: 'reader', scope: 'read' } as const;
+  const { key } = await store.keys.issue(reader);
+  const headers = { authorization: `Bearer ${key}` };
+  const answer = await send(store.origin, { path: '/whoami', headers });
+  expect(JSON.parse(answer.text)).toEqual(reader);
+  expect((await send(store.origin, { path: '/whoami' })).status).toBe(401);
+});
+
 test.each([
   [undefined, 'application/json'],
   ['*/*', 'application/json'],

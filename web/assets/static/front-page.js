@@ -1,10 +1,15 @@
-// The part of the front page that needs a key: the animals, numbers of the
-// store, and a form that adds an animal.
-import { closeAnimals, isLive, openAnimals, readAgain } from './animals.js';
+// The part of the front page that needs a key: the collections, numbers of the
+// store, and a form that adds an item.
+import { sendForm, showForm } from './add-form.js';
+import { loadCollections } from './collections.js';
 import { addCopyButton } from './copy.js';
 import { call, forgetKey, rememberedKey, rememberKey, root } from './key.js';
+import { closeTable, isLive, openTable, readAgain } from './table.js';
 
 const at = (id) => document.getElementById(id);
+
+let collections = [];
+let collection;
 
 /**
  * Shows what this key may read; without a valid key, how to get one. A wrong
@@ -14,19 +19,46 @@ async function show() {
   const key = rememberedKey();
   if (!key) return hide();
   at('key').value = key;
+  collections = await loadCollections();
+  const wanted = new URLSearchParams(location.search).get('collection');
+  collection =
+    collections.find(({ name }) => name === wanted) ?? collections[0];
+  if (!collection) return;
+  listCollections();
   try {
-    showNumbers(await openAnimals(refuse));
+    showNumbers(await openTable(collection, refuse));
   } catch (error) {
     return refuse(error);
   }
   at('forget').hidden = false;
   at('store').hidden = false;
-  at('create').hidden = false;
   at('get-key').hidden = true;
-  say('The key is valid. All pages here use it until you close this tab.');
+  await showCaller();
   at('database').textContent = (await fetch(new URL('readyz', root))).ok
     ? 'ready'
     : 'not ready';
+}
+
+/** The form is for a key that may write. */
+async function showCaller() {
+  const { name, scope } = await (await call('whoami')).json();
+  const use = 'All pages here use it until you close this tab.';
+  say(`The key “${name}” (${scope}) is valid. ${use}`);
+  at('writing').hidden = scope !== 'write' || !collection.input;
+  if (collection.input) showForm(collection.input);
+}
+
+function listCollections() {
+  at('collections').hidden = collections.length < 2;
+  at('collections').replaceChildren(
+    ...collections.map(({ name, title }) => {
+      const link = document.createElement('a');
+      link.href = `?collection=${name}`;
+      link.textContent = title;
+      if (name === collection.name) link.ariaCurrent = 'true';
+      return link;
+    }),
+  );
 }
 
 /** Also when a key is revoked, or a token ends, while the page is open. */
@@ -39,7 +71,7 @@ function refuse(error) {
 }
 
 function hide() {
-  closeAnimals();
+  closeTable();
   at('store').hidden = true;
   at('get-key').hidden = false;
 }
@@ -77,28 +109,15 @@ at('forget').addEventListener('click', () => {
 
 at('create').addEventListener('submit', async (event) => {
   event.preventDefault();
-  const { name, categoryId, status } = Object.fromEntries(
-    new FormData(event.target),
-  );
-  // The digits are text until they are sent: a JavaScript number would round an
-  // int64.
-  const digits = categoryId.trim().replace(/^(-?)0+(?=\d)/, '$1');
-  const body = `{"name":${JSON.stringify(name)},"categoryId":${digits},"status":${JSON.stringify(status)}}`;
   const button = event.target.querySelector('button');
   button.disabled = true;
   try {
-    const response = await call('v1/pets', {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body,
-    });
-    const text = await response.text();
+    const { response, text } = await sendForm(collection);
     if (response.status === 401)
       return refuse({ status: 401, message: JSON.parse(text).message });
     at('created').textContent = response.ok
       ? `${response.status} ${text}`
       : JSON.parse(text).message;
-    at('create').hidden = response.status === 403;
     at('created').hidden = false;
     showNumbers(response.headers);
     if (response.ok && !isLive()) await readAgain();
@@ -111,5 +130,6 @@ at('create').addEventListener('submit', async (event) => {
 
 for (const pre of document.querySelectorAll('main section > pre:not([hidden])'))
   addCopyButton(pre);
+addEventListener('popstate', () => show().catch(failed));
 at('your-key').hidden = false;
 show().catch(failed);

@@ -1,4 +1,6 @@
 import type { Page, Route } from 'playwright-core';
+import { checkupsModule } from '../../../modules/checkups/checkups.module.ts';
+import { toysModule } from '../../../modules/toys/toys.module.ts';
 import { beforeEach, expect, test } from '../../../support/jest.ts';
 import { rest } from '../../../support/rest.ts';
 import { storeForAll } from '../../../support/store.ts';
@@ -9,7 +11,8 @@ import {
 } from '../../support/browser.ts';
 
 /**
- * The front page with a key: the table of animals, and the form that adds one.
+ * The front page with a key: the table of a collection, and the form that adds
+ * an item.
  */
 
 const greatest = '9223372036854775807';
@@ -37,8 +40,12 @@ inBrowser(() => {
   }
 
   const live = (page: Page) =>
-    page.getByText('Live: new animals appear at the top.').waitFor();
-  const names = (page: Page) => page.locator('tbody .name').allTextContents();
+    page.getByText('Live: new animals appear by themselves.').waitFor();
+  const names = (page: Page) =>
+    page.locator('#items td:nth-child(2)').allTextContents();
+  const filter = (page: Page) => page.locator('#filters').getByLabel('Status');
+  const shows = (page: Page, text: string) =>
+    page.locator('#range').getByText(text, { exact: true }).waitFor();
   const isOfLive = (route: Route) =>
     route.request().headers().accept === 'text/event-stream';
 
@@ -65,7 +72,7 @@ inBrowser(() => {
 
         await field.fill(store.key);
         await page.keyboard.press('Enter');
-        await page.getByRole('heading', { name: 'The animals' }).waitFor();
+        await page.getByText('is valid.').waitFor();
         expect(await field.getAttribute('aria-invalid')).toBe('false');
         expect(
           await page.getByRole('heading', { name: 'Get a key' }).isVisible(),
@@ -74,16 +81,17 @@ inBrowser(() => {
       { isRefused: true },
     ));
 
-  test('the table has pages and a filter, by the keyboard, and the JSON of each animal with every digit', () =>
+  test('the table has pages, newest first, and a filter, by the keyboard, and the JSON of each animal with every digit', () =>
     visit(async (page) => {
       for (let n = 1; n <= 41; n++)
         await create(
           `Pet ${n}`,
-          n === 41 ? 'sold' : 'available',
-          n === 1 ? greatest : '5',
+          n === 1 ? 'sold' : 'available',
+          n === 41 ? greatest : '5',
         );
       await enterKey(page);
-      await page.getByText('1 to 20').waitFor();
+      await shows(page, '1 to 20');
+      expect((await names(page)).slice(0, 2)).toEqual(['Pet 41', 'Pet 40']);
       expect(await page.locator('#total').textContent()).toBe('41');
       await page
         .locator('#database')
@@ -92,18 +100,18 @@ inBrowser(() => {
       const press = async (name: string, shown: string) => {
         await page.getByRole('button', { name, exact: true }).focus();
         await page.keyboard.press('Enter');
-        await page.getByText(shown, { exact: true }).waitFor();
+        await shows(page, shown);
       };
       await press('Next', '21 to 40');
       await press('Next', '41 to 41');
-      expect(await names(page)).toEqual(['Pet 41']);
+      expect(await names(page)).toEqual(['Pet 1']);
       await press('Next', '41 to 41');
       await press('Previous', '21 to 40');
       await press('First', '1 to 20');
-      const [first] = await page.locator('#pets tr').all();
+      const [first] = await page.locator('#items tr').all();
       await first?.locator('summary').focus();
       await page.keyboard.press('Enter');
-      const { text } = await rest(store, '/v1/pets?limit=1');
+      const { text } = await rest(store, '/v1/pets?limit=1&sort=id_desc');
       expect(
         (await first?.locator('pre').textContent())
           ?.replace(/\n */g, '')
@@ -111,26 +119,92 @@ inBrowser(() => {
       ).toBe(text.slice(1, -1));
       await eachDisplay(page);
 
-      await page.getByLabel('Show').selectOption('sold');
-      await page.getByText('1 to 1', { exact: true }).waitFor();
+      await filter(page).selectOption('sold');
+      await shows(page, '1 to 1');
       expect([
         await names(page),
         await page.locator('#total').textContent(),
-      ]).toEqual([['Pet 41'], '1']);
-      await page.getByLabel('Show').selectOption('pending');
-      await page.getByText('No animals', { exact: true }).waitFor();
+      ]).toEqual([['Pet 1'], '1']);
+      await filter(page).selectOption('pending');
+      await shows(page, 'No animals');
     }));
 
-  test('new animals appear by themselves, those of the filter, also after a time in another tab', () =>
+  test('the address has the order, the filter and the page: a link shows the same, and the browser goes back', () =>
+    visit(async (page) => {
+      const ids: string[] = [];
+      for (let n = 1; n <= 45; n++)
+        ids.push(await create(`Pet ${n}`, n === 2 ? 'sold' : 'available'));
+      await enterKey(page);
+      await page.getByLabel('Order').selectOption('oldest first');
+      await page.locator('#items td', { hasText: /^Pet 1$/ }).waitFor();
+      await page.getByRole('button', { name: 'Next', exact: true }).click();
+      await shows(page, '21 to 40');
+      const address = page.url();
+      expect(new URL(address).search).toBe(`?sort=id&after=${ids[19]}`);
+
+      await page.goto('/guide');
+      await page.goto(address);
+      await shows(page, '20 animals');
+      expect((await names(page))[0]).toBe('Pet 21');
+      expect(await page.getByLabel('Order').inputValue()).toBe('id');
+      await page.getByRole('button', { name: 'Previous', exact: true }).click();
+      await shows(page, '1 to 20');
+      await filter(page).selectOption('sold');
+      await shows(page, '1 to 1');
+      await page.goBack();
+      await shows(page, '1 to 20');
+      expect(await filter(page).inputValue()).toBe('');
+      await page.goBack();
+      await shows(page, '20 animals');
+    }));
+
+  test('an id leads to its page, or is told to be missing; a wrong order in the address is told in a sentence', () =>
+    visit(
+      async (page) => {
+        const ids: string[] = [];
+        for (let n = 1; n <= 45; n++) ids.push(await create(`Pet ${n}`));
+        await enterKey(page);
+        await shows(page, '1 to 20');
+        const goTo = async (id: string) => {
+          await page.getByLabel('Go to id').fill(id);
+          await page.keyboard.press('Enter');
+        };
+        await goTo(`${ids[9]}`);
+        await page.locator('tr[aria-current]', { hasText: 'Pet 10' }).waitFor();
+        expect((await names(page)).at(-1)).toBe('Pet 1');
+        await page
+          .getByRole('button', { name: 'Previous', exact: true })
+          .click();
+        await page.locator('#items td', { hasText: /^Pet 30$/ }).waitFor();
+        expect((await names(page)).at(-1)).toBe('Pet 11');
+        await goTo(greatest);
+        await shows(page, `The id ${greatest} is not in this list.`);
+        expect((await names(page))[0]).toBe('Pet 45');
+        await page.goto('/?sort=age');
+        await page
+          .locator('#said.wrong', { hasText: 'sort must be one of' })
+          .waitFor();
+      },
+      { errors: [failed('400 (Bad Request)')] },
+    ));
+
+  test('new animals appear by themselves in their place, marked, those of the filter, also after a time in another tab', () =>
     visit(async (page) => {
       await create('First');
       await enterKey(page);
       await live(page);
+      await page.locator('#items summary').click();
       await create('Second <b>');
-      await page
-        .getByRole('cell', { name: 'Second <b>', exact: true })
-        .waitFor();
+      const second = page.getByRole('cell', {
+        name: 'Second <b>',
+        exact: true,
+      });
+      await second.waitFor();
       expect(await names(page)).toEqual(['Second <b>', 'First']);
+      expect(await page.locator('tr.new').allTextContents()).toEqual([
+        expect.stringContaining('Second <b>'),
+      ]);
+      expect(await page.locator('#items details[open]').count()).toBe(1);
       await page.locator('#total', { hasText: /^2$/ }).waitFor();
 
       const show = (isHidden: boolean) =>
@@ -143,8 +217,8 @@ inBrowser(() => {
       await page.getByRole('cell', { name: 'Third', exact: true }).waitFor();
       expect(await names(page)).toEqual(['Third', 'Second <b>', 'First']);
 
-      await page.getByLabel('Show').selectOption('sold');
-      await page.getByText('No animals', { exact: true }).waitFor();
+      await filter(page).selectOption('sold');
+      await shows(page, 'No animals');
       await live(page);
       await create('Available');
       await create('Sold', 'sold');
@@ -163,11 +237,12 @@ inBrowser(() => {
       expect(await names(page)).toEqual(['Between']);
       for (let n = 2; n <= 31; n++) await create(`Pet ${n}`);
       await page.locator('#total', { hasText: /^31$/ }).waitFor();
-      await page.getByText('1 to 20', { exact: true }).waitFor();
-      expect(await page.locator('#pets tr').count()).toBe(20);
-      expect(await names(page)).toHaveLength(31);
+      expect(await names(page)).toHaveLength(20);
       await page.getByRole('button', { name: 'Next', exact: true }).click();
-      await page.getByText('21 to 31', { exact: true }).waitFor();
+      await shows(page, '21 to 31');
+      expect((await names(page)).at(-1)).toBe('Between');
+      await create('Elsewhere');
+      await page.getByText('Live: 1 new on other pages.').waitFor();
     }));
 
   test('names of any characters neither end the live list nor leave connections open', () =>
@@ -193,37 +268,31 @@ inBrowser(() => {
       expect(open).toBe(1);
     }));
 
-  test('a key that only reads is told so, and gets no form', () =>
-    visit(
-      async (page) => {
-        const { key } = await store.keys.issue({
-          name: 'reader',
-          scope: 'read',
-        });
-        await enterKey(page, key);
-        await page.getByLabel('Name', { exact: true }).fill('Rex');
-        await page.getByLabel('Category id').fill('5');
-        await page.getByRole('button', { name: 'Create', exact: true }).click();
-        const message = 'This needs an API key with the scope "write".';
-        await page.getByText(message, { exact: true }).waitFor();
-        expect(await page.locator('#create').isVisible()).toBe(false);
-      },
-      { errors: [failed('403 (Forbidden)')] },
-    ));
+  test('a key that only reads gets no form', () =>
+    visit(async (page) => {
+      const reader = { name: 'reader', scope: 'read' } as const;
+      const { key } = await store.keys.issue(reader);
+      await enterKey(page, key);
+      await page.getByText('The key “reader” (read) is valid.').waitFor();
+      expect(await page.locator('#create').isVisible()).toBe(false);
+      await enterKey(page);
+      await page.getByText(/The key “.*” \(write\) is valid/).waitFor();
+      expect(await page.locator('#create').isVisible()).toBe(true);
+    }));
 
   test('odd names keep the table in shape', () =>
     visit(async (page) => {
       for (const name of ['x'.repeat(1000), ' ', '\u202eevil'])
         await create(name);
       await enterKey(page);
-      await page.getByText('1 to 3', { exact: true }).waitFor();
+      await shows(page, '1 to 3');
       expect(await names(page)).toEqual([
-        'x'.repeat(1000),
-        '" "',
         '\u202eevil',
+        '" "',
+        'x'.repeat(1000),
       ]);
-      const [long, blank] = await page
-        .locator('#pets tr')
+      const [, blank, long] = await page
+        .locator('#items tr')
         .evaluateAll((rows) => rows.map((row) => row.clientHeight));
       expect(long).toBeLessThan(3 * (blank ?? 0));
     }));
@@ -233,10 +302,8 @@ inBrowser(() => {
       async (page) => {
         let reads = 0;
         await page.route('**/v1/pets?*', async (route) => {
-          reads += Number(!isOfLive(route));
-          // The second one is that of the beginning live list.
-          if (reads !== 2) return route.continue();
-          reads += 1;
+          reads += Number(isOfLive(route));
+          if (!isOfLive(route) || reads > 1) return route.continue();
           const message = 'The database cannot be reached.';
           const json = { code: 'SERVICE_UNAVAILABLE', message, status: 503 };
           return route.fulfill({ status: 503, json });
@@ -271,25 +338,31 @@ inBrowser(() => {
     ));
 
   test('the form adds an animal with an exact int64, which appears in the table, and shows what the API answered', () =>
-    visit(async (page) => {
-      await enterKey(page);
-      await page
-        .getByRole('heading', { name: 'Create your first animal' })
-        .waitFor();
-      await live(page);
-      await page.getByLabel('Name', { exact: true }).fill('From "the" page');
-      await page.getByLabel('Category id').fill(greatest);
-      await page.getByRole('button', { name: 'Create', exact: true }).click();
-      await page
-        .locator('#created', { hasText: `"categoryId":${greatest}` })
-        .waitFor();
-      await page.locator('#added', { hasText: 'From "the" page' }).waitFor();
-      expect(await page.locator('#added td').nth(2).textContent()).toBe(
-        greatest,
-      );
-      await page.locator('#total', { hasText: '1' }).waitFor();
-      await eachDisplay(page);
-    }));
+    visit(
+      async (page) => {
+        await enterKey(page);
+        await live(page);
+        const form = page.locator('#create');
+        await form.getByLabel('Name').fill('From "the" page');
+        await form.getByLabel('Category id').fill(`000${greatest}`);
+        await form.getByRole('button', { name: 'Add', exact: true }).click();
+        await page
+          .locator('#created', { hasText: `"categoryId":${greatest}` })
+          .waitFor();
+        await page.locator('tr.new', { hasText: 'From "the" page' }).waitFor();
+        expect(await page.locator('tr.new td').nth(2).textContent()).toBe(
+          greatest,
+        );
+        await page.locator('#total', { hasText: '1' }).waitFor();
+        await eachDisplay(page);
+        await form.getByLabel('Category id').fill('9999999999999999999');
+        await form.getByRole('button', { name: 'Add', exact: true }).click();
+        await page
+          .locator('#created', { hasText: /^categoryId must be an integer/ })
+          .waitFor();
+      },
+      { errors: [failed('400 (Bad Request)')] },
+    ));
 
   test('code of the front page and of a guide can be copied, and names the address of the service', () =>
     visit(async (page) => {
@@ -330,4 +403,59 @@ inBrowser(() => {
       });
     }),
   );
+});
+
+inBrowser(() => {
+  const store = storeForAll({}, undefined, {
+    more: [toysModule, checkupsModule],
+  });
+  const visit = browserForAll(store);
+
+  test('each collection of the modules has the table, with its filters, its orders and its form', () =>
+    visit(async (page) => {
+      for (const [name, madeAt] of [
+        ['Old', '2020-01-01T00:00:00Z'],
+        ['Older', '2010-01-01T00:00:00Z'],
+      ]) {
+        const json = { name, kind: 'ball', madeAt };
+        await rest(store, '/v1/toys', { method: 'POST', json });
+      }
+      await page.goto('/');
+      await page.getByLabel('API key').fill(store.key);
+      await page.keyboard.press('Enter');
+      const nav = page.getByRole('navigation', { name: 'Collections' });
+      await nav.getByRole('link', { name: 'checkups' }).waitFor();
+      expect(await nav.getByRole('link').allTextContents()).toEqual([
+        'animals',
+        'toys',
+        'checkups',
+      ]);
+      await nav.getByRole('link', { name: 'toys' }).click();
+      await page.getByText('Live: new toys appear by themselves.').waitFor();
+      const names = () =>
+        page.locator('#items td:nth-child(2)').allTextContents();
+      expect(await names()).toEqual(['Older', 'Old']);
+      expect(await page.locator('#items td').nth(3).textContent()).toBe('null');
+      await page.getByLabel('Order').selectOption('Made at, descending');
+      await page.waitForURL(/\?collection=toys&sort=madeAt_desc$/);
+      await page
+        .locator('#items tr:first-child', { hasText: /^\d+Old[^e]/ })
+        .waitFor();
+      const form = page.locator('#create');
+      await form.getByLabel('Name').fill('New');
+      await form.getByLabel('Made at').fill('2026-01-01T00:00:00Z');
+      await form.getByRole('button', { name: 'Add' }).click();
+      await page.locator('tr.new:first-child', { hasText: 'New' }).waitFor();
+      await page.locator('#filters').getByLabel('Kind').selectOption('bone');
+      await page.locator('#range', { hasText: 'No toys' }).waitFor();
+      await eachDisplay(page);
+
+      await page.goto('/?collection=checkups&petId=7');
+      await page.locator('#range', { hasText: 'No checkups' }).waitFor();
+      expect(
+        await page.locator('#filters').getByLabel('Pet id').inputValue(),
+      ).toBe('7');
+      expect(await page.locator('#live').textContent()).toBe('');
+      await eachDisplay(page);
+    }));
 });

@@ -28,9 +28,15 @@ inBrowser(() => {
       );
       await page.goto('/');
       await eachDisplay(page);
-      const scripts = ['animals.js', 'copy.js', 'front-page.js', 'key.js'].map(
-        (name) => `/docs/static/${name}`,
-      );
+      const scripts = [
+        'add-form.js',
+        'collections.js',
+        'copy.js',
+        'front-page.js',
+        'items.js',
+        'key.js',
+        'table.js',
+      ].map((name) => `/docs/static/${name}`);
       expect(requests.filter((path) => path !== '/favicon.ico').sort()).toEqual(
         ['/', ...scripts],
       );
@@ -217,7 +223,7 @@ inBrowser(() => {
           page.locator('#said', { hasText: text }).waitFor();
         await page.getByLabel('API key').fill(store.key);
         await page.getByRole('button', { name: 'Use key' }).click();
-        await messageShown('The key is valid.');
+        await messageShown('is valid.');
         await page
           .getByRole('link', { name: 'Reference', exact: true })
           .click();
@@ -231,7 +237,7 @@ inBrowser(() => {
         ).not.toContain(store.key);
 
         await page.goto('/');
-        await messageShown('The key is valid.');
+        await messageShown('is valid.');
         await page.getByRole('button', { name: 'Forget key' }).click();
         expect(
           await page.evaluate('JSON.stringify({ ...sessionStorage })'),

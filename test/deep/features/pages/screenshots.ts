@@ -46,7 +46,7 @@ const pictures: Record<string, (page: Page) => Promise<unknown>> = {
     await page.goto(origin);
     await page.getByLabel('API key').fill(key);
     await page.getByRole('button', { name: 'Use key' }).click();
-    await page.getByText('Live: new animals').waitFor();
+    await page.getByText('is valid').waitFor();
   },
   'rest-reference': async (page) => {
     await page.goto(`${origin}/docs`);

@@ -19,10 +19,11 @@ inBrowser(() => {
       await page.goto('/');
       await page.getByLabel('API key').fill(store.key);
       await page.keyboard.press('Enter');
-      await page.getByText('Live: new animals appear at the top.').waitFor();
-      await page.getByLabel('Name', { exact: true }).fill('Rex');
-      await page.getByLabel('Category id').fill('5');
-      await page.getByRole('button', { name: 'Create', exact: true }).click();
-      await page.locator('#added', { hasText: 'Rex' }).waitFor();
+      await page.getByText('Live: new animals appear by themselves.').waitFor();
+      const form = page.locator('#create');
+      await form.getByLabel('Name').fill('Rex');
+      await form.getByLabel('Category id').fill('5');
+      await form.getByRole('button', { name: 'Add', exact: true }).click();
+      await page.locator('tr.new', { hasText: 'Rex' }).waitFor();
     }));
 });

@@ -1,0 +1,93 @@
+// Items of a collection. They are read by REST, which answers also where only
+// registered GraphQL documents run.
+import { call } from './key.js';
+
+/**
+ * Reads a page. @returns its items, its headers, and `next`, which begins the
+ * page after it @throws Error with its `status`
+ */
+export async function readItems({ name }, parameters) {
+  const headers = { prefer: 'count=exact' };
+  const response = await list(name, parameters, { headers });
+  return {
+    items: itemsIn(await response.text()),
+    headers: response.headers,
+    next: nextIn(response.headers.get('link') ?? ''),
+  };
+}
+
+function nextIn(link) {
+  const [, address] = /<([^>]*)>/.exec(link) ?? [];
+  return address && new URL(address).searchParams.get('after');
+}
+
+/**
+ * Yields items as they are added, and nothing for a heartbeat. @param last
+ * `id` of the last one that is known, which is changed
+ */
+export async function* addedItems({ name }, filters, last, signal) {
+  const headers = { accept: 'text/event-stream' };
+  const parameters = { ...filters, ...(last.id && { after: last.id }) };
+  const response = await list(name, parameters, { headers, signal });
+  for await (const { event, id, data } of eventsOf(response)) {
+    if (event === 'error') throw failureOf(JSON.parse(data));
+    last.id = id ?? last.id;
+    yield data && itemsIn(data);
+  }
+}
+
+async function list(name, parameters, options) {
+  const path = `v1/${name}?${new URLSearchParams(parameters)}`;
+  const response = await call(path, { ...options, cache: 'no-store' });
+  if (!response.ok) throw failureOf(await response.json());
+  return response;
+}
+
+const failureOf = ({ message, status }) =>
+  Object.assign(new Error(message), { status });
+
+/**
+ * Reads JSON with its numbers as texts, so that no digit is lost. They begin
+ * with U+0000, which no text of the store contains.
+ */
+const itemsIn = (json) =>
+  JSON.parse(
+    json.replace(/"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g, (token) =>
+      token.startsWith('"') ? token : `"\\u0000${token}"`,
+    ),
+  );
+
+/** The digits of a number, or undefined. */
+export const digitsOf = (value) =>
+  typeof value === 'string' && value.startsWith('\0')
+    ? value.slice(1)
+    : undefined;
+
+/** As REST answers: numbers are numbers. */
+export const jsonOf = (value) =>
+  JSON.stringify(value, null, 2).replace(/"\\u0000([^"]+)"/g, '$1');
+
+/**
+ * Yields server-sent events by their fields. Lines end as WHATWG HTML, section
+ * 9.2.6, says; `$` and `.` of an expression would end them at U+2028, too.
+ */
+async function* eventsOf(response) {
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  try {
+    for (let rest = ''; ; ) {
+      const { value, done } = await reader.read();
+      if (done) return;
+      const blocks = (rest + value).split(/(?:\r\n|\n|\r(?!\n)){2}/);
+      rest = blocks.pop();
+      for (const block of blocks) {
+        const lines = block.split(/\r\n|\n|\r/);
+        yield Object.fromEntries(
+          lines.map((line) => line.split(/: ?(.*)/s, 2)),
+        );
+      }
+    }
+  } finally {
+    // A browser has few connections for a host.
+    await reader.cancel();
+  }
+}
