@@ -35,7 +35,7 @@ export interface Feature<Own extends Variables = Variables> {
   /** Adds commands. Each loads its code when it runs. */
   commands?(program: Command, stores: Stores): Promise<void>;
   /** What `doctor` checks. It starts nothing. */
-  checks?(settings: Settings<Own>, store: ConfiguredStore): Check[];
+  checks?(settings: Settings<Own>, store: ConfiguredStore): DoctorCheck[];
   /** The store that it keeps where DATABASE_URL names none. */
   store?(settings: Settings<Own>): Promise<OwnStore>;
   /**
@@ -121,7 +121,7 @@ export interface Metric {
 export type Running = Parts & { readonly name: string };
 
 /** A check of `doctor`. */
-export interface Check {
+export interface DoctorCheck {
   /** Its subject, as the first word of the line: `redis`. */
   name: string;
   /** What to do when it fails. */

@@ -14,7 +14,7 @@ const stopSignals = [
   'SIGUSR2',
 ] as const;
 /** Time limit (ms) for the last log lines. */
-const lastLines = 1000;
+const lastLinesTimeout = 1000;
 
 /**
  * Runs the process: configuration, log, signals, exit. Of the service, only
@@ -70,7 +70,7 @@ async function main(): Promise<void> {
     else logger.error(end, 'closed before all was finished');
     // An issued key is printed. Workers that cannot serve never start.
     if (isClean) await started;
-    await output.flush(lastLines);
+    await output.flush(lastLinesTimeout);
     process.exit(isClean && !hasFailed ? 0 : 1);
   };
   // Also an unhandled rejection, which Node makes an exception.

@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import { StoreError } from '../errors.ts';
 
 /** Pause (ms) while work is left, so that requests get their turn. */
-const shortPause = 20;
+const busyPause = 20;
 
 /**
  * Repeats work in the background until the app closes. A failure is logged, and
@@ -25,7 +25,7 @@ export function every(
       const level = err instanceof StoreError ? 'debug' : 'warn';
       app.log[level]({ err }, message);
     });
-    wait(isMore === true ? shortPause : ms);
+    wait(isMore === true ? busyPause : ms);
   };
   const wait = (pause: number) => {
     const start = () => {

@@ -49,7 +49,7 @@ export class WriteBehind<Note> {
 
 /** Milliseconds; with jitter at most nine seconds. */
 const flushInterval = 6000;
-const message = 'notes are not written yet';
+const notWritten = 'notes are not written yet';
 
 /** Flushes a buffer within ten seconds, and at shutdown. */
 export function flushRegularly(
@@ -58,7 +58,7 @@ export function flushRegularly(
 ): void {
   // Fastify calls the hooks that are added later first.
   app.addHook('onClose', () =>
-    buffer.flush().catch((err) => app.log.warn({ err }, message)),
+    buffer.flush().catch((err) => app.log.warn({ err }, notWritten)),
   );
-  every(app, flushInterval, () => buffer.flush(), message);
+  every(app, flushInterval, () => buffer.flush(), notWritten);
 }

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import type { Database } from '../database/database.ts';
 import { codeOf } from '../database/postgres-errors.ts';
-import type { Check, ConfiguredStore } from '../feature.ts';
+import type { ConfiguredStore, DoctorCheck } from '../feature.ts';
 import { features } from '../features.ts';
 import { startFailure } from '../process/start-failure.ts';
 import { exitCodes, json, show } from './program.ts';
@@ -49,7 +49,7 @@ export function doctorCommand(program: Command): void {
 async function examine(): Promise<Finding[]> {
   const findings: Finding[] = [];
   /** @returns false when it fails */
-  async function check({ name, state = 'failure', remedy, run }: Check) {
+  async function check({ name, state = 'failure', remedy, run }: DoctorCheck) {
     const finding: Finding = { check: name, state: 'ok', found: '' };
     findings.push(finding);
     try {

@@ -12,15 +12,15 @@ import type {
 import type { Database } from '../database/database.ts';
 import {
   duration,
+  integerBetween,
   json,
   momentFrom,
   show,
   table,
-  whole,
   withExamples,
 } from './program.ts';
 
-interface Flags {
+interface KeyFlags {
   name: string;
   scope: KeyScope;
   expires?: Date;
@@ -28,7 +28,7 @@ interface Flags {
   json?: boolean;
 }
 
-const id = ['<id>', 'as in the list', whole(0, 2 ** 31 - 1)] as const;
+const id = ['<id>', 'as in the list', integerBetween(0, 2 ** 31 - 1)] as const;
 
 export function keyCommands(program: Command): void {
   const group = program
@@ -52,7 +52,7 @@ export function keyCommands(program: Command): void {
       momentFrom,
     )
     .option(...json)
-    .action(async ({ name, scope, expires, ...flags }: Flags) => {
+    .action(async ({ name, scope, expires, ...flags }: KeyFlags) => {
       const issued = await withKeys((keys) =>
         keys.issue({ name, scope, expiresAt: expires }),
       );
@@ -77,7 +77,7 @@ export function keyCommands(program: Command): void {
         .default(duration('24h'), '24h'),
     )
     .option(...json)
-    .action(async (id: number, { overlap, ...flags }: Flags) => {
+    .action(async (id: number, { overlap, ...flags }: KeyFlags) => {
       const rotated = await withKeys((keys) => keys.rotate(id, overlap));
       const { previousExpiresAt: until } = rotated;
       const old = until
@@ -91,7 +91,7 @@ export function keyCommands(program: Command): void {
     .description('refuse a key from now on')
     .argument(...id)
     .option(...json)
-    .action(async (id: number, flags: Flags) => {
+    .action(async (id: number, flags: KeyFlags) => {
       const row = rowOfKey(await withKeys((keys) => keys.revoke(id)));
       show(row, flags, `key ${row.id} (${row.name}) is revoked`);
     });
@@ -106,7 +106,7 @@ export function keyCommands(program: Command): void {
       .command(name)
       .description(description)
       .option(...json)
-      .action(async (flags: Flags) => {
+      .action(async (flags: KeyFlags) => {
         const rows = await withKeys(list);
         show(rows, flags, table(rows, whenEmpty));
       });

@@ -9,8 +9,8 @@ export function migrateCommand(program: Command): void {
     )
     .option(...json)
     .action(async (flags: { json?: boolean }) => {
-      const { applyMigrations } = await import('./context.ts');
-      const applied = await applyMigrations();
+      const { migrateStore } = await import('./context.ts');
+      const applied = await migrateStore();
       show(
         { applied },
         flags,

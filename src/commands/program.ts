@@ -63,7 +63,10 @@ export function startFlag(
 }
 
 /** Creates a parser for an argument that is a whole number. */
-export function whole(min: number, max: number): (text: string) => number {
+export function integerBetween(
+  min: number,
+  max: number,
+): (text: string) => number {
   return (text) => {
     const number = /^\d+$/.test(text) ? Number(text) : Number.NaN;
     if (number >= min && number <= max) return number;
@@ -73,7 +76,7 @@ export function whole(min: number, max: number): (text: string) => number {
   };
 }
 
-const milliseconds: Record<string, number> = {
+const unitLengths: Record<string, number> = {
   s: 1000,
   m: 60_000,
   h: 3_600_000,
@@ -86,7 +89,7 @@ export function duration(text: string): number {
     throw new InvalidArgumentError(
       'It must be a time like 90d, 12h, 30m or 10s.',
     );
-  return Number.parseInt(text, 10) * (milliseconds[text.slice(-1)] ?? 0);
+  return Number.parseInt(text, 10) * (unitLengths[text.slice(-1)] ?? 0);
 }
 
 /**

@@ -11,11 +11,11 @@ import {
   origins,
   port,
   postgresUrl,
-  proxies,
   readVariables,
   secret,
   share,
   text,
+  trustedProxies,
   type Variable,
   type VariableOwner,
   type Variables,
@@ -23,7 +23,7 @@ import {
   withoutSecrets,
 } from './variables.ts';
 
-export const variables = {
+export const coreVariables = {
   PORT: port(4000, 'TCP port to listen on.'),
   HOST: text('127.0.0.1', 'Address to listen on; `0.0.0.0` or `::` for all.'),
   OPERATIONS_PORT: whole(0, 65_535)(
@@ -74,7 +74,7 @@ export const variables = {
     1,
     'Share of the requests without a fault that are logged (logs.md).',
   ),
-  TRUST_PROXY: proxies(
+  TRUST_PROXY: trustedProxies(
     false,
     'Proxies whose `X-Forwarded-*` headers count, or the number of hops.',
   ),
@@ -163,9 +163,9 @@ export const variables = {
  */
 export function allVariables(
   owners: readonly VariableOwner[],
-): typeof variables & Variables {
+): typeof coreVariables & Variables {
   const own = owners.map((one) => one.variables);
-  return Object.assign({}, variables, ...own, variables);
+  return Object.assign({}, coreVariables, ...own, coreVariables);
 }
 
 /** The configuration, grouped by the parts of the service that use it. */

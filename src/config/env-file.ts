@@ -2,7 +2,7 @@ import { parseEnv } from 'node:util';
 import { readText } from './text-file.ts';
 
 /** Lines that set a variable, say nothing or are comments. */
-const settings =
+const settingLines =
   /^(?:[ \t]*(?:(?:export +)?[\w.-]+[ \t]*=[ \t]*(?:(["'`])[\s\S]*?\1[^\n]*|[^"'`\n][^\n]*)?|#[^\n]*)?(?:\n|$))*/;
 
 /** `parseEnv` would take the next line for the value, and keep `export`. */
@@ -15,7 +15,7 @@ const noValue = /^[ \t]*(?:export +)?([\w.-]+)[ \t]*=[ \t]*$/gm;
  */
 export function readEnvFile(path: string): NodeJS.Dict<string> {
   const text = readText(path);
-  const [understood = ''] = settings.exec(text) ?? [];
+  const [understood = ''] = settingLines.exec(text) ?? [];
   if (understood === text) return parseEnv(text.replace(noValue, '$1='));
   const line = understood.split('\n').length;
   throw new Error(

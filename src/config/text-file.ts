@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 
 /** By its mark: some editors on Windows write UTF-16. */
-const encodings: Record<string, string> = {
+const encodingByMark: Record<string, string> = {
   fffe: 'utf-16le',
   feff: 'utf-16be',
 };
@@ -12,7 +12,7 @@ const encodings: Record<string, string> = {
  * @throws Error that names the line with a byte of another encoding
  */
 export function textIn(bytes: Buffer): string {
-  const encoding = encodings[bytes.toString('hex', 0, 2)];
+  const encoding = encodingByMark[bytes.toString('hex', 0, 2)];
   const text = new TextDecoder(encoding).decode(bytes);
   const plain = text.replace(/\r\n?/g, '\n');
   const [readable = ''] = plain.split(foreign, 1);

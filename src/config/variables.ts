@@ -64,7 +64,7 @@ export const processes = kind('1 to 256, `auto`', (text): number | 'auto' =>
 export const text = kind('text', (text) => text);
 export const secretText = kind('text', (text) => text, true);
 
-function oneOf<const Choice extends string>(...choices: Choice[]) {
+function choice<const Choice extends string>(...choices: Choice[]) {
   return kind(choices.map((choice) => `\`${choice}\``).join(' '), (text) => {
     const found = choices.find((choice) => choice === text);
     if (found === undefined)
@@ -73,7 +73,7 @@ function oneOf<const Choice extends string>(...choices: Choice[]) {
   });
 }
 
-export const logLevel = oneOf(
+export const logLevel = choice(
   'fatal',
   'error',
   'warn',
@@ -82,8 +82,8 @@ export const logLevel = oneOf(
   'trace',
   'silent',
 );
-export const logFormat = oneOf('auto', 'json');
-export const flagOrAuto = oneOf('auto', 'true', 'false');
+export const logFormat = choice('auto', 'json');
+export const flagOrAuto = choice('auto', 'true', 'false');
 
 export const flag = kind('`true` `false`', (text) => {
   if (text === 'true' || text === 'false') return text === 'true';
@@ -146,7 +146,7 @@ export const secret = kind(
 );
 
 export const origins = kind('list like `https://shop.example`', (text) => {
-  const list = listOf(text);
+  const list = commaSeparated(text);
   const wrong = list.find(
     (one) => !URL.canParse(one) || new URL(one).origin !== one,
   );
@@ -156,12 +156,12 @@ export const origins = kind('list like `https://shop.example`', (text) => {
   );
 });
 
-export const proxies = kind(
+export const trustedProxies = kind(
   '`false`, 1 to 99, addresses',
   (text): false | number | string[] => {
     if (text === 'false') return false;
     if (/^[1-9]\d?$/.test(text)) return Number(text);
-    const list = listOf(text);
+    const list = commaSeparated(text);
     if (
       list.every((one) =>
         /^[\da-f.:]+(?:\/\d{1,3})?$|^(?:loopback|linklocal|uniquelocal)$/i.test(
@@ -176,7 +176,7 @@ export const proxies = kind(
   },
 );
 
-export function listOf(text: string): string[] {
+export function commaSeparated(text: string): string[] {
   return text
     .split(',')
     .map((one) => one.trim())

@@ -40,7 +40,7 @@ export interface QueueState extends QueueName {
 }
 
 /** Runs a batch. @returns results in the order of the inputs */
-export type Run<In, Out> = (inputs: In[]) => Promise<Array<Out | Error>>;
+export type RunBatch<In, Out> = (inputs: In[]) => Promise<Array<Out | Error>>;
 
 export interface BatchOptions extends QueueName {
   observers?: readonly DatabaseObserver[];
@@ -94,7 +94,7 @@ const hangsAfter = 1000;
  * written after the input arrived. Inputs of several callers leave in turn.
  */
 export class Batches<In, Out> {
-  readonly #run: Run<In, Out>;
+  readonly #run: RunBatch<In, Out>;
   readonly #options: Required<Omit<BatchOptions, 'window'>> &
     Pick<BatchOptions, 'window'>;
   readonly #waiting: FairQueue<Waiting<In, Out>>;
@@ -121,7 +121,7 @@ export class Batches<In, Out> {
    * @param run returns results in the order of the inputs; an `Error` among
    *   them fails that input alone
    */
-  constructor(run: Run<In, Out>, options: BatchOptions) {
+  constructor(run: RunBatch<In, Out>, options: BatchOptions) {
     this.#run = run;
     this.#waiting = new FairQueue(options.maxWaiting);
     this.#window = options.window ?? Number.POSITIVE_INFINITY;

@@ -5,7 +5,7 @@ import {
   Batches,
   type BatchOptions,
   type QueueState,
-  type Run,
+  type RunBatch,
 } from './batches.ts';
 import { assertColumns } from './columns.ts';
 import {
@@ -196,7 +196,7 @@ export class Database {
    * from the statement timeout.
    */
   batched<In, Out>(
-    run: Run<In, Out>,
+    run: RunBatch<In, Out>,
     options: Omit<BatchOptions, 'maxWaiting' | 'maxAge' | 'observers'>,
   ): Batches<In, Out> {
     const maxAge = this.options.statementTimeout / 2;

@@ -16,7 +16,7 @@ export interface Model {
 }
 
 /** The part of a log that the database uses. */
-export type Log = Record<
+export type DatabaseLog = Record<
   'info' | 'warn',
   (fields: object, message: string) => void
 >;
@@ -29,7 +29,7 @@ export type DatabaseOptions = Config['database'] & {
   /**
    * Where changes of the database's state are reported; nowhere when absent.
    */
-  log?: Log | undefined;
+  log?: DatabaseLog | undefined;
   observers?: readonly DatabaseObserver[];
   /**
    * Called with SQL for an operator to run, because a pooler drops our session

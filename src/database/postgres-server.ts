@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Incident } from '@animal-store/log/incident';
 import type { Pool, PoolClient, QueryArrayConfig } from 'pg';
 import { Unavailable } from '../errors.ts';
-import type { Log } from './options.ts';
+import type { DatabaseLog } from './options.ts';
 import {
   codeOf,
   isConflict,
@@ -47,7 +47,7 @@ export type PoolState = ReturnType<PostgresServer['state']>;
  * the first pause.
  */
 const retries = 3;
-const shortPause = 20;
+const conflictPause = 20;
 /** How long (ms) a statement waits for a connection before that is reported. */
 const exhaustedAfter = 1000;
 /**
@@ -77,7 +77,7 @@ export class PostgresServer {
   constructor(
     readonly pool: Pool,
     private readonly sessions: Sessions,
-    private readonly log?: Log,
+    private readonly log?: DatabaseLog,
   ) {
     this.#incidents = incidentsIn(log);
     pool.on('connect', (client) => {
@@ -100,7 +100,7 @@ export class PostgresServer {
       async () => (await this.inOneSession([statement, values]))[0] as Row[],
       (error, attempt) =>
         attempt <= retries && isConflict(error)
-          ? attempt * shortPause
+          ? attempt * conflictPause
           : undefined,
     );
 
@@ -147,7 +147,7 @@ export class PostgresServer {
   ): Promise<Rows> {
     const query = { text, values, rowMode: 'array' as const, types: asText };
     try {
-      return await rowsOf(
+      return await sendQuery(
         client,
         this.sessions.keepStatements ? { name, ...query } : query,
       );
@@ -156,7 +156,7 @@ export class PostgresServer {
       if (isUnknown) this.#stopPreparing();
       if (!isUnknown && !isStalePlan(error)) throw error;
       this.#usable.delete(client);
-      return await rowsOf(client, query);
+      return await sendQuery(client, query);
     }
   }
 
@@ -266,7 +266,7 @@ export class PostgresServer {
 /**
  * The database is lost, its statements fail, or its connections are exhausted.
  */
-function incidentsIn(log: Log | undefined) {
+function incidentsIn(log: DatabaseLog | undefined) {
   const incident = (begins: string, ends: string, quiet?: number) => {
     const onEnd = (ms: number, failures: number) =>
       log?.info({ ms, failures }, ends);
@@ -296,7 +296,7 @@ function incidentsIn(log: Log | undefined) {
  * Passes a callback, because pg's own promise keeps each query from the garbage
  * collector (bench/README.md).
  */
-async function rowsOf(
+async function sendQuery(
   client: PoolClient,
   query: QueryArrayConfig,
 ): Promise<Rows> {

@@ -1,7 +1,7 @@
 import type { MikroORM } from '@mikro-orm/postgresql';
 import { escapeLiteral as literal, escapeIdentifier as quoted } from 'pg';
 import { Unavailable } from '../errors.ts';
-import type { Log, Model } from './options.ts';
+import type { DatabaseLog, Model } from './options.ts';
 import { isUnmigrated, sqlState } from './postgres-errors.ts';
 import type {
   PostgresServer,
@@ -15,7 +15,7 @@ const mayNot = 'The role in DATABASE_URL may not read and write all tables.';
  * One statement that reports whether the database accepts writes, whether this
  * role may read and write all tables, and how many migrations are applied.
  */
-function readinessOf(orm: MikroORM, { migrations }: Model): Statement {
+function readinessStatement(orm: MikroORM, { migrations }: Model): Statement {
   const list = (texts: string[]) =>
     `unnest(array[${texts.map(literal).join(', ')}]::text[]) as name`;
   const tables = [...orm.getMetadata()]
@@ -47,7 +47,7 @@ export async function assertServable(
 ): Promise<void> {
   const { rows } = checks;
   const [[isReadOnly, mayWrite, applied] = []] = await rows(
-    readinessOf(orm, model),
+    readinessStatement(orm, model),
     [],
   ).catch((error) => {
     throw sqlState(error) === '42501' ? new Unavailable(mayNot, error) : error;
@@ -175,7 +175,7 @@ async function idsOf(
 export async function advanceCounters(
   rows: RunStatement,
   orm: MikroORM,
-  log: Log | undefined,
+  log: DatabaseLog | undefined,
 ): Promise<void> {
   for (const one of countedTables(orm)) {
     const { table, counter, end } = one;

@@ -13,7 +13,7 @@ import { modules } from '../modules/modules.ts';
 import type { Log } from '../runtime/log/log.ts';
 
 /** How long (ms) the welcome message waits for earlier log lines. */
-const lastLines = 500;
+const earlierLinesTimeout = 500;
 
 /** Logs the address, and prints the first key of a new store. */
 export async function logStarted(
@@ -52,7 +52,7 @@ export async function logStarted(
   const first = await database.exclusively(() => keys.issueFirst());
   if (!first) return;
   log.info({ key: first.id }, 'first key issued');
-  await output.flush(lastLines);
+  await output.flush(earlierLinesTimeout);
   const explored = pages.map((path) => address + path);
   const apis = openModules(modules, database, config.values);
   const [collection] = apis.flatMap(({ collections = [] }) => collections);

@@ -1,7 +1,7 @@
 import type { EntityName } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { Call } from '../call.ts';
-import type { Run } from '../database/batches.ts';
+import type { RunBatch } from '../database/batches.ts';
 import type { Batches, Database } from '../database/database.ts';
 import { isDataError, isUnsupported } from '../database/postgres-errors.ts';
 import { type Int64, int64, int64FromDigits } from '../validation/int64.ts';
@@ -101,7 +101,7 @@ export class Records<
     );
     const queue = <In, Out>(
       operation: string,
-      run: Run<In, Out>,
+      run: RunBatch<In, Out>,
       maxInFlight = 4,
     ) =>
       database.batched(run, {

@@ -19,7 +19,7 @@ interface ReadinessOptions {
   others: (() => object) | undefined;
 }
 
-const timeout = 2000;
+const checkTimeout = 2000;
 
 /**
  * Checks that the database and others are ready, and that the process is not
@@ -34,11 +34,13 @@ export function readiness({
   // Concurrent requests share one check of the database.
   let current: Promise<void> | undefined;
   const checkOnce = () => {
-    current ??= withTimeout(timeout, database.assertReady(), lateCheck).finally(
-      () => {
-        current = undefined;
-      },
-    );
+    current ??= withTimeout(
+      checkTimeout,
+      database.assertReady(),
+      lateCheck,
+    ).finally(() => {
+      current = undefined;
+    });
     return current;
   };
   return async () => {
@@ -61,7 +63,7 @@ export function readiness({
 const lateCheck = () =>
   new StoreError(
     'SERVICE_UNAVAILABLE',
-    `The database has not answered within ${timeout} ms.`,
+    `The database has not answered within ${checkTimeout} ms.`,
   );
 
 /**

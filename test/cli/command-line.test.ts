@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { variables } from '../../src/config/config.ts';
+import { coreVariables } from '../../src/config/config.ts';
 import { sql } from '../support/database-access.ts';
 import { databaseForEach } from '../support/fixtures.ts';
 import { send } from '../support/http.ts';
@@ -58,7 +58,7 @@ describe('help', () => {
   test('of `start` lists every variable of the configuration with its default', async () => {
     const { stdout } = await program('start', '--help');
     const lines = stdout.split('\n');
-    for (const [name, { desc }] of Object.entries(variables)) {
+    for (const [name, { desc }] of Object.entries(coreVariables)) {
       expect(lines.find((line) => line.startsWith(`  ${name} `))).toContain(
         desc,
       );

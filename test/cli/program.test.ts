@@ -1,11 +1,11 @@
 import {
   duration,
+  integerBetween,
   momentFrom,
   Progress,
   printable,
   show,
   table,
-  whole,
 } from '../../src/commands/program.ts';
 import { expect, test } from '../support/jest.ts';
 
@@ -32,9 +32,9 @@ test('a table is aligned, and a terminal interprets nothing in it', () => {
 });
 
 test('a whole number has bounds', () => {
-  expect(whole(1, 10)('10')).toBe(10);
+  expect(integerBetween(1, 10)('10')).toBe(10);
   for (const text of ['0', '11', '1.0', '-1', '', '0x1', '1e1'])
-    expect(() => whole(1, 10)(text)).toThrow('between 1 and 10');
+    expect(() => integerBetween(1, 10)(text)).toThrow('between 1 and 10');
 });
 
 test.each([

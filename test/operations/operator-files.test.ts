@@ -1,6 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { variables } from '../../src/config/config.ts';
+import { coreVariables } from '../../src/config/config.ts';
 import { misspelt, readEnvFile } from '../../src/config/env-file.ts';
 import { readText, textIn } from '../../src/config/text-file.ts';
 import { newFolder } from '../support/folder.ts';
@@ -116,7 +116,7 @@ describe('.env', () => {
 });
 
 describe('a name that nothing reads', () => {
-  const known = Object.keys(variables);
+  const known = Object.keys(coreVariables);
   test.each([
     ['DRAIN_DELAY_M', 'DRAIN_DELAY_MS'],
     ['DATABSE_URL', 'DATABASE_URL'],

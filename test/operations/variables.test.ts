@@ -1,8 +1,8 @@
 import {
   checkedPostgresUrl,
+  commaSeparated,
   flag,
   kind,
-  listOf,
   logLevel,
   port,
   readVariables,
@@ -14,7 +14,7 @@ import {
 import { expect, test } from '../support/jest.ts';
 
 const postgresUrls = kind('addresses', (text) =>
-  listOf(text).map(checkedPostgresUrl),
+  commaSeparated(text).map(checkedPostgresUrl),
 );
 const variables = {
   PORT: port(4000, 'TCP port.'),

@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream';
 import { handOver } from './hand-over.ts';
 import { type ClusterState, workerVariable } from './worker.ts';
 
-type Log = Record<
+type WorkersLog = Record<
   'info' | 'error' | 'fatal',
   (fields: object, message: string) => void
 >;
@@ -13,7 +13,7 @@ export interface WorkersOptions<Shared> {
   program: string;
   count: number;
   /** Gets a line when a worker starts, is ready, ends or dies. */
-  log: Log;
+  log: WorkersLog;
   /** Sent to the workers, and again by `share`. */
   shared: Shared;
   /** Receives the workers' output, in whole lines. */
@@ -28,7 +28,7 @@ export interface WorkersOptions<Shared> {
 }
 
 /** How long (ms) a worker may take to answer. */
-const silentAfter = 2500;
+const answerTimeout = 2500;
 
 /** Starts, restarts, informs, asks and stops the worker processes. */
 export class Workers<Shared> {
@@ -205,7 +205,7 @@ class WorkerSlot {
   }
 
   get isSilent(): boolean {
-    const hasWaited = performance.now() - this.#askedAt > silentAfter;
+    const hasWaited = performance.now() - this.#askedAt > answerTimeout;
     return this.isUp && this.#question !== undefined && hasWaited;
   }
 

@@ -12,7 +12,7 @@ const suspect = /[\d.]{16}|\d[eE]/;
 /** Limit for suspect text. With a reviver each value costs 30 times as much. */
 const maxValues = 5000;
 // The parser skips one byte order mark; the decoder must not skip another.
-const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /**
  * Parses UTF-8 JSON (RFC 8259; a byte order mark is skipped). Integers beyond
@@ -25,7 +25,7 @@ const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
  */
 export function parseExactJson(bytes: Uint8Array): unknown {
   try {
-    const text = utf8.decode(bytes);
+    const text = decoder.decode(bytes);
     if (!suspect.test(text)) return parse(text, undefined, withoutPrototypes);
     // Cheaper than to parse. A comma in a text counts as well.
     if (text.split(/[,[{]/, maxValues + 1).length > maxValues)

@@ -39,7 +39,7 @@ export class LogOutput {
   write(given: string): void {
     const lines = this.format(given);
     if (this.#length + Buffer.byteLength(lines) > maxPending)
-      this.dropped += countOf(lines);
+      this.dropped += countLines(lines);
     else this.#length += this.#pending.write(lines, this.#length);
   }
 
@@ -67,7 +67,7 @@ export class LogOutput {
       note ? Buffer.concat([lines, Buffer.from(note)]) : lines,
       (error) => {
         this.#isWriting = false;
-        if (error) this.dropped += countOf(lines.toString());
+        if (error) this.dropped += countLines(lines.toString());
         else this.#reported = dropped;
       },
     );
@@ -94,17 +94,17 @@ export class LogOutput {
   }
 }
 
-function countOf(lines: string): number {
+function countLines(lines: string): number {
   return lines.split('\n').length - 1;
 }
 
-type Write = (bytes: Buffer, done: (error?: Error | null) => void) => void;
+type WriteBytes = (bytes: Buffer, done: (error?: Error | null) => void) => void;
 
 /**
  * Pipes and sockets use Node's stream, which never blocks; files and terminals
  * use the thread pool.
  */
-function writerOf(fd: number): Write {
+function writerOf(fd: number): WriteBytes {
   const stat = fstatSync(fd);
   if (!stat.isFIFO() && !stat.isSocket())
     return (bytes, done) => writeFile(fd, bytes, done);

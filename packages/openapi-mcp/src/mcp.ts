@@ -5,12 +5,12 @@ import type {
   FastifySchema,
 } from 'fastify';
 import {
-  isRecord,
+  isJsonObject,
   type OpenApi,
   type RestOperation,
-  type Service,
   type Tool,
   toolsOf,
+  type Wording,
 } from './tools.ts';
 
 /**
@@ -26,7 +26,7 @@ const capabilitiesKey = 'io.modelcontextprotocol/clientCapabilities';
 /** The tools depend on the caller, and change only with a release. */
 const cacheable = { ttlMs: 300_000, cacheScope: 'private' };
 
-export interface OpenApiMcpOptions extends Service {
+export interface OpenApiMcpOptions extends Wording {
   /**
    * The OpenAPI document, read when the server is ready. Its `info` is that of
    * the MCP server.
@@ -62,7 +62,7 @@ type McpOutcome = { status?: number } & (
   | { error: { code: number; message: string; data?: object } }
 );
 
-const failed = (
+const rpcError = (
   code: number,
   message: string,
   status = 200,
@@ -132,10 +132,10 @@ export async function openApiMcp(
     request: FastifyRequest,
   ): Promise<McpOutcome> {
     const { method, params = {} } = message;
-    const meta = isRecord(params._meta) ? params._meta : {};
+    const meta = isJsonObject(params._meta) ? params._meta : {};
     const asked = request.headers['mcp-protocol-version'] || legacy[0];
     const isModern = meta[versionKey] !== undefined || asked === modern;
-    const refusal = isModern ? refusalOf(message, meta, request) : undefined;
+    const refusal = isModern ? mismatchIn(message, meta, request) : undefined;
     if (refusal) return refusal;
     if (!isModern && !legacy.includes(`${asked}`))
       return unsupported(asked, versions);
@@ -151,10 +151,10 @@ export async function openApiMcp(
     if (method === 'tools/call') {
       const { name, arguments: args = {} } = params;
       const tool = tools.get(name as string);
-      if (!tool) return failed(-32602, 'There is no tool with this name.');
-      return isRecord(args)
+      if (!tool) return rpcError(-32602, 'There is no tool with this name.');
+      return isJsonObject(args)
         ? complete(await tool.call(args, request))
-        : failed(-32602, 'The arguments must be an object.');
+        : rpcError(-32602, 'The arguments must be an object.');
     }
     if (method === 'tools/list') {
       const listed = [...tools.values()].filter(({ operation }) =>
@@ -173,13 +173,13 @@ export async function openApiMcp(
         legacy.find((one) => one === params.protocolVersion) ?? legacy[0];
       return complete({ protocolVersion, ...about });
     }
-    return failed(-32601, 'There is no such method.', isModern ? 404 : 200);
+    return rpcError(-32601, 'There is no such method.', isModern ? 404 : 200);
   }
 }
 
 function isMessage(body: unknown): body is Message {
   if (
-    !isRecord(body) ||
+    !isJsonObject(body) ||
     body.jsonrpc !== '2.0' ||
     typeof body.method !== 'string'
   )
@@ -187,14 +187,14 @@ function isMessage(body: unknown): body is Message {
   const { id, params } = body;
   const isId =
     id === undefined || typeof id === 'string' || Number.isSafeInteger(id);
-  return isId && (params === undefined || isRecord(params));
+  return isId && (params === undefined || isJsonObject(params));
 }
 
 /**
  * Refuses a version that is not served, and headers that a proxy may have read
  * differently from the body.
  */
-function refusalOf(
+function mismatchIn(
   { method, params }: Message,
   {
     [versionKey]: version,
@@ -203,7 +203,7 @@ function refusalOf(
   { headers }: FastifyRequest,
 ): McpOutcome | undefined {
   if (typeof version !== 'string')
-    return failed(-32602, `_meta must have ${versionKey}.`, 400);
+    return rpcError(-32602, `_meta must have ${versionKey}.`, 400);
   const tool = `${params?.name}`;
   // A name may be in Base64 (Streamable HTTP, "Value Encoding").
   const names = {
@@ -218,19 +218,19 @@ function refusalOf(
     ([name, values]) => !values.includes(`${headers[name]}`),
   );
   if (wrong)
-    return failed(
+    return rpcError(
       -32020,
       `The header ${wrong[0]} does not match the body.`,
       400,
     );
   if (version !== modern) return unsupported(version, [modern]);
-  return isRecord(capabilities)
+  return isJsonObject(capabilities)
     ? undefined
-    : failed(-32602, `_meta must have ${capabilitiesKey}.`, 400);
+    : rpcError(-32602, `_meta must have ${capabilitiesKey}.`, 400);
 }
 
 function unsupported(requested: unknown, supported: string[]): McpOutcome {
-  return failed(-32022, 'Unsupported protocol version', 400, {
+  return rpcError(-32022, 'Unsupported protocol version', 400, {
     supported,
     requested,
   });

@@ -5,7 +5,7 @@ import inject, { type InjectOptions } from 'light-my-request';
 type Arguments = Record<string, unknown>;
 
 /** The server's own words and numbers. */
-export interface Service {
+export interface Wording {
   /**
    * Creates the error for a request that is refused before it reaches an
    * operation.
@@ -67,14 +67,14 @@ export interface OpenApi {
  */
 export function toolsOf(
   document: OpenApi,
-  service: Service,
+  service: Wording,
 ): Map<string, Tool> {
   const { servers: [server] = [], components: { schemas = {} } = {} } =
     document;
   // Not every assistant follows references.
   const inlined = (part: unknown): unknown => {
     if (Array.isArray(part)) return part.map(inlined);
-    if (!isRecord(part)) return part;
+    if (!isJsonObject(part)) return part;
     const { $ref, ...rest } = part;
     const whole =
       typeof $ref === 'string'
@@ -107,7 +107,7 @@ function successOf(responses: RestOperation['responses']) {
   )?.[1];
 }
 
-const idempotencyKey = {
+const callName = {
   type: 'string',
   description:
     'A name for this call, for example a UUID; a new one for each thing to create. After a timeout or an error, repeat the call with the same name: it is carried out once.',
@@ -125,7 +125,7 @@ function toolOf(
   method: string,
   path: string,
   operation: RestOperation,
-  service: Service,
+  service: Wording,
 ) {
   const { refuse, describe } = service;
   const {
@@ -158,7 +158,7 @@ function toolOf(
     ),
     ...body?.properties,
     ...(parameters.some(({ name }) => name === 'Idempotency-Key') && {
-      idempotencyKey,
+      idempotencyKey: callName,
     }),
   };
   const required = [
@@ -166,7 +166,8 @@ function toolOf(
     ...(body?.required ?? []),
   ];
 
-  const invalid = (message: string) => failure(describe(refuse(400, message)));
+  const invalid = (message: string) =>
+    toolError(describe(refuse(400, message)));
   /** An argument as the operation reads it: text, or anything else as JSON. */
   const textOf = (value: unknown) =>
     typeof value === 'string' ? value : `${JSON.stringify(value, exact)}`;
@@ -252,7 +253,7 @@ function toolOf(
     );
     if (statusCode >= 400) {
       const wait = headers['retry-after'];
-      return failure(
+      return toolError(
         describe(JSON.parse(payload)) +
           (wait ? ` Try again in ${wait} s.` : ''),
       );
@@ -291,7 +292,7 @@ function toolOf(
   return { definition, operation, call };
 }
 
-function failure(text: string) {
+function toolError(text: string) {
   return { content: [{ type: 'text', text }], isError: true };
 }
 
@@ -311,7 +312,7 @@ function integerIn(value: unknown): unknown {
 /** The schema of the same value with int64 as text. */
 function textIdsIn(part: unknown): unknown {
   if (Array.isArray(part)) return part.map(textIdsIn);
-  if (!isRecord(part)) return part;
+  if (!isJsonObject(part)) return part;
   const { format, type, description = '' } = part;
   if (format === 'int64') {
     const asText = Array.isArray(type) ? ['string', 'null'] : 'string';
@@ -337,7 +338,7 @@ function withTextIds(
   // Only an int64 is exact.
   if (typeof value === 'bigint') return Number(value);
   if (Array.isArray(value)) return value.map((one) => withTextIds(one, items));
-  if (!isRecord(value)) return value;
+  if (!isJsonObject(value)) return value;
   const members = Object.entries(value).map(([name, one]) => [
     name,
     withTextIds(one, properties[name] ?? {}),
@@ -346,6 +347,6 @@ function withTextIds(
 }
 
 /** True for a JSON object. */
-export function isRecord(value: unknown): value is Record<string, unknown> {
+export function isJsonObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

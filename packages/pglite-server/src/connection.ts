@@ -4,7 +4,7 @@ const headerSize = { first: 8, other: 5 };
 // A startup message has its version and at least the end of its parameters.
 const shortest = { first: 9, other: 4 };
 // The types of COPY data are excluded.
-const types = 'BCDEFHPQSX';
+const messageTypes = 'BCDEFHPQSX';
 
 /**
  * Splits the bytes of one connection into messages of PostgreSQL's protocol
@@ -78,7 +78,7 @@ export class BackendConnection {
         rest < headerSize.other ? shortest.other : bytes.readUInt32BE(end + 1);
       this.#needed = Math.max(headerSize.other, 1 + length);
       const type = String.fromCharCode(bytes[end] ?? 0);
-      if (rest > 0 && (!types.includes(type) || length < shortest.other))
+      if (rest > 0 && (!messageTypes.includes(type) || length < shortest.other))
         this.isOver = true;
       if (this.isOver || rest < this.#needed) return end;
       if (type === 'X') this.isOver = true;
@@ -113,7 +113,7 @@ function contains(
 ): boolean {
   if (!hint.test(sql)) return false;
   const statements = sql.replace(
-    tokens,
+    sqlTokens,
     (_token, word?: string) => word ?? ' ',
   );
   // Nested comments are not parsed; they may hide such a statement.
@@ -140,5 +140,5 @@ const sessionChange = {
 // Words, because they may contain a dollar sign; and text that only looks like
 // a statement: strings, quoted names, comments. A doubled quote ends one string
 // and starts the next.
-const tokens =
+const sqlTokens =
   /e'(?:[^'\\]|''|\\.)*'|([a-z_\x80-\xff][\w$\x80-\xff]*)|'[^']*'|"[^"]*"|\$((?:[a-z_\x80-\xff][\w\x80-\xff]*)?)\$.*?\$\2\$|--[^\n]*|\/\*(?:(?!\/\*).)*?\*\//gis;

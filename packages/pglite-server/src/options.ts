@@ -20,4 +20,4 @@ export interface WorkerData extends Omit<EmbeddedOptions, 'onLost'> {
  * The thread's message: it owns the store, or another process does and accepts
  * connections.
  */
-export type Role = 'owner' | 'standby';
+export type Role = 'owner' | 'guest';

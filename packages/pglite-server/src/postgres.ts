@@ -19,8 +19,8 @@ export type { EmbeddedOptions } from './options.ts';
 /** An open embedded PostgreSQL. */
 export type EmbeddedPostgres = Awaited<ReturnType<typeof openEmbeddedPostgres>>;
 
-const port = 5432;
-const socketName = `.s.PGSQL.${port}`;
+const socketPort = 5432;
+const socketName = `.s.PGSQL.${socketPort}`;
 // sockaddr_un.sun_path holds 108 bytes, including its terminator.
 const longestSocketPath = 107;
 
@@ -63,18 +63,18 @@ export async function openEmbeddedPostgres(
   };
   await once(worker, 'message').catch((error) => {
     throw new Error(
-      `The embedded store could not be opened: ${reasonOf(error, folder)}`,
+      `The embedded store could not be opened: ${explained(error, folder)}`,
       { cause: error },
     );
   });
   worker.on('error', (error) =>
-    onLost?.(new Error(reasonOf(error, folder), { cause: error })),
+    onLost?.(new Error(explained(error, folder), { cause: error })),
   );
   return {
     /** The folder of the Unix socket, as `host` for libpq and pg. */
     host,
     /** Its address. It names port and TLS: the environment may have others. */
-    url: `postgres://postgres@localhost:${port}/postgres?host=${encodeURIComponent(host)}&sslmode=disable`,
+    url: `postgres://postgres@localhost:${socketPort}/postgres?host=${encodeURIComponent(host)}&sslmode=disable`,
     /**
      * False while another process owns it, and this process is connected to
      * that one.
@@ -160,7 +160,7 @@ const almostNothing = 32 * 1024 * 1024;
  * Explains a failure: the engine does not distinguish a full disk from other
  * failures.
  */
-function reasonOf({ message }: Error, folder: string): string {
+function explained({ message }: Error, folder: string): string {
   const { bavail, bsize } = statfsSync(folder);
   return bavail * bsize > almostNothing ? message : fullDisk(folder);
 }

@@ -15,10 +15,10 @@ import type { Role, WorkerData } from './options.ts';
  */
 const { dataDir, socketPath, evenRetired, maxSilence } =
   workerData as WorkerData;
-const port = parentPort as NonNullable<typeof parentPort>;
+const parent = parentPort as NonNullable<typeof parentPort>;
 
 let stop = async () => {};
-port.once('message', async () => {
+parent.once('message', async () => {
   await stop();
   process.exit(0);
 });
@@ -41,7 +41,7 @@ stop = async () => {
   await postgres.close();
   release();
 };
-port.postMessage('owner' satisfies Role);
+parent.postMessage('owner' satisfies Role);
 
 /** Waits for the lock; an owner listens on the socket until it ends. */
 async function ownership(): Promise<Release> {
@@ -49,7 +49,7 @@ async function ownership(): Promise<Release> {
     const held = lockFile(join(dataDir, 'lock'));
     if (held) return held;
     const owner = connect(socketPath, () =>
-      port.postMessage('standby' satisfies Role),
+      parent.postMessage('guest' satisfies Role),
     ).resume();
     await once(owner, 'close').catch(() => undefined);
     // The owner releases the lock shortly after, and several processes may wait

@@ -17,7 +17,7 @@ declare module 'fastify' {
 }
 
 /** draft-ietf-httpapi-idempotency-key-header-07. */
-export const idempotencyKey = 'idempotency-key';
+export const idempotencyHeader = 'idempotency-key';
 /** In characters. */
 export const longestKey = 255;
 
@@ -38,7 +38,7 @@ export function claimOf(
   operation: string,
   path = '',
 ): Claim | undefined {
-  const given = headers[idempotencyKey];
+  const given = headers[idempotencyHeader];
   if (given === undefined) return undefined;
   const key = keyIn(`${given}`);
   return {
@@ -100,7 +100,7 @@ export function idempotencyHooks({
   if (!config?.isIdempotent) {
     return {
       preValidation({ headers }, _reply, done) {
-        if (headers[idempotencyKey] !== undefined) done(notIdempotent());
+        if (headers[idempotencyHeader] !== undefined) done(notIdempotent());
         else done(headers['if-match'] === undefined ? undefined : unmatched());
       },
     };

@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { GraphQLFormattedError } from 'graphql';
-import { idempotencyKey } from '../../access/idempotency/idempotency-key.ts';
+import { idempotencyHeader } from '../../access/idempotency/idempotency-key.ts';
 import { StoreError } from '../../errors.ts';
 import { toLoggedFailure } from '../http/failures.ts';
 import { acceptedTypes, acceptOf } from '../http/negotiation.ts';
@@ -26,7 +26,8 @@ export function sendOutcome(
   if (errors) call.code ??= `${errors[0]?.extensions?.code}`;
   const { mediaType = mediaTypes.json, prefersEvents } = accepted;
   const { isRetrySafe = true } = outcome;
-  const canRetry = isRetrySafe || request.headers[idempotencyKey] !== undefined;
+  const canRetry =
+    isRetrySafe || request.headers[idempotencyHeader] !== undefined;
   // A 429 would cause a retry, and may not be the status of a response with
   // data. The field's error contains its waiting time.
   const isPartial = data != null && mediaType === mediaTypes.response;

@@ -2,7 +2,7 @@ import type { Estimate } from '@animal-store/graphql-limits/cost';
 import { GraphQLError, type GraphQLSchema } from 'graphql';
 import type { DeprecationUsage } from '../../access/deprecations/usage.ts';
 import {
-  idempotencyKey,
+  idempotencyHeader,
   notIdempotent,
 } from '../../access/idempotency/idempotency-key.ts';
 import type { Meter } from '../../call.ts';
@@ -30,7 +30,7 @@ export async function charge(
   const { request, reply, call } = context;
   const { caller, meter } = call;
   assertMethod(operation, context);
-  if (request.headers[idempotencyKey] !== undefined)
+  if (request.headers[idempotencyHeader] !== undefined)
     assertIdempotent(schema, operation);
   const estimate = operation.estimate(variables);
   if (type === 'mutation')

@@ -17,8 +17,8 @@ import {
 } from '../../database/database.ts';
 import {
   type EmbeddedStore,
-  embeddedStore,
   type OpenEmbeddedStore,
+  storeIn,
 } from '../embedded-store/store.ts';
 import {
   appliedMigrations,
@@ -27,13 +27,13 @@ import {
   begin,
   type Contents,
   chunkSize,
-  countOf,
   differingColumns,
   insertRows,
   lock,
   nonEmptyOf,
   type OnRows,
   readTable,
+  rowCountOf,
   setCounter,
   storedTable,
   tableOf,
@@ -62,7 +62,7 @@ interface End {
 }
 
 /** The first member of a backup. */
-const formatOf = ({ name }: DatabaseOptions) => `${name} backup 1`;
+const backupFormat = ({ name }: DatabaseOptions) => `${name} backup 1`;
 
 interface BackupOptions {
   /** Overwrites the file. */
@@ -85,7 +85,7 @@ const moved =
  * @throws Error when there is no store, or another process has the store open
  *   that should be retired
  */
-export async function backup(
+export async function backUp(
   file: string,
   options: DatabaseOptions,
   model: Model,
@@ -112,7 +112,7 @@ export async function backup(
   const folder = await mkdtemp(join(tmpdir(), 'animal-store-'));
   try {
     const copy = join(folder, 'backup');
-    const result = await backup(copy, options, model, { signal, ...others });
+    const result = await backUp(copy, options, model, { signal, ...others });
     await pipeline(createReadStream(copy), process.stdout, {
       end: false,
       signal,
@@ -131,7 +131,7 @@ async function writeStore(
   { progress, retire = false }: Pick<BackupOptions, 'progress' | 'retire'>,
 ): Promise<Contents[]> {
   const { folder } = options.ownStore as EmbeddedStore;
-  const ownStore = embeddedStore(folder, { evenRetired: true });
+  const ownStore = storeIn(folder, { evenRetired: true });
   // Opening it would create one.
   if (!ownStore.exists())
     throw new Error(`There is no store in ${ownStore.name}.`);
@@ -154,7 +154,7 @@ async function writeStore(
       const migrations = await assertCurrent(session, model, tables);
       await writeLines([
         JSON.stringify({
-          format: formatOf(options),
+          format: backupFormat(options),
           migrations,
           tables,
         } satisfies Head),
@@ -256,7 +256,7 @@ async function load(session: Client, restoration: Restoration): Promise<void> {
     throw changed(file, `its tables and migrations differ in ${misfits}`);
   // Without a lock, because the store may be another one that is in use.
   const nonEmpty = await nonEmptyOf(session, head.tables);
-  const expected = end.tables.filter(({ rows }) => rows > 0).map(countOf);
+  const expected = end.tables.filter(({ rows }) => rows > 0).map(rowCountOf);
   if (nonEmpty.length === 0) await insert(session, restoration);
   else if (`${nonEmpty}` !== `${expected}`)
     refuse(`is not empty: ${nonEmpty.join(', ')}`);
@@ -311,7 +311,7 @@ async function verify(
   }
   const head = parse<Head>(first);
   const end = parse<End>(`${last}`);
-  const format = formatOf(options);
+  const format = backupFormat(options);
   if (head?.format !== format)
     throw new Error(`${path} is not a file that begins with ${format}.`);
   if (!end?.sha256)

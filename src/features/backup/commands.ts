@@ -10,7 +10,7 @@ import {
 import type { Stores } from '../../feature.ts';
 import type { Contents } from './tables.ts';
 
-interface Flags {
+interface BackupFlags {
   json?: boolean;
   force?: boolean;
   retire?: boolean;
@@ -28,8 +28,8 @@ export function backupCommands(program: Command, stores: Stores): void {
     .option('--force', 'overwrite the file')
     .option('--retire', 'mark the store as moved; nothing may use it')
     .option(...json)
-    .action(async (file: string, flags: Flags) => {
-      const { backup } = await import('./backup.ts');
+    .action(async (file: string, flags: BackupFlags) => {
+      const { backUp } = await import('./backup.ts');
       const { show: progress } = new Progress(process.stderr);
       const { options, model } = await stores.configuredStore();
       if (options.url)
@@ -37,7 +37,7 @@ export function backupCommands(program: Command, stores: Stores): void {
           `DATABASE_URL is set, and PostgreSQL has its own tool: pg_dump --format=custom --file=${file} "$DATABASE_URL"`,
         );
       const signal = interruption();
-      const result = await backup(file, options, model, {
+      const result = await backUp(file, options, model, {
         ...flags,
         signal,
         progress,
@@ -47,7 +47,7 @@ export function backupCommands(program: Command, stores: Stores): void {
         throw error;
       });
       const where = file === '-' ? 'standard output' : file;
-      const text = `${rowsOf(result.tables)}\n${where}: ${result.bytes} bytes`;
+      const text = `${contentsTable(result.tables)}\n${where}: ${result.bytes} bytes`;
       // Standard output may be the backup itself.
       const stream = file === '-' ? process.stderr : process.stdout;
       show({ file, ...result }, flags, text, stream);
@@ -65,7 +65,7 @@ export function backupCommands(program: Command, stores: Stores): void {
     )
     .argument('<file>', 'what `backup` has written')
     .option(...json)
-    .action(async (file: string, flags: Flags) => {
+    .action(async (file: string, flags: BackupFlags) => {
       const { restore } = await import('./backup.ts');
       const { show: progress } = new Progress(process.stderr);
       const { options, model } = await stores.configuredStore();
@@ -77,12 +77,12 @@ export function backupCommands(program: Command, stores: Stores): void {
       show(
         { file, ...result },
         flags,
-        `${rowsOf(result.tables)}\nrestored and compared${migrated}`,
+        `${contentsTable(result.tables)}\nrestored and compared${migrated}`,
       );
     });
 }
 
-function rowsOf(contents: Contents[]): string {
+function contentsTable(contents: Contents[]): string {
   const rows = contents.map(({ table, rows, sha256 }) => ({
     table,
     rows,

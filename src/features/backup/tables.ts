@@ -192,7 +192,7 @@ export async function readTable(
   const hash = createHash('sha256');
   let count = 0;
   await session.query(`declare stored no scroll cursor for
-    select to_json(stored)::text from (select ${namesOfColumns(table)} from ${quoted(table.name)}) stored order by ${orderOf(table)}`);
+    select to_json(stored)::text from (select ${namesOfColumns(table)} from ${quoted(table.name)}) stored order by ${keyOrder(table)}`);
   for (;;) {
     const { rows } = await session.query<{ to_json: string }>(
       `fetch ${chunkSize} from stored`,
@@ -218,7 +218,7 @@ const namesOfColumns = ({ columns }: StoredTable) =>
   Object.keys(columns).map(quoted).join(', ');
 
 /** Yields the same order on every server. */
-function orderOf({ key, columns }: StoredTable): string {
+function keyOrder({ key, columns }: StoredTable): string {
   return key
     .map(
       (name) =>
@@ -262,7 +262,7 @@ async function counterOf(
   return rows[0];
 }
 
-export const countOf = ({ table, rows }: Pick<Contents, 'table' | 'rows'>) =>
+export const rowCountOf = ({ table, rows }: Pick<Contents, 'table' | 'rows'>) =>
   `${table} has ${rows} rows`;
 
 /** @returns descriptions of the tables that are not empty */
@@ -276,7 +276,7 @@ export async function nonEmptyOf(
       `select count(*) from ${quoted(name)}`,
     );
     const count = Number(rows[0]?.count);
-    if (count > 0) nonEmpty.push(countOf({ table: name, rows: count }));
+    if (count > 0) nonEmpty.push(rowCountOf({ table: name, rows: count }));
   }
   return nonEmpty;
 }

@@ -24,7 +24,7 @@ export function compiler(
     let accepted = 10;
     return async (variables, context) => {
       uses += 1;
-      if (uses === 2) compiled = await compile(schema, operation);
+      if (uses === 2) compiled = await compiledQuery(schema, operation);
       if (!compiled || accepted < 0) return interpret(variables, context);
       const result = await compiled(undefined, context, variables);
       const { data, errors } = result;
@@ -41,7 +41,7 @@ export function compiler(
   };
 }
 
-async function compile(
+async function compiledQuery(
   schema: GraphQLSchema,
   { document, name }: Operation,
 ): Promise<CompiledQuery['query'] | undefined> {

@@ -22,7 +22,7 @@ export const embeddedStore = feature({
           },
         ],
   async store({ values: { DATA_DIR: folder } }) {
-    const { embeddedStore } = await import('./store.ts');
-    return embeddedStore(folder);
+    const { storeIn } = await import('./store.ts');
+    return storeIn(folder);
   },
 });

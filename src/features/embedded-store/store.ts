@@ -10,7 +10,7 @@ import { retry } from '../../database/postgres-server.ts';
 import { Unavailable } from '../../errors.ts';
 
 /** The embedded store in a folder. */
-export function embeddedStore(
+export function storeIn(
   folder: string,
   options: Omit<EmbeddedOptions, 'onLost'> = {},
 ) {
@@ -45,7 +45,7 @@ export function embeddedStore(
   };
 }
 
-export type EmbeddedStore = ReturnType<typeof embeddedStore>;
+export type EmbeddedStore = ReturnType<typeof storeIn>;
 export type OpenEmbeddedStore = Awaited<ReturnType<EmbeddedStore['open']>>;
 
 /** How long (ms) a change of owner may take. */

@@ -60,7 +60,9 @@ export function subgraph(
     extensions: { complexity: entitiesCost },
     resolve: entitiesResolver(references),
   });
-  Object.assign(extended.getType('_Entity') as object, { resolveType: typeOf });
+  Object.assign(extended.getType('_Entity') as object, {
+    resolveType: typeNameOf,
+  });
   Object.assign(extended.getType('_Any') as object, {
     parseValue: representationOf,
     parseLiteral,
@@ -68,12 +70,13 @@ export function subgraph(
   return extended;
 }
 
-const typeOf = ({ __typename }: Representation) => __typename;
+const typeNameOf = ({ __typename }: Representation) => __typename;
 
 /** In messages, because aliases repeat a name that is as long as a body. */
 const longestName = 100;
 
-const refusal = (message: string) => new StoreError('BAD_USER_INPUT', message);
+const invalidInput = (message: string) =>
+  new StoreError('BAD_USER_INPUT', message);
 
 function entitiesResolver(
   references: References,
@@ -90,9 +93,11 @@ function entitiesResolver(
         ? references[name]
         : undefined;
       if (!find)
-        throw refusal(`No entity is named ${name.slice(0, longestName)}.`);
+        throw invalidInput(`No entity is named ${name.slice(0, longestName)}.`);
       if (!isId(id))
-        throw refusal('A representation needs `id`: a string, or an integer.');
+        throw invalidInput(
+          'A representation needs `id`: a string, or an integer.',
+        );
       const found = await find(int64FromText(`${id}`), call);
       return found && Object.create(found, { __typename: { value: name } });
     } catch (error) {
@@ -141,14 +146,17 @@ const entitiesCost: FieldCost = ({ args, childComplexity }) => {
   const { representations } = args;
   const count = Array.isArray(representations) ? representations.length : 1;
   if (count <= pageLimit.max) return 1 + count * (1 + childComplexity);
-  throw refusal(
+  throw invalidInput(
     `_entities takes at most ${pageLimit.max} representations at a time: ${count}.`,
   );
 };
 
-type Variables = Parameters<typeof valueFromASTUntyped>[1];
+type LiteralVariables = Parameters<typeof valueFromASTUntyped>[1];
 
-function parseLiteral(node: ValueNode, variables: Variables): Representation {
+function parseLiteral(
+  node: ValueNode,
+  variables: LiteralVariables,
+): Representation {
   if (node.kind !== Kind.OBJECT) return representationOf(undefined);
   const members = node.fields.map(({ name, value }) => [
     name.value,
@@ -158,7 +166,7 @@ function parseLiteral(node: ValueNode, variables: Variables): Representation {
 }
 
 /** The digits of an integer. As a JavaScript number it would lose some. */
-function exactly(node: ValueNode, variables: Variables): unknown {
+function exactly(node: ValueNode, variables: LiteralVariables): unknown {
   return node.kind === Kind.INT
     ? node.value
     : valueFromASTUntyped(node, variables);

@@ -60,7 +60,7 @@ async function refill(
 /** How often (ms) a worker reports. */
 const reportInterval = 1000;
 /** How long (ms) after its last report a worker counts as silent. */
-const silentAfter = 2500;
+const reportTimeout = 2500;
 
 type MetricsReport = Awaited<ReturnType<Registry['getMetricsAsJSON']>>;
 
@@ -124,6 +124,6 @@ export class ClusterMetrics {
   }
 }
 
-const isSilent = (at: number) => performance.now() - at > silentAfter;
+const isSilent = (at: number) => performance.now() - at > reportTimeout;
 const countersIn = (report: MetricsReport) =>
   report.filter(({ type }) => type !== 'gauge');

@@ -9,12 +9,12 @@ import type { Reading } from '../../feature.ts';
 import type { Metrics } from './metrics.ts';
 
 /** Milliseconds between two measurements of the event loop's delay. */
-const resolution = 10;
+const delayResolution = 10;
 /**
  * Milliseconds. Each scrape reports the last complete window, so several
  * scrapers do not interfere.
  */
-const window = 10_000;
+const windowLength = 10_000;
 
 const gcBuckets = [
   0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1,
@@ -92,11 +92,11 @@ function fromProc(read: () => number): Reading[] {
 }
 
 function measureEventLoop(metrics: Metrics): NodeJS.Timeout {
-  const delay = monitorEventLoopDelay({ resolution });
+  const delay = monitorEventLoopDelay({ resolution: delayResolution });
   delay.enable();
   // Node includes the resolution in the delay.
   const seconds = (nanoseconds: number) =>
-    Math.max(0, nanoseconds / 1e9 - resolution / 1000) || 0;
+    Math.max(0, nanoseconds / 1e9 - delayResolution / 1000) || 0;
   let began = performance.eventLoopUtilization();
   const now = () => ({
     delays: [
@@ -126,7 +126,7 @@ function measureEventLoop(metrics: Metrics): NodeJS.Timeout {
     last = now();
     delay.reset();
     began = performance.eventLoopUtilization();
-  }, window).unref();
+  }, windowLength).unref();
 }
 
 function measureGarbageCollection(metrics: Metrics): PerformanceObserver {

@@ -14,7 +14,7 @@ const headers = {
 };
 const description =
   'The key has used up its quota, or too many wrong keys came from this address.';
-const example = {
+const usedUp = {
   code: 'TOO_MANY_REQUESTS',
   message: 'This key has used its 6000 units of this minute.',
   status: 429,
@@ -30,7 +30,7 @@ export function describeQuota(app: FastifyInstance): void {
       if (status === '429') {
         described.description = description;
         Object.assign(described.content?.['application/json'] ?? {}, {
-          example,
+          example: usedUp,
         });
       }
       if (!config?.isUnmetered && !uncharged.includes(status))

@@ -7,13 +7,16 @@ import {
   withFallback,
 } from '../../access/limits/limiter.ts';
 
-type Log = Record<'info' | 'warn', (fields: object, message: string) => void>;
+type RedisLog = Record<
+  'info' | 'warn',
+  (fields: object, message: string) => void
+>;
 
 /**
  * Counts in Redis for all nodes, and in this process while Redis fails or
  * returns invalid counts.
  */
-export function countInRedis(url: string, log: Log) {
+export function countInRedis(url: string, log: RedisLog) {
   const redis = new Redis(url, {
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0,

@@ -1,13 +1,13 @@
 import {
   checkedPostgresUrl,
+  commaSeparated,
   kind,
-  listOf,
   whole,
 } from '../../config/variables.ts';
 import { feature, type Metric } from '../../feature.ts';
 
 const postgresUrls = kind('postgres:// addresses', (text) =>
-  listOf(text).map(checkedPostgresUrl),
+  commaSeparated(text).map(checkedPostgresUrl),
 );
 
 /** Nodes of PostgreSQL that answer reads in place of the primary. */

@@ -98,7 +98,7 @@ const position: Statement = {
       'lag', case when pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn() and exists (select from pg_stat_wal_receiver) then 0
         else coalesce(extract(epoch from clock_timestamp() - pg_last_xact_replay_timestamp()) * 1000, 0) end)`,
 };
-const replayed: Statement = {
+const replayPosition: Statement = {
   name: 'replayed',
   text: `select pg_last_wal_replay_lsn() - '0/0'::pg_lsn`,
 };
@@ -221,7 +221,7 @@ export class Replicas implements Reads {
       ? ['a read ', this.options.statementTimeout / 4]
       : ['', timeoutMs];
     const queries: Array<Parameters<RunStatement>> = read
-      ? [[position, []], read, [replayed, []]]
+      ? [[position, []], read, [replayPosition, []]]
       : [[position, []]];
     try {
       const answers = node.server.inOneSession(...queries);

@@ -16,7 +16,7 @@ export interface Provider {
 /** How long (ms) the provider may take. */
 const patience = 3000;
 /** The largest answer (bytes); a set of ten keys has about 10 KB. */
-const maxBytes = 262_144;
+const largestAnswer = 262_144;
 
 /**
  * @returns the keys of an identity provider (RFC 7517, section 5) @throws Error
@@ -74,7 +74,8 @@ async function readJson(
     const response = await fetch(url, { signal, redirect: 'error' });
     for await (const chunk of response.body ?? []) {
       bytes += chunk.length;
-      if (bytes > maxBytes) throw new Error(`more than ${maxBytes} bytes`);
+      if (bytes > largestAnswer)
+        throw new Error(`more than ${largestAnswer} bytes`);
       chunks.push(chunk);
     }
     return response.status === 200

@@ -40,7 +40,7 @@ const algorithms =
  * RFC 9068, section 4, and `JWT` of providers that are older than it. Other
  * types are no access tokens.
  */
-const types = /^(?:application\/)?(?:at\+)?jwt$/i;
+const tokenTypes = /^(?:application\/)?(?:at\+)?jwt$/i;
 /** The claim `typ` of Keycloak. */
 const otherKinds: unknown[] = ['ID', 'Refresh', 'Offline', 'Logout'];
 /**
@@ -145,7 +145,7 @@ function subjectOf(
 ): Identity {
   const { sub, exp } = payload;
   const { typ = 'JWT' } = protectedHeader;
-  if (typeof typ !== 'string' || !types.test(typ))
+  if (typeof typ !== 'string' || !tokenTypes.test(typ))
     throw unacceptable('unexpected "typ" JWT header value');
   if (typeof sub !== 'string' || sub === '' || !Number.isFinite(exp))
     throw unacceptable('"sub" or "exp" claim is empty or has another type');

@@ -2,7 +2,7 @@ import { secretText, text } from '../../config/variables.ts';
 import { feature } from '../../feature.ts';
 
 /** Those of OpenTelemetry that switch it on; the SDK reads the others. */
-const variables = {
+const switches = {
   OTEL_EXPORTER_OTLP_ENDPOINT: secretText(
     undefined,
     'Collector of traces, by OTLP over HTTP (observe.md).',
@@ -21,7 +21,7 @@ const variables = {
 /** Spans of requests, operations and round trips (docs/observe.md). */
 export const traces = feature({
   name: 'traces',
-  variables,
+  variables: switches,
   async start({ config, values, log }) {
     const isOn = isTraced(values, (exporter) =>
       log.warn({ exporter }, 'OTEL_TRACES_EXPORTER: only otlp is known here'),
@@ -39,7 +39,7 @@ export const traces = feature({
  *   `none`
  */
 export function isTraced(
-  values: Partial<Record<keyof typeof variables, string | undefined>>,
+  values: Partial<Record<keyof typeof switches, string | undefined>>,
   onUnknown: (exporter: string) => void,
 ): boolean {
   if (values.OTEL_SDK_DISABLED?.toLowerCase() === 'true') return false;

@@ -40,7 +40,7 @@ import { secretsInText } from '../../access/keys/secret.ts';
 import type { Call } from '../../call.ts';
 import { type Config, releasedVersion } from '../../config/config.ts';
 import type { DatabaseObserver } from '../../database/database.ts';
-import type { Log } from '../../database/options.ts';
+import type { DatabaseLog } from '../../database/options.ts';
 import { type ErrorCode, httpStatusOf } from '../../errors.ts';
 import type { Parts } from '../../feature.ts';
 import {
@@ -63,7 +63,7 @@ interface Spans {
 /** The spans of the calls that are traced. */
 type SpansByCall = WeakMap<Call, Spans>;
 
-export function startTracing({ keys }: Config, log: Log): Parts {
+export function startTracing({ keys }: Config, log: DatabaseLog): Parts {
   const { tracer, sendLastSpans } = openTracing(log);
   const redactor = new Redactor(secretsInText, keys.bootstrapKey);
   const spans: SpansByCall = new WeakMap();
@@ -86,7 +86,7 @@ const name = 'animal-store';
 const linkCountLimit = 256;
 
 /** Sends spans to a collector, as OpenTelemetry's standard variables say. */
-export function openTracing(log: Log) {
+export function openTracing(log: DatabaseLog) {
   const version = releasedVersion();
   const losses = new Incident({
     onStart: (fields) => log.warn(fields, 'spans cannot be sent and are lost'),
@@ -206,7 +206,7 @@ function requestSpans(
       if (!span) return;
       if (isAnswered)
         span.setAttribute('http.response.status_code', reply.statusCode);
-      fail(span, isAnswered ? call.code : 'aborted');
+      markFailed(span, isAnswered ? call.code : 'aborted');
       span.end();
     },
   };
@@ -226,7 +226,7 @@ function operationSpans(tracer: Tracer, spans: SpansByCall): OperationObserver {
     },
     ended(_operation, call, errors) {
       const span = spans.get(call)?.operation;
-      if (errors && span) fail(span, errors[0]?.extensions?.code);
+      if (errors && span) markFailed(span, errors[0]?.extensions?.code);
       span?.end();
     },
   };
@@ -290,7 +290,7 @@ function childOf(span: Span): Context {
  * Sets the error code. The status is ERROR only for codes that mean 5xx, even
  * if GraphQL answers 200.
  */
-function fail(span: Span, code: unknown): void {
+function markFailed(span: Span, code: unknown): void {
   if (code === undefined) return;
   span.setAttribute('error.type', code === 'aborted' ? code : codeLabel(code));
   if (httpStatusOf[code as ErrorCode] >= 500)

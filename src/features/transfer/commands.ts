@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { json, whole, withExamples } from '../../commands/program.ts';
+import { integerBetween, json, withExamples } from '../../commands/program.ts';
 import type { Stores } from '../../feature.ts';
 import { type Int64, int64FromText } from '../../validation/int64.ts';
 import type { TransferFlags, TransferName } from './run.ts';
@@ -25,11 +25,11 @@ export function transferCommands(program: Command, stores: Stores): void {
     ).choices(['ndjson', 'csv']);
 
   command('seed', 'add plausible items; the service may run')
-    .option('--count <n>', 'how many', whole(1, 1_000_000_000), 1000)
+    .option('--count <n>', 'how many', integerBetween(1, 1_000_000_000), 1000)
     .option(
       '--seed <n>',
       'the same number, the same items',
-      whole(0, 4_294_967_295),
+      integerBetween(0, 4_294_967_295),
       1,
     )
     .option(...json);

@@ -34,7 +34,7 @@ export async function exportItems(
     yield head(columns);
     for (let hasMore = true; hasMore; ) {
       const { items, hasNext } = await service.list(
-        pageOf({ limit: pageLimit.max, after: last ?? after }),
+        pageQuery({ limit: pageLimit.max, after: last ?? after }),
       );
       signal.throwIfAborted();
       if (items.length > 0) yield write(columns, items);
@@ -64,4 +64,4 @@ export async function exportItems(
 const printablePage = (text: string) =>
   text.replace(/\r(?!\n)|[^\P{Cc}\r\n]/gu, '?');
 
-const pageOf = validator(Type.Object(pageQueryMembers('item')));
+const pageQuery = validator(Type.Object(pageQueryMembers('item')));

@@ -77,7 +77,7 @@ const ndjson: Format = {
       if (!text)
         yield { line, fault: `The line is longer than ${maxLength} bytes.` };
       else if (text.length > 1 || (text.length === 1 && text[0] !== 0x0d))
-        yield parsed(line, text);
+        yield lineFrom(line, text);
     }
   },
 };
@@ -87,7 +87,7 @@ function pick(item: object, names: string[]): object {
   return Object.fromEntries(names.map((name) => [name, values[name]]));
 }
 
-function parsed(line: number, text: Buffer): Line {
+function lineFrom(line: number, text: Buffer): Line {
   try {
     const input = parseExactJson(text);
     return isRecord(input)

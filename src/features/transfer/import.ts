@@ -54,7 +54,7 @@ interface ImportOptions {
 }
 
 /** Maximum number of concurrent creations. The service batches them. */
-const window = 1024;
+const maxConcurrent = 1024;
 
 /**
  * Adds lines in order through the module's service. Added items stay, however
@@ -76,13 +76,13 @@ export async function importLines(
       const item = check(one.input);
       const call = new Call();
       if (source) {
-        const hash = hashOf([source, line, item]);
+        const hash = lineHash([source, line, item]);
         call.claim = { keyId: 0, operation, hash };
       }
       if (!dryRun) await service.create(item as never, call);
       result[call.isReplay ? 'same' : 'added'] += 1;
     } catch (error) {
-      const reason = refusalOf(error);
+      const reason = reasonToRefuse(error);
       if (reason) {
         result.refused += 1;
         refused(line, reason);
@@ -96,7 +96,7 @@ export async function importLines(
   try {
     for await (const one of lines) {
       creations.push(create(one));
-      if (creations.length < window / 2) continue;
+      if (creations.length < maxConcurrent / 2) continue;
       await earlier;
       if (signal.aborted || failure) break;
       earlier = Promise.all(creations);
@@ -118,13 +118,13 @@ export async function importLines(
   return { result, items: added + same, text: counts.join(', '), failure };
 }
 
-const hashOf = (line: unknown[]) =>
+const lineHash = (line: unknown[]) =>
   hash('sha256', JSON.stringify(line, exact), 'buffer');
 
 /**
  * @returns undefined for an error that is not the line's, and ends the import
  */
-function refusalOf(error: unknown): string | undefined {
+function reasonToRefuse(error: unknown): string | undefined {
   if (isDataError(error))
     return `the database refuses it: ${(error as Error).message}`;
   const isRefused =

@@ -47,7 +47,7 @@ export function asParent(
 /**
  * Timeout (ms) of a worker's readiness. A worker answers within two seconds.
  */
-const timeout = 2500;
+const readinessTimeout = 2500;
 
 /**
  * Asks the workers, which respond within two seconds. Those that have not
@@ -55,7 +55,7 @@ const timeout = 2500;
  */
 async function check(workers: Workers<LogSettings>): Promise<object> {
   const late = () => new Error('No worker answers.');
-  const answer = await withTimeout(timeout, workers.ask(), late).catch(
+  const answer = await withTimeout(readinessTimeout, workers.ask(), late).catch(
     (cause) => {
       const { message } = cause.errors?.[0] ?? cause;
       throw new StoreError('SERVICE_UNAVAILABLE', message, { cause });

@@ -35,7 +35,7 @@ function asWorker(
   return {
     limiters: inParent,
     hasParent: true,
-    readiness: () => readinessOf(worker),
+    readiness: () => startedWorkers(worker),
     onListen(address, check) {
       worker.onAsk(check);
       worker.ready(address);
@@ -44,7 +44,7 @@ function asWorker(
 }
 
 /** @throws Unavailable before all workers have been up */
-function readinessOf({ state }: ClusterWorker<LogSettings>): object {
+function startedWorkers({ state }: ClusterWorker<LogSettings>): object {
   // Clients that connected now would all stay with the first worker, on
   // keep-alive connections.
   if (!state?.hasStarted) throw new Unavailable('The workers are starting.');

@@ -1,6 +1,6 @@
 import { styleText } from 'node:util';
 
-interface Line {
+interface LogLine {
   level: number;
   time: number;
   pid: number;
@@ -32,7 +32,7 @@ function formatted({
   host: _host,
   msg,
   ...members
-}: Line): string {
+}: LogLine): string {
   const at = styleText('dim', new Date(time).toTimeString().slice(0, 8));
   return `${at} ${members.req && members.ms !== undefined ? requestOf(members, msg) : eventOf(level, msg, members)}`;
 }

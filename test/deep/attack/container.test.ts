@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
-import { loadConfig, variables } from '../../../src/config/config.ts';
+import { coreVariables, loadConfig } from '../../../src/config/config.ts';
 import { expect, test } from '../../support/jest.ts';
 
 /**
@@ -90,7 +90,7 @@ test('the nodes have the addresses that proxy and Prometheus use, trust one hop,
     expect(TRUST_PROXY).toMatch(/:-1\}$/);
     expect(
       Object.keys(services[name].environment).filter(
-        (name) => !(name in variables),
+        (name) => !(name in coreVariables),
       ),
     ).toEqual([]);
     expect(

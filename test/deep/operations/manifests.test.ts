@@ -5,7 +5,7 @@ import * as networking from 'kubernetes-models/networking.k8s.io/v1';
 import * as policy from 'kubernetes-models/policy/v1';
 import * as core from 'kubernetes-models/v1';
 import { parseAllDocuments } from 'yaml';
-import { loadConfig, variables } from '../../../src/config/config.ts';
+import { coreVariables, loadConfig } from '../../../src/config/config.ts';
 import { expect, test } from '../../support/jest.ts';
 import { mistyped } from '../support/typed.ts';
 
@@ -105,7 +105,7 @@ test('Kubernetes waits longer than the service takes to drain', () => {
 
 test('the service knows every variable of the pods, and the database URL comes from a secret', () => {
   const names = [...service.env, ...migration.env].map(({ name }: any) => name);
-  expect(names.filter((name) => !(name in variables))).toEqual([]);
+  expect(names.filter((name) => !(name in coreVariables))).toEqual([]);
   for (const { env } of [service, migration]) {
     expect(env.find(({ name }: any) => name === 'DATABASE_URL')).toEqual({
       name: 'DATABASE_URL',

@@ -12,7 +12,7 @@ import { basename, dirname, resolve } from 'node:path';
 import { defineEntity, p } from '@mikro-orm/core';
 import { ApiKey } from '../../../../src/access/keys/api-key.entity.ts';
 import { Database } from '../../../../src/database/database.ts';
-import { backup, restore } from '../../../../src/features/backup/backup.ts';
+import { backUp, restore } from '../../../../src/features/backup/backup.ts';
 import { modelOf } from '../../../../src/modules/mikro-orm.config.ts';
 import { modules } from '../../../../src/modules/modules.ts';
 import { PetEntity } from '../../../../src/modules/pets/pet.entity.ts';
@@ -59,7 +59,7 @@ const backingUp = async (
   model = modelOf(modules),
   { signal } = new AbortController(),
 ) =>
-  backup(file, await optionsOf(folders.store), model, {
+  backUp(file, await optionsOf(folders.store), model, {
     progress,
     force,
     signal,
@@ -310,7 +310,7 @@ onEmbedded(
       };
       const late: Array<Promise<string>> = [];
       const file = folders.file('last.ndjson');
-      await backup(file, await optionsOf(folders.store), modelOf(modules), {
+      await backUp(file, await optionsOf(folders.store), modelOf(modules), {
         retire: true,
         signal: new AbortController().signal,
         progress: () => {
