@@ -184,10 +184,12 @@ test.each(globSync('packages/*/package.json').map(dirname))(
     const wrong = [...graphOf(`${path}/{src,test}/**/*.ts`)].flatMap(
       ([file, imported]) => {
         const isTest = file.startsWith(`${path}/test/`);
-        const own = `${path}/${isTest ? 'test' : 'src'}/`;
+        const own = (isTest ? ['test', 'dist'] : ['src']).map(
+          (folder) => `${path}/${folder}/`,
+        );
         const isAllowed = (name: string) =>
           /^node:/.test(name) ||
-          name.startsWith(own) ||
+          own.some((folder) => name.startsWith(folder)) ||
           (isTest ? inTests : declared).some(
             (one) => name === one || name.startsWith(`${one}/`),
           );

@@ -1,22 +1,338 @@
-import { expect, test } from '../support/jest.ts';
-import { rest } from '../support/rest.ts';
-import { startStore } from '../support/store.ts';
+import { mock } from 'node:test';
+import { Call } from '../../src/call.ts';
+import { Batches, type BatchOptions } from '../../src/database/batches.ts';
+import { describe, expect, test } from '../support/jest.ts';
 
-test('creations of one batch get their own ids, in any order of the returned rows', async () => {
-  const store = await startStore();
-  const { rows } = store.database;
-  store.database.rows = async (...statement) => {
-    const returned = await rows.apply(store.database, statement);
-    return (
-      statement[0].name === 'insert_pet' ? returned.reverse() : returned
-    ) as never;
+/** A round trip that ends when the test ends it. */
+interface Trip {
+  inputs: number[];
+  answer(outputs: Array<string | Error>): void;
+  fail(error: Error): void;
+}
+
+const patient = new Call();
+const patientFor = (milliseconds: number) => new Call(milliseconds);
+
+/**
+ * Batches whose round trips the test controls. By default no time limit is
+ * short enough to be reached.
+ */
+function withTrips(options: Partial<BatchOptions> = {}) {
+  const trips: Trip[] = [];
+  const run = (inputs: number[]) =>
+    new Promise<Array<string | Error>>((answer, fail) =>
+      trips.push({ inputs, answer, fail }),
+    );
+  const name = { collection: 'trip', operation: 'go' };
+  const bounds = {
+    ...name,
+    maxBatch: 10,
+    maxInFlight: 1,
+    blockTime: 60_000,
+    maxWaiting: 1000,
+    maxAge: 60_000,
   };
-  const create = (name: string) =>
-    rest(store, '/v1/pets', { method: 'POST', json: { name, categoryId: 1 } });
-  const created = await Promise.all(
-    Array.from({ length: 20 }, (_, at) => create(`pet ${at}`)),
+  const batches = new Batches<number, string>(run, {
+    ...bounds,
+    isRetryable: () => true,
+    ...options,
+  });
+  return {
+    batches,
+    trips,
+    add: (input: number, deadline = patient) => batches.add(input, deadline),
+    inputs: () => trips.map((trip) => trip.inputs),
+    /** Answers a number of trips from this one on, each after its departure. */
+    async answerFrom(first: number, count = 1) {
+      for (let at = first; at < first + count; at += 1) {
+        await departures();
+        trips[at]?.answer(names(trips[at]?.inputs ?? []));
+      }
+      await departures();
+    },
+  };
+}
+
+/** Waits until every trip that can depart has departed. */
+async function departures(): Promise<void> {
+  for (let turn = 0; turn < 3; turn += 1) await new Promise(setImmediate);
+}
+
+async function until(isTrue: () => boolean): Promise<void> {
+  while (!isTrue()) await new Promise((done) => setTimeout(done, 1));
+}
+
+const names = (inputs: number[]) => inputs.map((input) => `pet ${input}`);
+
+/**
+ * @returns the output of an input, or its error and whether the outcome is
+ *   unknown
+ */
+const outcomeOf = (output: Promise<string>): Promise<unknown> =>
+  output.catch(({ name, message, isOutcomeUnknown }) => ({
+    name,
+    message,
+    isOutcomeUnknown,
+  }));
+const refusal = (message: string, isOutcomeUnknown = false) => ({
+  name: 'Unavailable',
+  message,
+  isOutcomeUnknown,
+});
+const busy = refusal(
+  'Too many requests wait for the database; try again shortly.',
+);
+const late = refusal('The database did not answer in time; try again shortly.');
+const unknown = refusal(
+  'The database did not say whether this was stored: it may have been. Look for it before you send it again.',
+  true,
+);
+
+test('a batch waits for the one in flight unless it is full, and nothing joins one that was sent', async () => {
+  const { add, inputs, answerFrom } = withTrips({
+    maxBatch: 2,
+    maxInFlight: 4,
+  });
+  const outputs = [add(1)];
+  await departures();
+  outputs.push(add(2));
+  await departures();
+  expect(inputs()).toEqual([[1]]);
+  outputs.push(add(3), add(4));
+  await departures();
+  expect(inputs()).toEqual([[1], [2, 3]]);
+  await answerFrom(0, 3);
+  expect(await Promise.all(outputs)).toEqual(names([1, 2, 3, 4]));
+  expect(inputs()).toEqual([[1], [2, 3], [4]]);
+});
+
+test('inputs of a failed batch are retried alone, in parallel, before later ones: the bad input fails alone', async () => {
+  const { trips, add, inputs, answerFrom } = withTrips({ maxInFlight: 4 });
+  const [good, bad] = [add(1), add(2)];
+  const refused = bad.catch((reason) => reason);
+  await departures();
+  const later = Promise.allSettled([add(3), add(4)]);
+  const reason = new Error('2 is bad');
+  trips[0]?.fail(reason);
+  await departures();
+  expect(inputs()).toEqual([[1, 2], [1], [2]]);
+  trips[2]?.fail(reason);
+  expect(await refused).toBe(reason);
+  await answerFrom(1);
+  expect(await good).toBe('pet 1');
+  // An error among the outputs fails its own input alone, too.
+  trips[3]?.answer(['pet 3', reason]);
+  expect(await later).toEqual([
+    { status: 'fulfilled', value: 'pet 3' },
+    { status: 'rejected', reason },
+  ]);
+  expect(inputs()).toEqual([[1, 2], [1], [2], [3, 4]]);
+});
+
+test('a batch whose failure no input has caused fails as a whole, is not retried, and delays no other', async () => {
+  const { trips, add, inputs, answerFrom } = withTrips({
+    isRetryable: () => false,
+  });
+  const reason = new Error('the database is gone');
+  const outputs = Promise.allSettled([add(1), add(2)]);
+  await departures();
+  trips[0]?.fail(reason);
+  expect(await outputs).toEqual(Array(2).fill({ status: 'rejected', reason }));
+  const next = add(3);
+  await answerFrom(1);
+  expect(await next).toBe('pet 3');
+  expect(inputs()).toEqual([[1, 2], [3]]);
+});
+
+describe('waiting inputs are bounded; beyond the bound inputs are refused', () => {
+  test.each<[string, Partial<BatchOptions>]>([
+    ['number', { maxWaiting: 1 }],
+    ['age', { maxAge: 20 }],
+  ])('by %s', async (_, bound) => {
+    const { batches, add, answerFrom } = withTrips(bound);
+    const first = add(1);
+    await departures();
+    const second = add(2);
+    if (bound.maxAge) await until(() => batches.isStuck);
+    expect(await outcomeOf(add(3))).toEqual(busy);
+    await answerFrom(0);
+    expect(batches.isStuck).toBe(false);
+    const fourth = add(4);
+    await answerFrom(1, 2);
+    expect(await Promise.all([first, second, fourth])).toEqual(
+      names([1, 2, 4]),
+    );
+  });
+
+  test('but not by the age of retried inputs, which have waited in a batch', async () => {
+    const { batches, trips, add, answerFrom } = withTrips({ maxAge: 20 });
+    const outputs = [add(1), add(2)];
+    await departures();
+    const arrived = performance.now();
+    await until(() => performance.now() > arrived + 40);
+    trips[0]?.fail(new Error('2 is bad'));
+    await departures();
+    expect(batches.isStuck).toBe(false);
+    outputs.push(add(3));
+    await answerFrom(1, 3);
+    expect(await Promise.all(outputs)).toEqual(names([1, 2, 3]));
+  });
+});
+
+describe('callers take turns', () => {
+  const callOf = (id: number) => {
+    const call = new Call();
+    call.caller = { id, name: `${id}`, scope: 'read' };
+    return call;
+  };
+
+  test('so the input of one does not wait for all inputs of another', async () => {
+    const { add, inputs, answerFrom } = withTrips({ maxBatch: 4 });
+    const [greedy, other] = [callOf(1), callOf(2)];
+    const outputs = Array.from({ length: 9 }, (_, n) => add(n, greedy));
+    outputs.push(add(100, other), add(101, other));
+    await departures();
+    expect(inputs()).toEqual([[0, 100, 1, 101]]);
+    await answerFrom(0, 3);
+    expect(inputs()).toEqual([
+      [0, 100, 1, 101],
+      [2, 3, 4, 5],
+      [6, 7, 8],
+    ]);
+    await Promise.all(outputs);
+  });
+
+  test('and one who has too many inputs, or old ones, is refused alone', async () => {
+    const { batches, add, answerFrom } = withTrips({ maxWaiting: 6 });
+    const [greedy, other] = [callOf(1), callOf(2)];
+    const first = add(0, greedy);
+    await departures();
+    const outputs = [1, 2, 3].map((n) => add(n, greedy));
+    expect(await outcomeOf(add(4, greedy))).toEqual(busy);
+    outputs.push(add(5, other));
+    expect(batches.isStuck).toBe(false);
+    await answerFrom(0, 2);
+    expect(await Promise.all([first, ...outputs])).toEqual(
+      names([0, 1, 2, 3, 5]),
+    );
+  });
+
+  test('and fewer reads are in flight while round trips are long', async () => {
+    let now = 0;
+    mock.method(performance, 'now', () => now);
+    const { add, inputs, answerFrom } = withTrips({ maxBatch: 4, window: 2 });
+    const outputs = [];
+    const sizes = [];
+    for (const duration of [1, 1, 200, 200, 1, 1]) {
+      outputs.push(...Array.from({ length: 8 }, (_, n) => add(n)));
+      await departures();
+      now += duration;
+      sizes.push(inputs().at(-1)?.length);
+      await answerFrom(sizes.length - 1);
+    }
+    await answerFrom(sizes.length, 20);
+    await Promise.all(outputs);
+    mock.restoreAll();
+    expect(sizes).toEqual([2, 4, 4, 4, 2, 4]);
+  });
+
+  test.each([
+    ['fewer than none', 8, 1, [2, 4, 2]],
+    ['none', 7, 0, [2, 4]],
+  ])(
+    'and a batch that is due does not depart when a long round trip has left room for %s',
+    async (_room, count, more, before) => {
+      let now = 0;
+      mock.method(performance, 'now', () => now);
+      const options = { maxBatch: 4, window: 2, maxInFlight: 4 };
+      const { add, inputs, answerFrom, trips } = withTrips(options);
+      const addAll = (many: number) =>
+        Array.from({ length: many }, (_, n) => add(n));
+      const outputs = addAll(count);
+      await answerFrom(0, before.length);
+      outputs.push(...addAll(more));
+      await departures();
+      now += 150;
+      outputs.push(...addAll(4));
+      await departures();
+      outputs.push(...addAll(4));
+      trips[before.length]?.answer(['long']);
+      await departures();
+      const sizes = inputs().map(({ length }) => length);
+      expect(sizes).toEqual([...before, 1, 4]);
+      await answerFrom(before.length + 1, 9);
+      await Promise.all(outputs);
+      mock.restoreAll();
+    },
   );
-  for (const { json } of created)
-    expect((await rest(store, `/v1/pets/${json.id}`)).json).toEqual(json);
-  await store.close();
+
+  test('and a batch that hangs does not keep others from departing', async () => {
+    let now = 0;
+    mock.method(performance, 'now', () => now);
+    const options = { window: 2, maxInFlight: 2, blockTime: 1 };
+    const { add, inputs, answerFrom } = withTrips(options);
+    const outputs = [1, 2, 3].map((n) => add(n));
+    await departures();
+    now += 1000;
+    await until(() => inputs().length === 2);
+    await answerFrom(0, 2);
+    await Promise.all(outputs);
+    mock.restoreAll();
+    expect(inputs()).toEqual([[1, 2], [3]]);
+  });
+
+  test('and more again when the database has become slower for good', async () => {
+    let now = 0;
+    mock.method(performance, 'now', () => now);
+    const { add, inputs, answerFrom } = withTrips({ maxBatch: 4, window: 2 });
+    const outputs = Array.from({ length: 150 }, (_, n) => add(n));
+    await answerFrom(0);
+    for (let at = 1; at < 60; at += 1) {
+      await departures();
+      now += 150;
+      await answerFrom(at);
+    }
+    await Promise.all(outputs);
+    mock.restoreAll();
+    expect(inputs().at(-2)).toHaveLength(4);
+  });
+});
+
+describe('an input has a deadline', () => {
+  test('when it passes, or the client disconnects, before the batch departs, the input is not sent, and its outcome is known', async () => {
+    const { add, inputs, answerFrom } = withTrips({ isWrite: true });
+    const first = add(1);
+    await departures();
+    const connection = { destroyed: false };
+    const gone = new Call(Number.POSITIVE_INFINITY, connection);
+    const refused = [
+      outcomeOf(add(2, gone)),
+      outcomeOf(add(3, patientFor(20))),
+    ];
+    const last = add(4);
+    expect(await refused[1]).toEqual(late);
+    connection.destroyed = true;
+    await answerFrom(0, 2);
+    expect(await refused[0]).toEqual(late);
+    expect(await Promise.all([first, last])).toEqual(names([1, 4]));
+    expect(inputs()).toEqual([[1], [4]]);
+  });
+
+  test.each([
+    ['a read is under way, the read is late', {}, late],
+    [
+      'a write is under way, the outcome is unknown',
+      { isWrite: true },
+      unknown,
+    ],
+  ])(
+    'when it passes while %s, and others of the batch get their outputs',
+    async (_, options, refused) => {
+      const { add, answerFrom } = withTrips(options);
+      const [impatient, patient] = [add(1, patientFor(20)), add(2)];
+      expect(await outcomeOf(impatient)).toEqual(refused);
+      await answerFrom(0);
+      expect(await patient).toBe('pet 2');
+    },
+  );
 });

@@ -1,6 +1,14 @@
 import {
+  codeOf,
+  failureOf,
+  isConflict,
+  isConnectionLoss,
+  isDataError,
+  isStalePlan,
+  isUnsupported,
   isWorthAnotherTry,
   leavesOutcomeUnknown,
+  reasonOf,
   unavailable,
 } from '../../src/database/postgres-errors.ts';
 import { Unavailable } from '../../src/errors.ts';
@@ -144,4 +152,78 @@ describe('a read that failed in a batch', () => {
       false,
     );
   });
+});
+
+/** What one error means to each of its readers. */
+test.each<[what: string, error: Error, meaning: object]>([
+  [
+    'a category that is no number',
+    thrown('22P02'),
+    { isDataError: true, type: '22' },
+  ],
+  ['a name that is taken', thrown('23505'), { isDataError: true, type: '23' }],
+  ['a deadlock', thrown('40P01'), { isConflict: true, type: '40' }],
+  ['a column of another type', stalePlan, { isStalePlan: true, type: '0A' }],
+  [
+    'a statement that Citus lacks',
+    thrown('0A000'),
+    { isUnsupported: true, type: '0A' },
+  ],
+  [
+    'a password that has changed',
+    thrown('28P01'),
+    { isConnectionLoss: true, type: '28' },
+  ],
+  [
+    'a shutdown of PostgreSQL',
+    thrown('57P01'),
+    { isConnectionLoss: true, type: '57' },
+  ],
+  ['a statement that took too long', thrown('57014'), { type: '57' }],
+  [
+    'a reset',
+    thrown('ECONNRESET'),
+    { isConnectionLoss: true, state: undefined, type: 'other' },
+  ],
+  [
+    'an exhausted pool',
+    thrown(undefined, 'timeout exceeded when trying to connect'),
+    { isConnectionLoss: false, state: undefined, type: 'timeout' },
+  ],
+  ['an error of the service', thrown(undefined), { type: 'other' }],
+])('%s', (_what, error, meaning) => {
+  const { code } = error as { code?: string };
+  const none = {
+    isDataError: false,
+    isConflict: false,
+    isStalePlan: false,
+    isUnsupported: false,
+    isConnectionLoss: false,
+    state: code,
+  };
+  expect({
+    isDataError: isDataError(error),
+    isConflict: isConflict(error),
+    isStalePlan: isStalePlan(error),
+    isUnsupported: isUnsupported(error),
+    isConnectionLoss: isConnectionLoss(error),
+    ...failureOf(error),
+  }).toEqual({ ...none, ...meaning });
+});
+
+test('an error that the service made of another one means the same', () => {
+  const made = unavailable(thrown('40001'));
+  expect(isConflict(made)).toBe(true);
+  expect(failureOf(made)).toEqual({ state: '40001', type: '40' });
+});
+
+test('a host with two addresses has the reasons of both, and the code of the first', () => {
+  const both = new AggregateError([
+    thrown('ECONNREFUSED', 'connect ECONNREFUSED ::1:5432'),
+    thrown('ECONNREFUSED', 'connect ECONNREFUSED 127.0.0.1:5432'),
+  ]);
+  expect(reasonOf(both)).toBe(
+    'connect ECONNREFUSED ::1:5432; connect ECONNREFUSED 127.0.0.1:5432',
+  );
+  expect(codeOf(both)).toBe('ECONNREFUSED');
 });

@@ -17,6 +17,7 @@ import {
   test,
 } from '@jest/globals';
 import pg from 'pg';
+import { message, startup } from './messages.ts';
 
 const newFolder = () =>
   mkdtempDisposableSync(join(tmpdir(), 'embedded-postgres-test-'));
@@ -60,21 +61,6 @@ afterAll(async () => {
   folder.remove();
 });
 
-/**
- * A message of PostgreSQL's protocol; the first message of a session has no
- * type.
- */
-function message(type: string, ...parts: Array<string | number[]>): Buffer {
-  const body = Buffer.concat(
-    parts.map((part) =>
-      typeof part === 'string' ? Buffer.from(`${part}\0`) : Buffer.from(part),
-    ),
-  );
-  const length = Buffer.alloc(4);
-  length.writeInt32BE(body.length + 4);
-  return Buffer.concat([Buffer.from(type), length, body]);
-}
-
 const begin = message('Q', 'begin; create table unfinished (id int)');
 const parse = message('P', '', 'select 1', [0, 0]);
 const flush = message('H');
@@ -87,9 +73,7 @@ const connected = () => connect(join(store.host, '.s.PGSQL.5432'));
  */
 async function session(): Promise<Socket> {
   const socket = connected();
-  socket.write(
-    message('', [0, 3, 0, 0], 'user', 'postgres', 'database', 'postgres', [0]),
-  );
+  socket.write(startup);
   await once(socket, 'data');
   return socket;
 }

@@ -1,0 +1,120 @@
+// runs: embedded, postgres
+import { hash } from 'node:crypto';
+import { Call } from '../../src/call.ts';
+import { PetService } from '../../src/modules/pets/pet.service.ts';
+import { sentDuring, stock } from '../support/database-access.ts';
+import { beforeEach, describe, expect, test } from '../support/jest.ts';
+import { storeForAll } from '../support/store.ts';
+
+/** Which statements the calls of a service become, with their values. */
+
+const store = storeForAll();
+let pets: PetService;
+beforeEach(async () => {
+  await store.empty();
+  pets = new PetService(store.database);
+});
+
+/** The statements of calls that are made at the same time. */
+async function sentBy(...calls: Array<() => Promise<unknown>>) {
+  const sent = await sentDuring(store.database, () =>
+    Promise.all(calls.map((call) => call())),
+  );
+  // The first list of a process asks it once.
+  return sent.filter(({ name }) => name !== 'has_citus');
+}
+const list = (query: object) => () => pets.list(query as never);
+const create =
+  (name: string, call = new Call()) =>
+  () =>
+    pets.create({ name, categoryId: 1n, status: 'available' } as never, call);
+
+describe('a list', () => {
+  test('reads one item more than its page, to know whether there is a next one', async () => {
+    await stock(store.database, 4);
+    const [sent] = await sentBy(list({ limit: 3, after: '0' }));
+    expect(sent).toEqual({ name: 'list_pet', values: [4, '0'] });
+    const { items, hasNext } = await pets.list({ limit: 3 } as never);
+    expect([items.length, hasNext]).toEqual([3, true]);
+  });
+
+  test('has a statement of its own for each combination of filters', async () => {
+    const [sent] = await sentBy(list({ limit: 3, status: 'sold' }));
+    expect(sent?.name).toBe('list_pet_by_status');
+    expect(sent?.values.slice(0, 2)).toEqual([4, 'sold']);
+  });
+
+  test('shares a statement with others, and each gets its own page', async () => {
+    await stock(store.database, 4);
+    const first = list({ limit: 1, after: '0' });
+    const others = list({ limit: 2, after: '0', status: 'available' });
+    const sent = await sentBy(first, others);
+    expect(sent.map(({ name }) => name)).toEqual(['list_many_pet_by_status']);
+    // An array for each parameter: the limits, the filters, the places.
+    expect(sent[0]?.values.slice(0, 2)).toEqual([
+      [2, 3],
+      [null, 'available'],
+    ]);
+    const pages = await Promise.all([first(), others()]);
+    expect(pages.map(({ items }) => items.length)).toEqual([1, 2]);
+  });
+
+  test('that is equal to another one is read once', async () => {
+    const [sent, ...more] = await sentBy(
+      list({ limit: 3, after: '0' }),
+      list({ limit: 3, after: '0' }),
+    );
+    expect([sent?.name, more]).toEqual(['list_pet', []]);
+  });
+});
+
+describe('an item', () => {
+  test('alone is found by its id, and several by an array', async () => {
+    const one = () => pets.find(1n);
+    const other = () => pets.find(2n);
+    expect(await sentBy(one)).toEqual([
+      { name: 'find_one_pet', values: ['1'] },
+    ]);
+    expect(await sentBy(one, other)).toEqual([
+      { name: 'find_pet', values: [['1', '2']] },
+    ]);
+  });
+});
+
+describe('a creation', () => {
+  const onceOnly = (text: string) => {
+    const call = new Call();
+    const key = hash('sha256', text, 'buffer');
+    call.claim = { keyId: 1, operation: 'createPet', hash: key };
+    return call;
+  };
+
+  test('alone has its values, and several have an array for each column', async () => {
+    expect(await sentBy(create('Rex'))).toEqual([
+      { name: 'insert_one_pet', values: ['Rex', '1', 'available'] },
+    ]);
+    const [sent] = await sentBy(create('Rex'), create('Tom'));
+    expect(sent).toEqual({
+      name: 'insert_pet',
+      values: [
+        ['Rex', 'Tom'],
+        ['1', '1'],
+        ['available', 'available'],
+      ],
+    });
+  });
+
+  test('with an idempotency key stores the key in the same statement, and another statement finds it', async () => {
+    const first = create('Rex', onceOnly('a key'));
+    expect((await sentBy(first)).map(({ name }) => name)).toEqual([
+      'insert_once_pet',
+    ]);
+    const again = onceOnly('a key');
+    const { id } = await create('Rex', again)();
+    expect([again.isReplay, (await pets.find(id))?.name]).toEqual([
+      true,
+      'Rex',
+    ]);
+    expect((await pets.list({ limit: 9 } as never)).items).toHaveLength(1);
+  });
+});
