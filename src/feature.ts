@@ -3,7 +3,7 @@ import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 import type { Identities } from './access/keys/identities.ts';
 import type { LimiterStore } from './access/limits/limiter.ts';
-import type { GraphQLParts } from './api/graphql/parts.ts';
+import type { GraphQLParts } from './api/graphql/handler.ts';
 import type { Module } from './api/module.ts';
 import type { Config } from './config/config.ts';
 import type { ValuesOf, Variables } from './config/variables.ts';

@@ -1,33 +1,154 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { GraphQLFormattedError } from 'graphql';
+import {
+  type ExecutionResult,
+  GraphQLError,
+  type GraphQLFormattedError,
+} from 'graphql';
 import { idempotencyHeader } from '../../access/idempotency/idempotency-key.ts';
-import { StoreError } from '../../errors.ts';
-import { toLoggedFailure } from '../http/failures.ts';
-import { acceptedTypes, acceptOf } from '../http/negotiation.ts';
+import {
+  type ErrorCode,
+  httpStatusOf,
+  internalError,
+  StoreError,
+} from '../../errors.ts';
+import { logFailure, toLoggedFailure } from '../http/failures.ts';
+import type { EventStream } from '../subscriptions/event-stream.ts';
 import { serverSentEvents, streamHeaders } from '../subscriptions/format.ts';
 import { sendStream } from '../subscriptions/subscriptions.ts';
 import type { GraphQLContext } from './context.ts';
-import { type Outcome, toFormatted } from './outcome.ts';
-import { acceptedBy, mediaTypes, RequestError, statusOf } from './request.ts';
+import { acceptedIn, mediaTypes, Unprocessable } from './request.ts';
 
-/** The media types that a client accepts. */
-export function acceptedIn(request: FastifyRequest) {
-  return acceptedBy(acceptOf(request), (offered) =>
-    acceptedTypes(request, offered),
-  );
+/** The outcome of a request. */
+export interface Outcome {
+  data?: unknown;
+  /** The stage at which the request failed. */
+  failedAt?: 'request' | 'document' | 'operation' | undefined;
+  /**
+   * The status from the executor; 500 when the status is that of the first
+   * error.
+   */
+  status?: number | undefined;
+  /** As they are sent. */
+  errors?: readonly GraphQLFormattedError[] | undefined;
+  /** The errors behind them, which are logged. */
+  failures?: readonly GraphQLError[] | undefined;
+  /** The headers from Apollo Server. */
+  headers?: Iterable<[string, string]>;
+  /** The events of a subscription, instead of data. */
+  stream?: EventStream;
+  /** From plugins. */
+  extensions?: unknown;
 }
 
+export function outcomeOf(
+  result: Omit<Outcome, 'errors'> & Pick<ExecutionResult, 'errors'>,
+): Outcome {
+  const { errors: failures } = result;
+  return failures
+    ? { ...result, failures, errors: failures.map(formatError) }
+    : (result as Outcome);
+}
+
+/** @param failure of an operation that has not run */
+export function refused(failure: Error): Outcome {
+  const error =
+    failure instanceof GraphQLError
+      ? failure
+      : new GraphQLError(failure.message, { originalError: failure });
+  return outcomeOf({ errors: [error], status: 500 });
+}
+
+/**
+ * Maximum length, because graphql-js quotes names and values, which may be as
+ * long as a body, in up to 100 messages.
+ */
+const longestMessage = 1000;
+
+/**
+ * Returns the failure behind an error: a StoreError, or an internal error.
+ *
+ * @returns undefined for errors of graphql-js and Apollo Server about a
+ *   document, an operation or variables
+ */
+function publicErrorOf(error: GraphQLError): StoreError | undefined {
+  const { originalError, extensions, path, message } = error;
+  if (originalError instanceof StoreError) return originalError;
+  if (extensions.code !== undefined) return undefined;
+  // graphql-js reports an argument that a variable makes invalid like a field
+  // that failed to serialize. Only the message, `Argument "...`, differs.
+  const isRefused = path === undefined || /^Argument "/.test(message);
+  if (isRefused && (originalError ?? error) instanceof GraphQLError)
+    return undefined;
+  return internalError(originalError ?? error);
+}
+
+/**
+ * Formats an error: failures with code and status, internal ones without
+ * details, all others unchanged.
+ */
+export function formatError(error: GraphQLError): GraphQLFormattedError {
+  const { message, locations, path } = error;
+  const place = { ...(locations && { locations }), ...(path && { path }) };
+  const failure = publicErrorOf(error);
+  if (failure) return { ...toFormatted(failure), ...place };
+  let { code = 'BAD_USER_INPUT' } = error.extensions;
+  // Apollo Server gives the errors of all validation rules this code.
+  if (code === 'GRAPHQL_VALIDATION_FAILED')
+    code = (error.originalError as GraphQLError)?.extensions?.code ?? code;
+  // graphql-js provides no other way to detect it.
+  const isTooLong =
+    /^Syntax Error: Document contains more tha[nt] \d+ tokens/.test(message);
+  const known = (isTooLong ? 'TOO_MANY_TOKENS' : code) as ErrorCode;
+  const extensions = { code: known, status: httpStatusOf[known] ?? 400 };
+  return { message: message.slice(0, longestMessage), ...place, extensions };
+}
+
+/** Formats a failure outside an operation. */
+export function toFormatted({
+  message,
+  code,
+  status,
+  headers,
+  details,
+}: StoreError): GraphQLFormattedError {
+  const retryAfter = headers['retry-after'];
+  return {
+    message,
+    extensions: {
+      code,
+      status,
+      ...details,
+      ...(retryAfter && { retryAfter: Number(retryAfter) }),
+    },
+  };
+}
+
+/** Logs the failures of an operation with the request's id. */
+export function logErrors(
+  errors: readonly GraphQLError[],
+  request: FastifyRequest,
+): void {
+  for (const error of errors) {
+    const failure = publicErrorOf(error);
+    if (failure) logFailure(failure, request);
+  }
+}
+
+/** Logs the failures of a request, and answers it. */
 export function sendOutcome(
   outcome: Outcome,
-  { request, reply, call, accepted }: GraphQLContext,
+  { request, reply, call, accepted, operation }: GraphQLContext,
 ): FastifyReply {
-  const { data, errors, extensions, stream, headers = [] } = outcome;
+  const { data, errors, failures, extensions, stream, headers = [] } = outcome;
+  if (failures) logErrors(failures, request);
   if (stream) return sendStream(request, reply, stream);
   if (errors) call.code ??= `${errors[0]?.extensions?.code}`;
   const { mediaType = mediaTypes.json, prefersEvents } = accepted;
-  const { isRetrySafe = true } = outcome;
+  // Another mutation of a series may have run. An error without a path means
+  // that none has.
+  const mayHaveRun = operation?.isSeries && errors?.some(({ path }) => path);
   const canRetry =
-    isRetrySafe || request.headers[idempotencyHeader] !== undefined;
+    !mayHaveRun || request.headers[idempotencyHeader] !== undefined;
   // A 429 would cause a retry, and may not be the status of a response with
   // data. The field's error contains its waiting time.
   const isPartial = data != null && mediaType === mediaTypes.response;
@@ -37,21 +158,40 @@ export function sendOutcome(
   if (prefersEvents && status < 400) return sendFramed(reply, result);
   for (const [name, value] of headers) reply.header(name, value);
   if (call.isReplay) reply.header('idempotent-replayed', 'true');
-  if (errors && canRetry) {
-    const seconds = Math.max(...errors.map(retryAfterOf));
-    if (seconds > 0) reply.header('retry-after', `${seconds}`);
-  }
-  return reply
-    .code(status)
-    .type(mediaType)
-    .serializer(JSON.stringify)
-    .send(result);
+  const seconds = Math.max(0, ...(errors ?? []).map(retryAfterOf));
+  if (canRetry && seconds > 0) reply.header('retry-after', `${seconds}`);
+  return sendJson(reply.code(status).type(mediaType), result);
 }
 
 const isTooMany = ({ extensions }: GraphQLFormattedError) =>
   extensions?.code === 'TOO_MANY_REQUESTS';
 const retryAfterOf = ({ extensions }: GraphQLFormattedError) =>
   Number(extensions?.retryAfter ?? 0);
+
+const sendJson = (reply: FastifyReply, result: object) =>
+  reply.serializer(JSON.stringify).send(result);
+
+/**
+ * The HTTP status of a response (GraphQL over HTTP, edition of September 2026,
+ * "Status Codes"): 400 for what cannot be parsed, 422 for what was parsed and
+ * refused, 294 for errors beside `data`, also when `data` is null. A client
+ * that accepts only `application/json` gets 200 for every well-formed request
+ * and 400 otherwise, as earlier drafts had it: an `application/json` body with
+ * another status may come from a proxy, and existing clients rely on the 200.
+ */
+export function statusOf(
+  { data, errors, status = 200, failedAt = 'operation' }: Outcome,
+  mediaType: string,
+): number {
+  // Apollo Server uses 500 for errors without a status.
+  const intended =
+    status === 500 ? Number(errors?.[0]?.extensions?.status) : status;
+  if (intended !== 200 && intended !== 400) return intended;
+  if (mediaType === mediaTypes.json)
+    return failedAt === 'request' ? intended : 200;
+  if (data !== undefined) return errors ? 294 : 200;
+  return failedAt === 'document' ? 400 : 422;
+}
 
 /** Sends a single result as a stream, which no cache may keep. */
 function sendFramed(reply: FastifyReply, result: object): FastifyReply {
@@ -77,19 +217,15 @@ export function sendGraphQLError(
   request: FastifyRequest,
   reply: FastifyReply,
 ): void {
-  const isOfRequest = error instanceof RequestError;
-  const failure = toLoggedFailure(
-    isOfRequest ? new StoreError(error.code, error.message) : error,
-    request,
-  );
-  reply.headers(failure.headers);
+  const failure = toLoggedFailure(error, request);
+  const { status, headers } = failure;
+  reply.headers(headers);
   const { prefersEvents, mediaType = mediaTypes.json } = acceptedIn(request);
-  if (prefersEvents && (failure.status === 401 || failure.status === 403)) {
-    sendFramed(reply, { errors: [toFormatted(failure)] });
-    return;
-  }
+  const result = { errors: [toFormatted(failure)] };
+  const isRejectedKey = status === 401 || status === 403;
+  if (prefersEvents && isRejectedKey) return void sendFramed(reply, result);
   const isUnprocessable =
-    isOfRequest && error.isUnprocessable && mediaType === mediaTypes.response;
-  reply.code(isUnprocessable ? 422 : failure.status).type(mediaType);
-  reply.serializer(JSON.stringify).send({ errors: [toFormatted(failure)] });
+    failure instanceof Unprocessable && mediaType === mediaTypes.response;
+  reply.code(isUnprocessable ? 422 : status).type(mediaType);
+  sendJson(reply, result);
 }

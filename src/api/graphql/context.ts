@@ -9,8 +9,13 @@ export interface GraphQLContext {
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;
   readonly accepted: Accepted;
-  /** Names of the root fields in the schema, by response key. */
-  fields?: ReadonlyMap<string, string>;
+  /** The operation, once it has begun. */
+  operation?: {
+    /** Names of the root fields in the schema, by response key. */
+    readonly fields: ReadonlyMap<string, string>;
+    /** True for several mutations, which run one after another. */
+    readonly isSeries: boolean;
+  };
 }
 
 /** Executes one operation. */

@@ -31,8 +31,8 @@ import { LRUCache } from 'lru-cache';
 import { deprecatedFieldsIn } from '../../access/deprecations/deprecation.ts';
 import type { Config } from '../../config/config.ts';
 import { mostItems } from '../../validation/page.ts';
+import { formatError, type Outcome, outcomeOf } from './answer.ts';
 import type { Execute } from './context.ts';
-import { formatError, type Outcome, outcomeOf } from './outcome.ts';
 import type { RequestParameters } from './request.ts';
 
 /**

@@ -11,9 +11,9 @@ import { StoreError } from '../../errors.ts';
 import type { ListEvent } from '../../records/live-list.ts';
 import type { OperationObserver } from '../../runtime/observers.ts';
 import { serverSentEvents } from '../subscriptions/format.ts';
+import { formatError, logErrors, type Outcome } from './answer.ts';
 import type { Execute, GraphQLContext } from './context.ts';
 import { executionOptions, type Operation } from './document.ts';
-import { formatError, logErrors, type Outcome } from './outcome.ts';
 
 /** Executes queries and mutations with graphql-js. */
 export function interpreter(

@@ -8,6 +8,7 @@ import { claimOf } from '../../access/idempotency/idempotency-key.ts';
 import { forbidden, hasScope } from '../../access/keys/bearer.ts';
 import type { Claim } from '../../call.ts';
 import { mostItems } from '../../validation/page.ts';
+import { lastEventIdOf } from '../subscriptions/subscriptions.ts';
 import type { GraphQLContext } from './context.ts';
 
 /**
@@ -50,10 +51,30 @@ export function guardRoots(schema: GraphQLSchema): void {
  * a REST request.
  */
 function claimOfField(
-  { fields, request }: GraphQLContext,
+  { operation, request }: GraphQLContext,
   { fieldName, path }: GraphQLResolveInfo,
 ): Claim | undefined {
-  const names = [...(fields?.values() ?? [])];
+  const names = [...(operation?.fields.values() ?? [])];
   const isOneOfSeveral = names.filter((name) => name === fieldName).length > 1;
   return claimOf(request, fieldName, isOneOfSeveral ? `${path.key}` : '');
+}
+
+/**
+ * Sets `subscribe` of live fields, which starts after `Last-Event-ID`, if
+ * present. Each item is a value of its field.
+ */
+export function makeLive(schema: GraphQLSchema): void {
+  for (const field of Object.values(
+    schema.getSubscriptionType()?.getFields() ?? {},
+  )) {
+    const { resolve } = field;
+    field.subscribe = (root, args, context: GraphQLContext, info) =>
+      resolve?.(
+        root,
+        { ...args, after: lastEventIdOf(context.request) ?? args.after },
+        context,
+        info,
+      );
+    field.resolve = (item) => item;
+  }
 }

@@ -1,17 +1,52 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { GraphQLSchema } from 'graphql';
+import type { DeprecationUsage } from '../../access/deprecations/usage.ts';
 import { StoreError } from '../../errors.ts';
+import type { OperationObserver } from '../../runtime/observers.ts';
 import { STATUS_CODES } from '../http/malformed.ts';
 import { listOf, varyBy } from '../http/negotiation.ts';
-import { parseJson } from '../http/routes.ts';
-import { acceptedIn, sendGraphQLError, sendOutcome } from './answer.ts';
-import { interpreter } from './execution.ts';
-import type { GraphQLParts } from './parts.ts';
-import { Pipeline, type PipelineOptions } from './pipeline.ts';
-import { parametersOf } from './request.ts';
+import {
+  type Outcome,
+  outcomeOf,
+  refused,
+  sendGraphQLError,
+  sendOutcome,
+} from './answer.ts';
+import type { Execute, GraphQLContext } from './context.ts';
+import {
+  Apollo,
+  type DocumentOptions,
+  Documents,
+  Operation,
+} from './document.ts';
+import { interpreter, subscribe } from './execution.ts';
+import { charge } from './price.ts';
+import {
+  acceptedIn,
+  type FindDocument,
+  parametersOf,
+  type RequestParameters,
+} from './request.ts';
+import type { References } from './schema.ts';
 
-export interface GraphQLOptions
-  extends Omit<PipelineOptions, 'executor' | 'isTrusted'> {
-  parts: GraphQLParts;
+/** What features change of the GraphQL API; at most one has each. */
+export interface GraphQLParts {
+  /** Adds to the schema of the modules. */
+  schema?(schema: GraphQLSchema, references: References): GraphQLSchema;
+  /** Finds the document that a request names, or refuses it. */
+  findDocument?: FindDocument;
+  /** Whether the operator has registered all documents, and so their names. */
+  isTrusted?: boolean;
+  /** Prepares executions. @param interpret those of graphql-js */
+  executor?(
+    schema: GraphQLSchema,
+    interpret: (operation: Operation) => Execute,
+  ): (operation: Operation) => Execute;
+  /** Answers in place of the pipeline, by its steps. */
+  answer?(
+    pipeline: Pipeline,
+    app: FastifyInstance,
+  ): Promise<Pipeline['answer']>;
 }
 
 /**
@@ -25,22 +60,20 @@ export interface GraphQLOptions
  */
 export async function graphQL(
   app: FastifyInstance,
-  { parts, ...options }: GraphQLOptions,
+  {
+    parts,
+    ...options
+  }: Omit<PipelineOptions, 'executor' | 'isTrusted'> & { parts: GraphQLParts },
 ): Promise<void> {
   // Node.js has no reason phrase for it yet.
   STATUS_CODES[294] ??= 'Partial Success';
   const { schema, introspection } = options;
-  const { isTrusted } = parts;
+  const { isTrusted, findDocument } = parts;
   const interpret = interpreter(schema, !introspection);
   const executor = parts.executor?.(schema, interpret) ?? interpret;
   const pipeline = await Pipeline.open({ ...options, isTrusted, executor });
   const answer =
     (await parts.answer?.(pipeline, app)) ?? pipeline.answer.bind(pipeline);
-  const reading = {
-    parseJson: (text: string, name: string) =>
-      parseJson(Buffer.from(text), `The ${name} are`),
-    findDocument: parts.findDocument,
-  };
 
   app.setErrorHandler(sendGraphQLError);
   // Also formats rejections before routing (PUT, no key) as GraphQL responses.
@@ -64,8 +97,11 @@ export async function graphQL(
       const accepted = acceptedIn(request);
       if (!accepted.mediaType)
         throw new StoreError('NOT_ACCEPTABLE', notAcceptable);
-      const context = { call: request.call, request, reply, accepted };
-      const parameters = parametersOf(request, reading);
+      const { call } = request;
+      const context = { call, request, reply, accepted };
+      const parameters = parametersOf(request, findDocument);
+      // The client's name for it, which a document may lack.
+      call.operation = { name: parameters.operationName, fields: undefined };
       return sendOutcome(await answer(parameters, context), context);
     },
   });
@@ -88,4 +124,79 @@ const notAcceptable =
 /** True for a WebSocket upgrade, for example graphql-ws. */
 function isWebSocket({ headers }: FastifyRequest): boolean {
   return listOf(headers.upgrade?.toLowerCase()).includes('websocket');
+}
+
+export interface PipelineOptions extends DocumentOptions {
+  usage: DeprecationUsage;
+  observers: readonly OperationObserver[];
+}
+
+/** The steps of a request, from its parameters to its outcome. */
+export class Pipeline {
+  private constructor(
+    readonly documents: Documents,
+    readonly options: PipelineOptions,
+  ) {}
+
+  static async open(options: PipelineOptions): Promise<Pipeline> {
+    const apollo = new Apollo(options);
+    await apollo.start();
+    return new Pipeline(new Documents(apollo, options), options);
+  }
+
+  async answer(
+    parameters: RequestParameters,
+    context: GraphQLContext,
+  ): Promise<Outcome> {
+    const found =
+      this.documents.known(parameters) ??
+      (await this.documents.find(parameters));
+    return found instanceof Operation
+      ? this.perform(found, parameters.variables, context)
+      : found;
+  }
+
+  async perform(
+    operation: Operation,
+    variables: Record<string, unknown> = {},
+    context: GraphQLContext,
+  ): Promise<Outcome> {
+    this.begin(operation, context);
+    const { options } = this;
+    let outcome: Outcome;
+    try {
+      const estimate = await charge(operation, variables, context, options);
+      const result =
+        operation.type === 'subscription'
+          ? subscribe(operation, variables, context, estimate, options)
+          : operation.execute(variables, context);
+      outcome = outcomeOf(await result);
+    } catch (error) {
+      outcome = refused(error as Error);
+    }
+    return this.end(operation, context, outcome);
+  }
+
+  /** Tells observers of an operation. */
+  begin(operation: Operation, context: GraphQLContext): void {
+    const { name, fieldNames: fields, type } = operation;
+    const { call } = context;
+    context.operation = operation;
+    call.operation = { name, fields };
+    call.isWrite = type === 'mutation';
+    for (const observer of this.options.observers)
+      observer.began?.(operation, call);
+  }
+
+  /** Ends its observation. A stream continues, and reports its own end. */
+  end(
+    operation: Operation,
+    { call }: GraphQLContext,
+    outcome: Outcome,
+  ): Outcome {
+    if (outcome.stream) return outcome;
+    for (const observer of this.options.observers)
+      observer.ended(operation, call, outcome.errors);
+    return outcome;
+  }
 }

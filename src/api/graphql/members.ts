@@ -15,8 +15,14 @@ import {
 import { type Static, type TObject, type TSchema, Type } from 'typebox';
 import { reportFault } from '../../errors.ts';
 import { type Member, memberOf } from '../../validation/schemas.ts';
-import { declared, FollowArgs } from './decorators.ts';
-import { ConnectionArgs, Decimal, ID, ListArgs } from './types.ts';
+import {
+  ConnectionArgs,
+  Decimal,
+  FollowArgs,
+  ID,
+  ListArgs,
+  metadataOf,
+} from './types.ts';
 
 // A member and its description are written once, in the schema that REST has.
 // These functions put type-graphql's decorators on an empty class; a type that
@@ -51,7 +57,7 @@ export function argumentsOf({ properties }: TObject) {
 }
 
 function registerOrders({ $id = '', values }: Member): void {
-  if (declared('enums').some(({ name }) => name === $id)) return;
+  if (metadataOf('enums').some(({ name }) => name === $id)) return;
   const orders = Object.fromEntries(values.map((value) => [value, value]));
   const descriptionOf = (value: string) =>
     value.endsWith('_desc')
@@ -121,7 +127,7 @@ function typeOf(schema: TSchema, isInput: boolean): object {
   const { kind, $id } = memberOf(schema);
   if (kind !== 'enum')
     return isInput && kind === 'moment' ? String : scalars[kind];
-  const registered = declared('enums').find(({ name }) => name === $id);
+  const registered = metadataOf('enums').find(({ name }) => name === $id);
   if (!registered) throw new Error(`registerEnumType must register ${$id}.`);
   return registered.enumObj as object;
 }

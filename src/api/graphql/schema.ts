@@ -6,8 +6,8 @@ import type { Call } from '../../call.ts';
 import { reportFault } from '../../errors.ts';
 import type { Int64 } from '../../validation/int64.ts';
 import { serveDocument } from '../http/documents.ts';
-import { declared, makeLive } from './decorators.ts';
-import { guardRoots } from './guards.ts';
+import { guardRoots, makeLive } from './guards.ts';
+import { metadataOf } from './types.ts';
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -34,7 +34,7 @@ function assertDistinctFields(resolvers: Map<unknown, object>): void {
     Subscription: 'subscriptions',
   };
   const fields = Object.entries(kinds).flatMap(([type, kind]) => {
-    const own = declared(kind).filter(({ target }) => resolvers.has(target));
+    const own = metadataOf(kind).filter(({ target }) => resolvers.has(target));
     return own.map(({ schemaName }) => `${type}.${schemaName}`);
   });
   const repeated = fields.find((name, at) => fields.indexOf(name) < at);

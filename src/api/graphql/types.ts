@@ -12,10 +12,12 @@ import {
 import {
   ArgsType,
   type ClassType,
+  Extensions,
   Field,
   Int,
   ObjectType,
   Root,
+  Subscription,
 } from 'type-graphql';
 import { type TObject, type TSchema, Type } from 'typebox';
 import { StoreError } from '../../errors.ts';
@@ -30,7 +32,8 @@ import {
 import { memberOf } from '../../validation/schemas.ts';
 import { type Input, validator } from '../../validation/validator.ts';
 
-// Types shared by all modules: ids, and lists as arrays and as connections.
+// What modules share: ids, lists as arrays and as connections, and decorators
+// of resolver methods.
 
 /**
  * GraphQL's `ID`, extended to accept and return `bigint`, which graphql-js's
@@ -85,6 +88,17 @@ export class ListArgs {
   @Field(() => ID, {
     nullable: true,
     description: 'Only those after this one: the last id already seen.',
+  })
+  readonly after?: string | null;
+}
+
+/** The arguments of every live list. */
+@ArgsType()
+export class FollowArgs {
+  @Field(() => ID, {
+    nullable: true,
+    description:
+      'Everything after this one, and then what is added: the last id already seen. Only what is added from now on when absent. `Last-Event-ID` takes its place.',
   })
   readonly after?: string | null;
 }
@@ -255,4 +269,33 @@ export function connectionValidator<Schema extends TObject>(schema: Schema) {
     const { first: limit, ...query } = check(args) as Record<string, unknown>;
     return { ...query, limit, after: position } as unknown as Input<Schema>;
   };
+}
+
+/** A mutation that accepts `Idempotency-Key` for its creations. */
+export function Idempotent(): MethodDecorator {
+  return Extensions({ isIdempotent: true });
+}
+
+/**
+ * A field of `Subscription` whose events are the items of a list. The method
+ * returns what `LiveList.subscribe` returns; `makeLive` makes it the field's
+ * `subscribe`, because type-graphql's own has no access to the resolver's
+ * instance.
+ */
+export function Live(
+  type: () => object,
+  options: { description: string },
+): MethodDecorator {
+  return Subscription(type as never, { ...options, topics: 'never used' });
+}
+
+/**
+ * What type-graphql's decorators have declared: it exports no function to read
+ * that.
+ */
+export function metadataOf(kind: string): Array<Record<string, unknown>> {
+  const storage = globalThis as unknown as {
+    TypeGraphQLMetadataStorage: Record<string, ReturnType<typeof metadataOf>>;
+  };
+  return storage.TypeGraphQLMetadataStorage[kind] ?? [];
 }

@@ -5,6 +5,7 @@ import {
   type ApolloServerPlugin,
   HeaderMap,
 } from '@apollo/server';
+import { refused } from '../../api/graphql/answer.ts';
 import type { GraphQLContext } from '../../api/graphql/context.ts';
 import {
   Apollo,
@@ -13,9 +14,7 @@ import {
   Operation,
   type Run,
 } from '../../api/graphql/document.ts';
-import { refused } from '../../api/graphql/outcome.ts';
-import type { GraphQLParts } from '../../api/graphql/parts.ts';
-import type { Pipeline } from '../../api/graphql/pipeline.ts';
+import type { GraphQLParts, Pipeline } from '../../api/graphql/handler.ts';
 import { charge } from '../../api/graphql/price.ts';
 
 type Plugins = readonly ApolloServerPlugin<GraphQLContext>[];
@@ -93,6 +92,7 @@ export const answerWithPlugins =
         // Another plugin may have refused the operation while it is still being
         // charged. The outcome has its failure.
         await charged?.catch(() => undefined);
+        context.operation = operation;
         return pipeline.end(operation, context, outcome);
       }
       // Apollo Server executes no subscriptions, and refuses a GET in its own
@@ -100,8 +100,7 @@ export const answerWithPlugins =
       const isRefusedGet =
         context.request.method === 'GET' && !context.accepted.stream;
       const isLeft = !outcome.failures || isRefusedGet;
-      if (!found?.document || !found.operation || !isLeft)
-        return pipeline.endWithout(outcome, parameters, context);
+      if (!found?.document || !found.operation || !isLeft) return outcome;
       const left = operationIn(pipeline, found.document, operationName);
       return pipeline.perform(left, variables, context);
     };

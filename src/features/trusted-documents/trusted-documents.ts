@@ -1,11 +1,12 @@
 import { hash } from 'node:crypto';
-import type { GraphQLParts } from '../../api/graphql/parts.ts';
+import type { GraphQLParts } from '../../api/graphql/handler.ts';
 import {
   type FindDocument,
-  RequestError,
   type RequestParameters,
+  Unprocessable,
 } from '../../api/graphql/request.ts';
 import { readText } from '../../config/text-file.ts';
+import { StoreError } from '../../errors.ts';
 
 /** The documents that may run, by hash. */
 type TrustedDocuments = ReadonlyMap<unknown, string>;
@@ -76,7 +77,7 @@ function noManifest(file: string): Error {
  * clients send it), or as its exact text. A text and a `documentId` must be the
  * same document.
  *
- * @throws RequestError OPERATION_NOT_TRUSTED
+ * @throws StoreError OPERATION_NOT_TRUSTED
  */
 function trustedDocument(
   trusted: TrustedDocuments,
@@ -105,7 +106,7 @@ function trustedDocument(
 }
 
 const notTrusted = (message: string) =>
-  new RequestError('OPERATION_NOT_TRUSTED', message);
+  new StoreError('OPERATION_NOT_TRUSTED', message);
 
 /**
  * @param manifest a file; undefined when every document may run
@@ -138,6 +139,6 @@ function noneTrusted(setting: string): FindDocument {
     const { query, documentId, extensions } = parameters;
     const hasText = query !== undefined || extensions?.persistedQuery;
     if (hasText || documentId === undefined) return parameters;
-    throw new RequestError('PERSISTED_QUERY_NOT_SUPPORTED', message, true);
+    throw new Unprocessable('PERSISTED_QUERY_NOT_SUPPORTED', message);
   };
 }

@@ -9,10 +9,11 @@ import {
 } from 'type-graphql';
 import type { DeprecatedField } from '../../access/deprecations/deprecation.ts';
 import type { GraphQLContext } from '../../api/graphql/context.ts';
-import { Idempotent, Live } from '../../api/graphql/decorators.ts';
 import {
   connectionValidator,
   ID,
+  Idempotent,
+  Live,
   toConnection,
 } from '../../api/graphql/types.ts';
 import { int64FromText } from '../../validation/int64.ts';

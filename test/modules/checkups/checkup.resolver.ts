@@ -10,8 +10,7 @@ import {
   Root,
 } from 'type-graphql';
 import type { GraphQLContext } from '../../../src/api/graphql/context.ts';
-import { Idempotent, Live } from '../../../src/api/graphql/decorators.ts';
-import { ID } from '../../../src/api/graphql/types.ts';
+import { ID, Idempotent, Live } from '../../../src/api/graphql/types.ts';
 import { orNotFound } from '../../../src/api/rest/responses.ts';
 import type { Pet } from '../../../src/modules/pets/pet.schemas.ts';
 import type { PetService } from '../../../src/modules/pets/pet.service.ts';

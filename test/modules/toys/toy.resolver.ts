@@ -9,10 +9,11 @@ import {
 } from 'type-graphql';
 import type { DeprecatedField } from '../../../src/access/deprecations/deprecation.ts';
 import type { GraphQLContext } from '../../../src/api/graphql/context.ts';
-import { Idempotent, Live } from '../../../src/api/graphql/decorators.ts';
 import {
   connectionValidator,
   ID,
+  Idempotent,
+  Live,
   toConnection,
 } from '../../../src/api/graphql/types.ts';
 import { int64FromText } from '../../../src/validation/int64.ts';
