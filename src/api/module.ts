@@ -1,11 +1,10 @@
 import type { EntityName, MigrationObject } from '@mikro-orm/core';
-import type { TObject } from 'typebox';
 import type { ValuesOf, Variables } from '../config/variables.ts';
 import type { Database } from '../database/database.ts';
-import type { Records } from '../records/records.ts';
-import type { Int64 } from '../validation/int64.ts';
 import type { References } from './graphql/schema.ts';
 import type { Routes } from './http/routes.ts';
+import type { Collection } from './resources/collection.ts';
+import type { Served } from './resources/resource.ts';
 import type { About } from './rest/openapi.ts';
 
 /** An operation that shows a reader what GraphQL can do. */
@@ -67,29 +66,9 @@ interface Apis<Service = unknown> {
   references?: References;
   /** The collections that an operator may seed, export and import. */
   collections?: Collection[];
+  /** Its declared resources, which are served before the others. */
+  resources?: Served[];
 }
-
-/**
- * Items that an operator can seed, export and import through the module's
- * service.
- */
-export interface Collection {
-  /** The name in its path: `pets`. */
-  name: string;
-  /** The input of a creation. */
-  input: TObject;
-  /** An item, as REST returns it. */
-  item: TObject;
-  /** The module's service, or `Records` for a module without rules. */
-  service: Pick<Records<{ readonly id: Int64 }, never>, 'list' | 'create'>;
-  /**
-   * Creates a sample input; absent when the collection cannot be seeded. @param
-   * pick returns a random member
-   */
-  sample?: (pick: PickOne) => object | Promise<object>;
-}
-
-export type PickOne = <Member>(members: readonly Member[]) => Member;
 
 /** @throws Error when there is no module */
 export function aboutOf(modules: Module[]): About {
@@ -123,11 +102,13 @@ export function openModules(
       opened.set(module, undefined);
       opened.set(
         module,
-        module.open({
-          database,
-          config,
-          serviceOf: (other) => open(other).service as never,
-        }),
+        withResources(
+          module.open({
+            database,
+            config,
+            serviceOf: (other) => open(other).service as never,
+          }),
+        ),
       );
     }
     const apis = opened.get(module);
@@ -135,4 +116,23 @@ export function openModules(
     return apis;
   };
   return modules.map((module) => ({ ...module, ...open(module) }));
+}
+
+/** Adds declared resources to what a module serves beside them. */
+function withResources({ resources = [], ...beside }: Apis): Apis {
+  const { resolvers = [], references, collections = [] } = beside;
+  return {
+    ...beside,
+    routes(app) {
+      for (const resource of resources) resource.routes(app);
+      beside.routes?.(app);
+    },
+    resolvers: [...resources.flatMap((one) => one.resolvers), ...resolvers],
+    references: Object.assign(
+      {},
+      ...resources.map((one) => one.references),
+      references,
+    ),
+    collections: [...resources.map((one) => one.collection), ...collections],
+  };
 }

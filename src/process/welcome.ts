@@ -1,11 +1,7 @@
 import type { LogOutput } from '@animal-store/log/log-output';
 import { ApiKeyService, actorOf } from '../access/keys/api-key.service.ts';
-import {
-  aboutOf,
-  type Collection,
-  type Example,
-  openModules,
-} from '../api/module.ts';
+import { aboutOf, type Example, openModules } from '../api/module.ts';
+import type { Collection } from '../api/resources/collection.ts';
 import { type Config, releasedVersion } from '../config/config.ts';
 import type { Database } from '../database/database.ts';
 import { features } from '../features.ts';

@@ -19,7 +19,13 @@ import { cursorOf, notACursor, type Place, placeOf } from './cursor.ts';
 import { type Check, Insertions } from './insertions.ts';
 import { shared } from './shared-items.ts';
 import { type Order, type Statements, statementsFor } from './statements.ts';
-import { type Column, parameterOf, Table, textsOf } from './table.ts';
+import {
+  type Column,
+  type Computed,
+  parameterOf,
+  Table,
+  textsOf,
+} from './table.ts';
 
 /**
  * An input for new items: each member has the name and type of an item's
@@ -72,6 +78,7 @@ export class Records<
    *   them needs an index, which ends with the id.
    * @param options.orders the members to sort lists by, beside the id, as
    *   `sortSchema` has them. Each needs the same indexes with it before the id.
+   * @param options.computed members of items that follow from others
    * @param options.check a rule for creations and changes
    * @param options.checkRemoval a rule for removals
    * @throws Error naming the indexes that the entity lacks
@@ -82,17 +89,19 @@ export class Records<
     {
       filters = [],
       orders = [],
+      computed,
       check,
       checkRemoval,
     }: {
       filters?: Array<keyof Item & string>;
       orders?: Array<keyof Item & string>;
+      computed?: Computed;
       check?: Check<New, Item>;
       checkRemoval?: CheckRemoval<Item>;
     } = {},
   ) {
     this.#database = database;
-    this.#table = new Table(database.orm.getMetadata(entity));
+    this.#table = new Table(database.orm.getMetadata(entity), computed);
     this.#filters = filters.map((member) => this.#table.column(member));
     this.#statements = statementsFor(
       this.#table,

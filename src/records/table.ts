@@ -93,13 +93,10 @@ export class Table {
   readonly #uniques: string[][];
 
   /** @throws Error for an unsupported type, or a relation without an index */
-  constructor({
-    tableName,
-    versionProperty,
-    props,
-    indexes,
-    uniques,
-  }: EntityMetadata) {
+  constructor(
+    { tableName, versionProperty, props, indexes, uniques }: EntityMetadata,
+    computed: Computed = {},
+  ) {
     const membersOf = ({ properties = [] }: { properties?: unknown }) =>
       [properties].flat() as string[];
     this.#uniques = uniques.map(membersOf).filter(({ length }) => length > 0);
@@ -115,13 +112,13 @@ export class Table {
       (column, at) => props[at]?.autoincrement || isGenerated(column),
     );
     this.inserted = columns.filter((_, at) => !props[at]?.autoincrement);
-    this.decodeColumns = compile(
-      columns,
+    const make = itemCompiler(columns, computed);
+    this.decodeColumns = make(
       'columns, place',
       (_, at) => `columns[${at}][place]`,
     );
-    this.decodeRow = compile(columns, 'row', (_, at) => `row[${at}]`);
-    this.mergeGenerated = compile(columns, 'input, row', (column) =>
+    this.decodeRow = make('row', (_, at) => `row[${at}]`);
+    this.mergeGenerated = make('input, row', (column) =>
       this.generated.includes(column)
         ? `row[${this.generated.indexOf(column)}]`
         : undefined,
@@ -315,29 +312,41 @@ export function textsOf(
 }
 
 /**
- * Compiles a function that builds items. An object literal with all members
- * costs a third of adding them one by one (`bench/README.md`).
+ * Compiles functions that build items. An object literal with all members costs
+ * a third of adding them one by one (`bench/README.md`). A computed member is a
+ * getter of the item.
  *
- * @param textOf the JavaScript expression for a column's text; undefined when
- *   `input` has the value itself
+ * @returns a function of the parameters and `textOf`, the JavaScript expression
+ *   for a column's text; undefined when `input` has the value itself
  */
-function compile<Make>(
-  columns: readonly Column[],
-  parameters: string,
-  textOf: (column: Column, at: number) => string | undefined,
-): Make {
-  const members = columns.map((column, at) => {
-    const member = JSON.stringify(column.member);
-    const text = textOf(column, at);
-    if (text === undefined) return `${member}: input[${member}] ?? null`;
-    return `${member}: ${column.decode ? `decode[${at}](${text})` : text}`;
-  });
-  const make = new Function(
-    'decode',
-    `return (${parameters}) => ({ ${members.join(', ')} });`,
-  );
-  return make(columns.map(({ decode }) => decode));
+function itemCompiler(columns: readonly Column[], computed: Computed) {
+  return <Make>(
+    parameters: string,
+    textOf: (column: Column, at: number) => string | undefined,
+  ): Make => {
+    const members = columns.map((column, at) => {
+      const member = JSON.stringify(column.member);
+      const text = textOf(column, at);
+      if (text === undefined) return `${member}: input[${member}] ?? null`;
+      return `${member}: ${column.decode ? `decode[${at}](${text})` : text}`;
+    });
+    const getters = Object.keys(computed)
+      .map((name) => JSON.stringify(name))
+      .map((name) => `get ${name}() { return computed[${name}](this); }`);
+    const make = new Function(
+      'decode',
+      'computed',
+      `return (${parameters}) => ({ ${[...members, ...getters].join(', ')} });`,
+    );
+    return make(
+      columns.map(({ decode }) => decode),
+      computed,
+    );
+  };
 }
+
+/** Members that follow from others, by their names. */
+export type Computed = Readonly<Record<string, (item: never) => unknown>>;
 
 /** Converts a value to a statement parameter. */
 export function parameterOf(value: unknown): unknown {

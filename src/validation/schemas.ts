@@ -69,6 +69,7 @@ export interface Member {
   /** The component of an enumeration, and its values. */
   readonly $id?: string | undefined;
   readonly values: string[];
+  readonly description?: string | undefined;
   /** Of a decimal. */
   readonly digits: readonly [precision: number, scale: number];
 }
@@ -94,6 +95,7 @@ export function memberOf(schema: TSchema): Member {
     anyOf = allOf,
     $ref,
     $id = $ref?.replace('#', ''),
+    description,
   } = others;
   if (anyOf?.[0]) return { ...memberOf(anyOf[0]), isNullable: anyOf !== allOf };
   const digits = [
@@ -112,7 +114,14 @@ export function memberOf(schema: TSchema): Member {
     throw new Error(
       `No column and no GraphQL type follows from ${JSON.stringify(schema)}: write it by hand.`,
     );
-  return { kind, isNullable: nullable, $id, values: values ?? [], digits };
+  return {
+    kind,
+    isNullable: nullable,
+    $id,
+    values: values ?? [],
+    description,
+    digits,
+  };
 }
 
 /** A date and time: RFC 3339, section 5.6, to the millisecond. */

@@ -155,6 +155,7 @@ export interface MemberSchema
   maxLength?: number;
   pattern?: string;
   examples?: unknown[];
+  description?: string;
   allOf?: TSchema[];
   anyOf?: TSchema[];
   nullable?: boolean;

@@ -100,7 +100,8 @@ function classOf<Schema extends TObject>(
     const nullable =
       isOptional || kind === 'arguments' || memberOf(member).isNullable;
     const options = { nullable, description, ...(isInput && { defaultValue }) };
-    Field(() => typeOf(member, isInput), options)(Members.prototype, name);
+    const type = typeOf(member, isInput);
+    Field(() => type, options)(Members.prototype, name);
   }
   return Members as ClassType<Static<Schema> & object>;
 }
@@ -122,14 +123,23 @@ const scalars = {
   string: String,
 };
 
-/** @throws Error for an enumeration that is not registered */
 function typeOf(schema: TSchema, isInput: boolean): object {
-  const { kind, $id } = memberOf(schema);
-  if (kind !== 'enum')
-    return isInput && kind === 'moment' ? String : scalars[kind];
+  const member = memberOf(schema);
+  const { kind } = member;
+  if (kind === 'enum') return enumOf(member);
+  return isInput && kind === 'moment' ? String : scalars[kind];
+}
+
+/**
+ * The enumeration that `registerEnumType` has registered, or else one without
+ * descriptions of its values.
+ */
+function enumOf({ $id = '', values, description = '' }: Member): object {
   const registered = metadataOf('enums').find(({ name }) => name === $id);
-  if (!registered) throw new Error(`registerEnumType must register ${$id}.`);
-  return registered.enumObj as object;
+  if (registered) return registered.enumObj as object;
+  const own = Object.fromEntries(values.map((value) => [value, value]));
+  registerEnumType(own, { name: $id, description });
+  return own;
 }
 
 /**

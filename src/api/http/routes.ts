@@ -30,6 +30,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** The route costs nothing, or charges its work itself. */
     isUnmetered?: boolean;
+    /** A POST without input, for which a route needs no schema. */
+    takesNoBody?: boolean;
     /** The route validates its input itself. */
     validatesItself?: boolean;
     /** Bytes of an answer, for which there must be room before it runs. */
@@ -230,10 +232,10 @@ function assertPlainUtf8(headers: IncomingHttpHeaders): void {
 function inputHooks({ url, method, schema, config }: RouteOptions): Hooks {
   if (config?.validatesItself) return {};
   const { body: bodySchema, querystring } = schema ?? {};
-  const takesBody = [method]
-    .flat()
-    .some((one) => !['GET', 'HEAD', 'OPTIONS', 'DELETE'].includes(one));
-  if (takesBody && !bodySchema)
+  const bodiless = ['GET', 'HEAD', 'OPTIONS', 'DELETE'];
+  const takesBody = [method].flat().some((one) => !bodiless.includes(one));
+  const takesNone = config?.takesNoBody || method === 'DELETE';
+  if (takesBody && !takesNone && !bodySchema)
     reportFault(`${method} ${url} needs a schema for its body.`);
   const { properties = {} } = (querystring ?? {}) as Partial<TObject>;
   const refuse = (message: string) => new StoreError('BAD_USER_INPUT', message);
@@ -251,7 +253,7 @@ function inputHooks({ url, method, schema, config }: RouteOptions): Hooks {
       if (bodySchema) return done();
       request.body = undefined;
       // A client that sends a version in a body expects it to be compared.
-      const isUnwanted = request.method === 'DELETE' && body != null;
+      const isUnwanted = takesNone && body != null;
       done(isUnwanted ? refuse('This operation takes no body.') : undefined);
     },
   };

@@ -1,4 +1,5 @@
-import { type Collection, openModules } from '../../api/module.ts';
+import { openModules } from '../../api/module.ts';
+import type { Collection } from '../../api/resources/collection.ts';
 import {
   interruption,
   Progress,

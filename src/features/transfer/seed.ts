@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import type { Collection, PickOne } from '../../api/module.ts';
+import type { Collection, PickOne } from '../../api/resources/collection.ts';
 import type { Line } from './formats.ts';
 import { importLines } from './import.ts';
 import type { Report, Transfer } from './transfer.ts';

@@ -1,4 +1,4 @@
-import type { Collection } from '../../api/module.ts';
+import type { Collection } from '../../api/resources/collection.ts';
 
 /** What a transfer works with. */
 export interface Transfer {

@@ -1,4 +1,4 @@
-import type { PickOne } from '../../api/module.ts';
+import type { PickOne } from '../../api/resources/collection.ts';
 import { PetStatus } from './pet.schemas.ts';
 
 /** Species: category id, and breeds. */

@@ -1,4 +1,5 @@
-import type { Module, PickOne } from '../../../src/api/module.ts';
+import type { Module } from '../../../src/api/module.ts';
+import type { PickOne } from '../../../src/api/resources/collection.ts';
 import { petQuerySchema } from '../../../src/modules/pets/pet.schemas.ts';
 import { petsModule } from '../../../src/modules/pets/pets.module.ts';
 import { LiveList } from '../../../src/records/live-list.ts';

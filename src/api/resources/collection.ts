@@ -1,0 +1,25 @@
+import type { TObject } from 'typebox';
+import type { Records } from '../../records/records.ts';
+import type { Int64 } from '../../validation/int64.ts';
+
+/**
+ * Items that an operator can seed, export and import through the module's
+ * service.
+ */
+export interface Collection {
+  /** The name in its path: `pets`. */
+  name: string;
+  /** The input of a creation. */
+  input: TObject;
+  /** An item, as REST returns it. */
+  item: TObject;
+  /** The module's service, or `Records` for a module without rules. */
+  service: Pick<Records<{ readonly id: Int64 }, never>, 'list' | 'create'>;
+  /**
+   * Creates a sample input; absent when the collection cannot be seeded. @param
+   * pick returns a random member
+   */
+  sample?: (pick: PickOne) => object | Promise<object>;
+}
+
+export type PickOne = <Member>(members: readonly Member[]) => Member;

@@ -1,0 +1,203 @@
+import {
+  type Static,
+  type TObject,
+  type TProperties,
+  type TSchema,
+  Type,
+} from 'typebox';
+import { columnsOf } from '../../records/columns.ts';
+import { LiveList } from '../../records/live-list.ts';
+import type { Int64 } from '../../validation/int64.ts';
+import { pageQueryMembers, sortSchema } from '../../validation/page.ts';
+import {
+  changeSchema,
+  int64Schema,
+  itemSchema,
+  versionSchema,
+} from '../../validation/schemas.ts';
+import type { Input } from '../../validation/validator.ts';
+import type { References } from '../graphql/schema.ts';
+import type { Routes } from '../http/routes.ts';
+import type { Collection } from './collection.ts';
+import {
+  namesFor,
+  type Operation,
+  type Parts,
+  type Relation,
+  type Service,
+  type Serving,
+  type Transition,
+} from './parts.ts';
+import { graphQLOf } from './resolvers.ts';
+import { addRoutes } from './routes.ts';
+
+/** A resource with ordinary operations, in REST and GraphQL. */
+interface Declaration<
+  Members extends TProperties,
+  Computed extends TProperties,
+> {
+  /** Its type: `Visit`. `NewVisit`, `visits` and `listVisits` follow. */
+  name: string;
+  /** What one is. */
+  description: string;
+  /** Below `/v1`, in the plural: `/visits`. */
+  path: string;
+  operations: readonly Operation[];
+  /** What clients set. */
+  members: Members;
+  /** Those of `members` that a change cannot set. */
+  fixed?: Array<keyof Members>;
+  /** What follows from other members, in both APIs. */
+  computed?: {
+    [Name in keyof Computed]: ComputedMember<Members, Computed[Name]>;
+  };
+  /** As in `Records`. */
+  filters?: Array<keyof Members & string>;
+  /** As in `Records`. */
+  orders?: Array<keyof Members & string>;
+  /** Other resources, by the fields of its GraphQL type. */
+  relations?: Record<string, Relation>;
+  /** Operations on one item without an input: `cancel`. */
+  transitions?: Record<
+    string,
+    Transition<Stored<Members>, Partial<Stored<Members>>>
+  >;
+}
+
+interface ComputedMember<Members extends TProperties, Schema extends TSchema> {
+  schema: Schema;
+  of(item: Stored<Members>): Static<Schema>;
+}
+type Stored<Members extends TProperties> = {
+  readonly id: Int64;
+  readonly version: number;
+} & { readonly [Name in keyof Members]: Static<Members[Name]> };
+/** The item of a resource. */
+export type ItemOf<Resource extends { types: { item: unknown } }> =
+  Resource['types']['item'];
+/** The input of a new one. */
+export type NewOf<Resource extends { types: { input: unknown } }> =
+  Resource['types']['input'];
+
+/** What a module serves of a resource. */
+export interface Served {
+  routes(app: Routes): void;
+  resolvers: object[];
+  references: References;
+  collection: Collection;
+}
+
+type Services = Partial<Pick<Serving, 'related'>> & Pick<Collection, 'sample'>;
+
+/**
+ * Declares a resource, once for the process. `columns` goes to its entity,
+ * `lists` to its `Records`, and what `serve` returns to `resources` of its
+ * module.
+ */
+export function resource<
+  const Members extends TProperties,
+  Computed extends TProperties = Record<never, never>,
+>(declaration: Declaration<Members, Computed>) {
+  const { name, path, operations } = declaration;
+  const { filters = [], orders = [], relations = {} } = declaration;
+  const { computed, transitions = {} } = declaration;
+  const names = namesFor(name, path);
+  const schemas = schemasOf(declaration, names.noun);
+  const parts: Parts = { names, operations, relations, transitions, schemas };
+  const { type, resolvers } = graphQLOf(parts);
+  return {
+    columns: columnsOf(schemas.stored),
+    /** Options of its `Records`. */
+    lists: { filters, orders, computed: mapped(computed, ({ of }) => of) },
+    /** Its GraphQL type. */
+    type,
+    schemas,
+    types: {} as {
+      item: Stored<Members> & {
+        readonly [Name in keyof Computed]: Static<Computed[Name]>;
+      };
+      input: Input<TObject<Members>>;
+    },
+    serve(service: Service, services: Services = {}): Served {
+      const { sample, related = {} } = services;
+      const isLive = operations.includes('follow');
+      const live = isLive ? new LiveList(service) : undefined;
+      const serving: Serving = { service, live, related };
+      const { item, input } = schemas;
+      const collection = { name: path.slice(1), input, item, service };
+      return {
+        routes: (app) => addRoutes(app, parts, serving),
+        resolvers: resolvers.map((Resolver) => new Resolver(serving)),
+        references: { [name]: (id, call) => service.find(id, call) },
+        collection: { ...collection, ...(sample && { sample }) },
+      };
+    },
+  };
+}
+
+function schemasOf<Members extends TProperties>(
+  declaration: Declaration<Members, TProperties>,
+  noun: string,
+) {
+  const { name, description, members, computed } = declaration;
+  const { fixed = [], filters = [], orders = [] } = declaration;
+  const stored = storedSchema(name, description, members);
+  const ofItem = {
+    ...stored.properties,
+    ...mapped(computed, ({ schema }) => schema),
+  };
+  const changed = Object.entries<TSchema>(members).filter(
+    ([member]) => !fixed.includes(member),
+  );
+  const filtered = filters.map((filter) => [
+    filter,
+    Type.Optional(withoutDefault(members[filter] as TSchema)),
+  ]);
+  const sort =
+    orders.length > 0 ? sortSchema(`${name}Sort`, orders) : undefined;
+  return {
+    stored,
+    item: Type.Object(ofItem, { $id: name, description }),
+    input: Type.Object(members, {
+      $id: `New${name}`,
+      description: `What clients say of a new ${noun}.`,
+    }),
+    change: changeSchema(Object.fromEntries(changed), {
+      $id: `${name}Change`,
+      description: 'What to change: null clears, absent members stay.',
+    }),
+    query: Type.Object({
+      ...Object.fromEntries(filtered),
+      ...pageQueryMembers(noun, sort),
+    }),
+  };
+}
+
+const id = int64Schema({ description: 'Its identifier.' });
+
+/** The item of the table. It has all members, so no default. */
+function storedSchema<Members extends TProperties>(
+  name: string,
+  description: string,
+  members: Members,
+) {
+  const stored = mapped(members, withoutDefault) as Members;
+  const all = { id, ...stored, version: versionSchema };
+  return itemSchema(all, { $id: name, description });
+}
+
+function withoutDefault(schema: TSchema): TSchema {
+  const { default: value, ...others } = schema as { default?: unknown };
+  return value === undefined ? schema : others;
+}
+
+function mapped<From, To>(
+  members: Record<string, From> = {},
+  change: (member: From) => To,
+): Record<string, To> {
+  const changed = Object.entries(members).map(([name, member]) => [
+    name,
+    change(member),
+  ]);
+  return Object.fromEntries(changed);
+}

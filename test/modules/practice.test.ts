@@ -1,0 +1,294 @@
+import { globSync, readFileSync } from 'node:fs';
+import { openStream } from '../support/events.ts';
+import { fieldsForAll } from '../support/field-resolvers.ts';
+import { graphqlText } from '../support/graphql.ts';
+import { describe, expect, test } from '../support/jest.ts';
+import { rest } from '../support/rest.ts';
+import { citusLayout } from '../support/servers/citus-database.ts';
+import { storeForAll } from '../support/store.ts';
+import { practiceModule } from './practice/practice.module.ts';
+
+/** A module of declared resources (docs/add-a-module.md). */
+
+// Citus allows a foreign key between distributed tables only when both are
+// distributed by it.
+const describeHere = citusLayout ? describe.skip : describe;
+
+test('the five tables take 400 lines, without the migration', () => {
+  const files = globSync('test/modules/practice/*.ts');
+  const own = files.filter((file) => !file.endsWith('create-practice.ts'));
+  const lines = own.flatMap((file) => readFileSync(file, 'utf8').split('\n'));
+  expect(lines.length).toBeLessThanOrEqual(400);
+});
+
+describeHere('a practice', () => {
+  fieldsForAll({
+    Pet: ['visits', 'tags'],
+    Tag: ['pets'],
+    Owner: ['visits'],
+    Visit: ['pet', 'owner', 'treatments'],
+    Treatment: ['visit'],
+    PetTag: ['pet', 'tag'],
+  });
+  const store = storeForAll({}, undefined, { more: [practiceModule] });
+
+  type Answer = { status: number; code?: string; message?: string; item?: any };
+
+  /** Numbers as text, so that both APIs show one item alike. */
+  const alike = (item: any) =>
+    item &&
+    Object.fromEntries(
+      Object.entries(item).map(([name, value]) => [
+        name,
+        value === null ? null : `${value}`,
+      ]),
+    );
+  const send = async (
+    method: string,
+    path: string,
+    json?: object,
+  ): Promise<Answer> => {
+    const answer = await rest(store, `/v1${path}`, { method, json });
+    const { code, message, status: _, ...item } = answer.json ?? {};
+    return code
+      ? { status: answer.status, code, message }
+      : { status: answer.status, item: alike(item) };
+  };
+  const mutate = async (field: string, type = ''): Promise<Answer> => {
+    const query = `mutation { one: ${field} ${type} }`;
+    const { data, errors = [] } = await graphqlText(store, { query });
+    const [error] = errors;
+    if (!error) return { status: 200, item: alike(data.one) };
+    const { code, status } = error.extensions;
+    return { status, code, message: error.message };
+  };
+  /** A value as GraphQL's literal. */
+  const literal = (value: any): string =>
+    `${value}` === '[object Object]'
+      ? `{ ${Object.entries(value).map(([name, one]) => `${name}: ${/^state$/.test(name) ? one : literal(one)}`)} }`
+      : JSON.stringify(value);
+
+  const idOf = async (path: string, json: object): Promise<number> => {
+    const { item } = await send('POST', path, json);
+    return Number(item.id);
+  };
+  const newPet = () => idOf('/pets', { name: 'Rex', categoryId: 1 });
+  let owners = 0;
+  const newOwner = () => {
+    owners += 1;
+    return idOf('/owners', { name: 'Ada', email: `${owners}@example.org` });
+  };
+  const newVisit = async () =>
+    idOf('/visits', {
+      petId: await newPet(),
+      ownerId: await newOwner(),
+      at: '2027-01-03T10:00:00.000Z',
+      reason: 'vaccination',
+    });
+  let tags = 0;
+  const newTag = () => {
+    tags += 1;
+    return idOf('/tags', { name: `tag ${tags}` });
+  };
+
+  interface Kind {
+    type: string;
+    path: string;
+    fields: string;
+    input(): Promise<object>;
+    /** Without it, the resource has no change. */
+    change?: object;
+    wrong: object;
+    isFollowed?: true;
+  }
+  const kinds: Kind[] = [
+    {
+      type: 'Owner',
+      path: '/owners',
+      fields: '{ id name email phone version }',
+      input: async () => ({ name: 'Eve', email: `${Math.random()}@a.org` }),
+      change: { phone: '030 1' },
+      wrong: { name: 7 },
+      isFollowed: true,
+    },
+    {
+      type: 'Visit',
+      path: '/visits',
+      fields: '{ id petId ownerId at reason note state version weekday }',
+      input: async () => ({
+        petId: await newPet(),
+        ownerId: await newOwner(),
+        at: '2027-01-03T10:00:00.000Z',
+        reason: 'vaccination',
+      }),
+      change: { state: 'done', note: 'well' },
+      wrong: { petId: 1, ownerId: 1, at: 'now', reason: 'ab' },
+      isFollowed: true,
+    },
+    {
+      type: 'Treatment',
+      path: '/treatments',
+      fields: '{ id visitId name price version }',
+      input: async () => ({
+        visitId: await newVisit(),
+        name: 'injection',
+        price: '12.50',
+      }),
+      change: { price: '13.00' },
+      wrong: { visitId: 1, name: 'injection', price: '1.234' },
+    },
+    {
+      type: 'Tag',
+      path: '/tags',
+      fields: '{ id name version }',
+      input: async () => ({ name: `${Math.random()}` }),
+      change: { name: 'other' },
+      wrong: {},
+    },
+    {
+      type: 'PetTag',
+      path: '/pet-tags',
+      fields: '{ id petId tagId version }',
+      input: async () => ({ petId: await newPet(), tagId: await newTag() }),
+      wrong: { petId: 1, tagId: 99_999 },
+    },
+  ];
+
+  describe.each(kinds)('$path', (kind) => {
+    const { type, path, fields, input, change, wrong } = kind;
+    const create = (json: object) => {
+      const literals = literal(json);
+      return mutate(`create${type}(input: ${literals})`, fields);
+    };
+
+    test('what one API creates, both find and list', async () => {
+      const first = await send('POST', path, await input());
+      const second = await create(await input());
+      for (const { item } of [first, second]) {
+        const found = await send('GET', `${path}/${item.id}`);
+        expect(found).toEqual({ status: 200, item: expect.anything() });
+        const one = type.charAt(0).toLowerCase() + type.slice(1);
+        const many = path
+          .slice(1)
+          .replace(/-(\w)/g, (_, next) => next.toUpperCase());
+        const query = `{ one: ${one}(id: "${item.id}") ${fields} list: ${many}(limit: 100) ${fields}
+          page: ${many}Connection(first: 100) { totalCount nodes ${fields} } }`;
+        const { data } = await graphqlText(store, { query });
+        const listed = await rest(store, `/v1${path}?limit=100`, {
+          headers: { prefer: 'count=exact' },
+        });
+        const seen = (one: any) => ({ ...alike(one), at: undefined });
+        const dateless = seen(data.one);
+        expect(seen(found.item)).toEqual(dateless);
+        expect(listed.json.map(seen)).toContainEqual(dateless);
+        expect(data.list.map(seen)).toEqual(listed.json.map(seen));
+        expect(data.page.nodes).toEqual(data.list);
+        expect(`${data.page.totalCount}`).toBe(listed.headers['x-total-count']);
+      }
+    });
+
+    test('both refuse an input in the same words', async () => {
+      const refused = await send('POST', path, wrong);
+      expect(refused).toMatchObject({ status: 400, code: 'BAD_USER_INPUT' });
+      const isTyped = Object.values(wrong).every(
+        (value) => typeof value === 'string' || Number.isInteger(value),
+      );
+      if (isTyped && Object.keys(wrong).length > 1)
+        expect(await create(wrong)).toEqual(refused);
+    });
+
+    test('both change with a version only, and remove', async () => {
+      const { item } = await send('POST', path, await input());
+      if (change) {
+        const next = { ...change, version: 1 };
+        const changed = await send('PATCH', `${path}/${item.id}`, next);
+        expect(changed.item).toMatchObject({ ...change, version: '2' });
+        const stale = await send('PATCH', `${path}/${item.id}`, next);
+        expect(stale).toMatchObject({ status: 409, code: 'CONFLICT' });
+        const field = `change${type}(id: "${item.id}", change: ${literal(next)})`;
+        expect(await mutate(field, fields)).toEqual(stale);
+      }
+      const removed = await send('DELETE', `${path}/${item.id}`);
+      expect(removed.status).toBe(204);
+      const gone = await send('DELETE', `${path}/${item.id}`);
+      expect(gone).toMatchObject({ status: 404, code: 'NOT_FOUND' });
+      expect(await mutate(`remove${type}(id: "${item.id}")`)).toEqual(gone);
+    });
+
+    test('only a followed list has events', async () => {
+      const stream = await openStream(store, {
+        method: 'GET',
+        path: `/v1${path}`,
+      });
+      const isFollowed = /event-stream/.test(
+        `${stream.headers['content-type']}`,
+      );
+      stream.close();
+      expect(isFollowed).toBe(kind.isFollowed === true);
+    });
+  });
+
+  test('a transition has no body, one rule and one answer in both APIs', async () => {
+    const id = await newVisit();
+    const cancel = `/visits/${id}/cancel`;
+    const refused = await send('POST', cancel, {});
+    expect(refused).toMatchObject({
+      status: 400,
+      message: 'This operation takes no body.',
+    });
+    const { status, item } = await send('POST', cancel);
+    expect([status, item.state, item.version]).toEqual([200, 'cancelled', '2']);
+    const again = await send('POST', cancel);
+    expect(again).toMatchObject({
+      status: 409,
+      message: 'The visit is cancelled.',
+    });
+    expect(await mutate(`cancelVisit(id: "${id}")`, '{ id }')).toEqual(again);
+    const missing = await send('POST', '/visits/0/cancel');
+    expect(missing.status).toBe(404);
+    expect(await mutate('cancelVisit(id: 0)', '{ id }')).toEqual(missing);
+  });
+
+  test('a computed member is in both APIs, and in no input', async () => {
+    const { item } = await send('GET', `/visits/${await newVisit()}`);
+    expect(item.weekday).toBe('0');
+    const change = { version: 1, weekday: 3 };
+    expect(await send('PATCH', `/visits/${item.id}`, change)).toMatchObject({
+      status: 400,
+      message: 'weekday cannot be changed.',
+    });
+  });
+
+  test('relations are fields of both types, also across a table of links', async () => {
+    const [petId, ownerId] = [await newPet(), await newOwner()];
+    const [first, second] = [await newTag(), await newTag()];
+    for (const tagId of [second, first])
+      await send('POST', '/pet-tags', { petId, tagId });
+    const at = '2027-01-03T10:00:00.000Z';
+    const visitId = await idOf('/visits', {
+      petId,
+      ownerId,
+      at,
+      reason: 'cough',
+    });
+    await send('POST', '/treatments', { visitId, name: 'syrup', price: '3' });
+    const query = `{ visit(id: ${visitId}) {
+      pet { id tags { id pets(limit: 2) { id } } visits(limit: 2) { id } }
+      owner { id visits(limit: 2) { id } }
+      treatments(limit: 2) { price visit { id } }
+    } }`;
+    const { data, errors } = await graphqlText(store, { query });
+    expect(errors).toBeUndefined();
+    const visit = { id: `${visitId}` };
+    const tag = (id: number) => ({ id: `${id}`, pets: [{ id: `${petId}` }] });
+    expect(data.visit).toEqual({
+      pet: {
+        id: `${petId}`,
+        tags: [tag(second), tag(first)],
+        visits: [visit],
+      },
+      owner: { id: `${ownerId}`, visits: [visit] },
+      treatments: [{ price: '3.00', visit }],
+    });
+  });
+});

@@ -1,0 +1,34 @@
+import { defineEntity } from '@mikro-orm/core';
+import { Type } from 'typebox';
+import {
+  type ItemOf,
+  type NewOf,
+  resource,
+} from '../../../src/api/resources/resource.ts';
+import { nullable, textSchema } from '../../../src/validation/schemas.ts';
+
+export const owner = resource({
+  name: 'Owner',
+  description: 'A person who has animals.',
+  path: '/owners',
+  operations: ['list', 'find', 'create', 'change', 'remove', 'follow'],
+  members: {
+    name: textSchema({ maxLength: 200, description: 'The full name.' }),
+    email: textSchema({ maxLength: 200, description: 'The address.' }),
+    phone: Type.Optional(
+      nullable(textSchema({ maxLength: 50, description: 'The number.' })),
+    ),
+  },
+  filters: ['email'],
+  orders: ['name'],
+});
+export type Owner = ItemOf<typeof owner>;
+export type NewOwner = NewOf<typeof owner>;
+
+export const OwnerEntity = defineEntity({
+  name: 'Owner',
+  tableName: 'owner',
+  properties: owner.columns,
+  indexes: [{ properties: ['name', 'id'] }],
+  uniques: [{ properties: ['email'] }],
+});

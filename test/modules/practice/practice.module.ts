@@ -1,0 +1,72 @@
+import type { Module } from '../../../src/api/module.ts';
+import { petsModule } from '../../../src/modules/pets/pets.module.ts';
+import { Records } from '../../../src/records/records.ts';
+import { CreatePractice } from './create-practice.ts';
+import { type NewOwner, type Owner, OwnerEntity, owner } from './owner.ts';
+import {
+  type NewPetTag,
+  type NewTag,
+  type PetTag,
+  PetTagEntity,
+  petTag,
+  type Tag,
+  TagEntity,
+  tag,
+} from './tag.ts';
+import {
+  type NewTreatment,
+  type Treatment,
+  TreatmentEntity,
+  treatment,
+} from './treatment.ts';
+import { type NewVisit, type Visit, VisitEntity, visit } from './visit.ts';
+
+/** A veterinary practice: five tables beside that of pets. */
+export const practiceModule: Module = {
+  tag: { name: 'Practice', description: 'A veterinary practice.' },
+  entities: [
+    OwnerEntity,
+    VisitEntity,
+    TreatmentEntity,
+    TagEntity,
+    PetTagEntity,
+  ],
+  migrations: [
+    { name: '2027_02_01_000000_create_practice', class: CreatePractice },
+  ],
+  open({ database, serviceOf }) {
+    const pet = serviceOf(petsModule);
+    const owners = new Records<Owner, NewOwner>(
+      database,
+      OwnerEntity,
+      owner.lists,
+    );
+    const visits = new Records<Visit, NewVisit>(
+      database,
+      VisitEntity,
+      visit.lists,
+    );
+    const treatments = new Records<Treatment, NewTreatment>(
+      database,
+      TreatmentEntity,
+      treatment.lists,
+    );
+    const tags = new Records<Tag, NewTag>(database, TagEntity, tag.lists);
+    const petTags = new Records<PetTag, NewPetTag>(
+      database,
+      PetTagEntity,
+      petTag.lists,
+    );
+    return {
+      resources: [
+        owner.serve(owners),
+        visit.serve(visits, {
+          related: { pet, owner: owners },
+        }),
+        treatment.serve(treatments, { related: { visit: visits } }),
+        tag.serve(tags),
+        petTag.serve(petTags, { related: { pet, tag: tags } }),
+      ],
+    };
+  },
+};
