@@ -19,7 +19,7 @@ async function* numbers(read: number[], last: number) {
   try {
     for (let id = 1; id <= last; id += 1) {
       read.push(id);
-      yield id;
+      yield { position: BigInt(id), items: [] };
     }
   } finally {
     read.push(-1);
@@ -29,24 +29,24 @@ async function* numbers(read: number[], last: number) {
 /** Sends a stream as the response to one request. @returns its text */
 async function serve(
   format: StreamFormat,
-  use: (stream: EventStream<number>) => unknown = () => undefined,
+  use: (stream: EventStream) => unknown = () => undefined,
   last = 10,
 ) {
   const read: number[] = [];
   const server = createServer();
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
-  const opened = new Promise<EventStream<number>>((done) => {
+  const opened = new Promise<EventStream>((done) => {
     server.once('request', (_request, response) => {
-      const stream = new EventStream<number>(response, {
+      const stream = new EventStream(response, {
         format,
-        start: 0,
+        start: 0n,
         batches: numbers(read, last),
-        async *write(id) {
-          if (id === 3) stream.end(new Error('Enough.'));
-          yield format.next(`{"data":${id}}`, id);
+        async *write({ position: id }) {
+          if (id === 3n) stream.end(new Error('Enough.'));
+          yield Buffer.from(format.next(`{"data":${id}}`, id));
         },
-        explain: (error) =>
+        failureAsJson: (error) =>
           JSON.stringify([{ message: (error as Error).message }]),
       });
       response.writeHead(200, { 'content-type': format.mediaType });

@@ -1,4 +1,4 @@
-import { statusOf } from '../../src/api/graphql/answer.ts';
+import { type Outcome, statusOf } from '../../src/api/graphql/answer.ts';
 import {
   acceptedIn,
   type FindDocument,
@@ -55,7 +55,8 @@ test.each([
   [{ errors: [{}], failedAt: 'request' as const, status: 400 }, 400, 422],
   [{ errors: [{ extensions: { status: 403 } }], status: 500 }, 403, 403],
 ])('the status of %j', (result, asJson, asResponse) => {
-  expect([statusOf(result, json), statusOf(result, response)]).toEqual([
+  const outcome = result as Outcome;
+  expect([statusOf(outcome, json), statusOf(outcome, response)]).toEqual([
     asJson,
     asResponse,
   ]);

@@ -98,10 +98,10 @@ export async function subscribe(
     format,
     batches: source as AsyncGenerator<ListEvent, void>,
     units: 1 + fixed,
-    isFlat: !isNested,
-    sharedAs: isNested || hasDirectives ? undefined : key,
+    readsMore: isNested,
+    shareKey: isNested || hasDirectives ? undefined : key,
     framesOf,
-    explain(failure) {
+    failureAsJson(failure) {
       errors = [
         formatError(
           new GraphQLError(failure.message, { originalError: failure }),

@@ -155,10 +155,10 @@ async function follow(
     format: events,
     batches: live({ ...(query as object), after } as never),
     units: 1,
-    isFlat: true,
-    sharedAs: live,
+    readsMore: false,
+    shareKey: live,
     framesOf: (items) => Buffer.from(items.map(frameOf).join('')),
-    explain: (failure) => JSON.stringify(failure.toBody()),
+    failureAsJson: (failure) => JSON.stringify(failure.toBody()),
   });
   return sendStream(request, reply, stream);
 }

@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
-import type { Position, StreamFormat } from './format.ts';
+import type { ListEvent } from '../../records/live-list.ts';
+import type { StreamFormat } from './format.ts';
 
 /** Pause (ms) without writes before a connection is cut. */
 export const silenceBeforeCut = 100;
@@ -10,45 +11,36 @@ export const silenceBeforeCut = 100;
  */
 export const heartbeatInterval = 10_000;
 
-export interface StreamSource<Batch> {
+interface StreamSource {
   format: StreamFormat;
   /** Continues the subscription before its first result. */
-  start: Position;
+  start: ListEvent['position'];
+  /** The results as they arrive. It is closed with the response. */
+  batches: AsyncIterator<ListEvent, void>;
   /**
-   * The results as they arrive, one or more at a time. It is closed with the
-   * response.
+   * Yields the frames of results (`format.next`) when the client has received
+   * the last ones; undefined when it must go.
    */
-  batches: AsyncIterator<Batch, void>;
-  /**
-   * Yields the frames of the results (`format.next`) when the client has
-   * received the last ones.
-   */
-  write(batch: Batch): AsyncIterable<string | Buffer>;
-  /**
-   * @returns what the client is told when the subscription fails: a list of
-   *   errors, as JSON
-   */
-  explain(failure: unknown): string;
+  write(batch: ListEvent): AsyncIterable<Buffer | undefined>;
+  /** @returns what the client is told when the subscription fails, as JSON */
+  failureAsJson(failure: unknown): string;
 }
 
 /**
  * The response of one subscription. It reads results only after the client has
  * received the last ones, so a slow client holds one batch and no queue.
  */
-export class EventStream<Batch = unknown> {
+export class EventStream {
   readonly openedAt = performance.now();
-  readonly format: StreamFormat;
-  readonly #response: ServerResponse;
-  readonly #source: StreamSource<Batch>;
   #failure: unknown;
   #isCut = false;
   #wroteAt = performance.now();
   #wake = (): void => undefined;
 
-  constructor(response: ServerResponse, source: StreamSource<Batch>) {
-    this.#response = response;
-    this.#source = source;
-    this.format = source.format;
+  constructor(
+    private readonly response: ServerResponse,
+    readonly source: StreamSource,
+  ) {
     response.once('close', () => {
       this.#wake();
       void source.batches.return?.();
@@ -65,7 +57,7 @@ export class EventStream<Batch = unknown> {
 
   /** Number of bytes that the client has not received yet. */
   get unsentBytes(): number {
-    return this.#response.writableLength;
+    return this.response.writableLength;
   }
 
   /** Ends the stream with an error for the client. */
@@ -83,7 +75,7 @@ export class EventStream<Batch = unknown> {
     if (this.#isCut) return;
     this.#isCut = true;
     this.#wake();
-    setTimeout(() => this.#response.destroy(), silenceBeforeCut).unref();
+    setTimeout(() => this.response.destroy(), silenceBeforeCut).unref();
   }
 
   /**
@@ -98,20 +90,20 @@ export class EventStream<Batch = unknown> {
     return performance.now() - this.#wroteAt >= heartbeatInterval;
   }
 
-  async *#frames(): AsyncGenerator<string | Buffer, void> {
-    const { format, start, explain } = this.#source;
+  async *#frames() {
+    const { format, start, failureAsJson } = this.source;
     try {
       yield format.begin(start);
       yield* this.#results();
     } catch (error) {
-      yield format.fail(explain(error)) + format.complete;
+      yield format.fail(failureAsJson(error)) + format.complete;
     }
   }
 
   async *#results(): AsyncGenerator<string | Buffer, void> {
-    const { format, batches } = this.#source;
-    const response = this.#response;
-    let next: Promise<IteratorResult<Batch, void>> | undefined;
+    const { response } = this;
+    const { format, batches } = this.source;
+    let next: Promise<IteratorResult<ListEvent, void>> | undefined;
     while (!response.destroyed) {
       if (this.#failure !== undefined) throw this.#failure;
       // Prevents the response from ending as if it were complete.
@@ -129,9 +121,10 @@ export class EventStream<Batch = unknown> {
     }
   }
 
-  async *#framesOf(batch: Batch): AsyncGenerator<string | Buffer, void> {
-    for await (const frames of this.#source.write(batch)) {
-      if (this.#isCut) return;
+  async *#framesOf(batch: ListEvent) {
+    for await (const frames of this.source.write(batch)) {
+      if (!frames) this.cut();
+      if (!frames || this.#isCut) return;
       yield this.#sent(frames);
     }
   }

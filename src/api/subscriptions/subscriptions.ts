@@ -11,7 +11,7 @@ import type { Config } from '../../config/config.ts';
 import { StoreError, Unavailable } from '../../errors.ts';
 import type { ListEvent } from '../../records/live-list.ts';
 import { serialiseOnce } from '../../records/shared-items.ts';
-import type { Holder, SharedBudget } from '../../shared-budget.ts';
+import type { SharedBudget } from '../../shared-budget.ts';
 import { type Int64, int64, int64FromText } from '../../validation/int64.ts';
 import { toLoggedFailure } from '../http/failures.ts';
 import { largeBodyBytes } from '../http/overload.ts';
@@ -31,16 +31,24 @@ interface Feed {
   batches: AsyncGenerator<ListEvent, void>;
   /** The cost of an item, without what its frames read. */
   units: number;
-  /** True when the frames of items read nothing. */
-  isFlat: boolean;
+  /** True when the frames of items read more. */
+  readsMore: boolean;
   /**
    * Identifies `framesOf` for all subscribers whose frames are the same;
    * undefined when they depend on the caller.
    */
-  sharedAs?: unknown;
+  shareKey?: unknown;
   framesOf(items: ListEvent['items']): Buffer | Promise<Buffer>;
   /** @returns the failure that ends the stream, as JSON */
-  explain(failure: StoreError): string;
+  failureAsJson(failure: StoreError): string;
+}
+
+/** The place of a subscription, which it has until its response is closed. */
+interface Slot {
+  /** undefined while it is being opened. */
+  stream?: EventStream;
+  /** In the budget: its unsent bytes at the last count, and frames since. */
+  unsent: number;
 }
 
 /**
@@ -53,16 +61,10 @@ const tickInterval = 50;
 class Subscriptions {
   /** Number of items sent so far. */
   delivered = 0;
-  /** The subscriptions; `stream` is undefined while one is being opened. */
-  readonly #open = new Map<FastifyRequest, EventStream | undefined>();
+  readonly #open = new Map<FastifyRequest, Slot>();
   /** The `Authorization` headers that are being checked. */
   readonly #checking = new Set<string>();
   #timer: NodeJS.Timeout | undefined;
-  /**
-   * In `unread`: the bytes of each key at the last count, and of all frames
-   * since.
-   */
-  readonly #unreadBytes = new Map<Holder, number>();
   /** Ends when the frames before have been made. */
   #turn: Promise<unknown> = Promise.resolve();
 
@@ -90,7 +92,8 @@ class Subscriptions {
     feed: Feed,
   ): Promise<EventStream> {
     const { format, batches } = feed;
-    this.#reserveSlot(request, response);
+    const { call } = request;
+    const slot = this.#reserveSlot(request, response);
     const { value } = await batches.next();
     // The client has left meanwhile, and nothing else would close the
     // subscription.
@@ -98,22 +101,20 @@ class Subscriptions {
       await batches.return();
       throw gone();
     }
-    request.call.streamedAfter = performance.now() - request.call.arrived;
-    const stream = new EventStream<ListEvent>(response, {
+    call.streamedAfter = performance.now() - call.arrived;
+    slot.stream = new EventStream(response, {
       format,
       start: (value as ListEvent).position,
       batches,
-      write: ({ items }) =>
-        this.#write(items, request, feed, () => stream.cut()),
-      explain: (cause) => feed.explain(toLoggedFailure(cause, request)),
+      write: ({ items }) => this.#write(items, request, feed),
+      failureAsJson: (cause) =>
+        feed.failureAsJson(toLoggedFailure(cause, request)),
     });
-    this.#open.set(request, stream);
     this.#timer ??= setInterval(() => this.#tick(), tickInterval).unref();
-    return stream;
+    return slot.stream;
   }
 
-  /** Reserves a slot until the response is closed. */
-  #reserveSlot(request: FastifyRequest, response: ServerResponse): void {
+  #reserveSlot(request: FastifyRequest, response: ServerResponse): Slot {
     const { max, perKey } = this.limits;
     if (request.server.isDraining)
       throw new Unavailable(
@@ -133,14 +134,19 @@ class Subscriptions {
       });
     }
     if (request.raw.socket.destroyed) throw gone();
-    this.#open.set(request, undefined);
-    response.once('close', () => this.#open.delete(request));
+    const slot: Slot = { unsent: 0 };
+    this.#open.set(request, slot);
+    response.once('close', () => {
+      this.#setUnsent(request, 0);
+      this.#open.delete(request);
+    });
+    return slot;
   }
 
   /**
-   * Charges items to the quota and yields their frames. Frames that read are
-   * made one item at a time, so that a client that does not read holds one
-   * item.
+   * Charges items to the quota and yields their frames; undefined when too much
+   * is unsent, or the client has left. Frames that read are made one item at a
+   * time, so that a client that does not read holds one item.
    *
    * @throws StoreError TOO_MANY_REQUESTS
    */
@@ -148,15 +154,15 @@ class Subscriptions {
     page: ListEvent['items'],
     request: FastifyRequest,
     feed: Feed,
-    cut: () => void,
-  ): AsyncGenerator<Buffer, void> {
+  ): AsyncGenerator<Buffer | undefined, void> {
     const { call } = request;
     const { meter } = call;
-    for (const items of feed.isFlat ? [page] : page.map((item) => [item])) {
+    const parts = feed.readsMore ? page.map((item) => [item]) : [page];
+    for (const items of parts) {
       await meter?.take(items.length * feed.units);
       const before = call.items;
       const frames = await this.#make(items, request, feed);
-      if (!frames) return cut();
+      if (!frames) return yield undefined;
       // Items read by fields below the root.
       if (call.items > before) await meter?.take(call.items - before);
       call.items += items.length;
@@ -166,46 +172,48 @@ class Subscriptions {
   }
 
   /**
-   * Makes frames. Flat feeds take turns, because all subscriptions read at the
-   * same moment. Unsent bytes are counted before more are made.
-   *
-   * @returns undefined when they are beyond the limit, or the client has left
+   * Makes frames. Those that read nothing take turns, because all subscriptions
+   * read at the same moment. Unsent bytes are counted before more are made.
    */
   async #make(
     items: ListEvent['items'],
     request: FastifyRequest,
-    feed: Feed,
+    { readsMore, shareKey, framesOf }: Feed,
   ): Promise<Buffer | undefined> {
-    const { isFlat, sharedAs, framesOf } = feed;
     const making = this.#turn.then(() => {
-      // The client may have left while others took their turns.
-      if (!this.#open.has(request)) return undefined;
-      if (this.#isOver(request)) this.#recount();
-      if (this.#isOver(request)) return undefined;
-      return sharedAs === undefined
+      if (!this.#mayWrite(request)) return undefined;
+      return shareKey === undefined
         ? framesOf(items)
-        : serialiseOnce(items, sharedAs, framesOf);
+        : serialiseOnce(items, shareKey, framesOf);
     });
-    // A large frame is in its socket before the next one is made.
-    const sent = (frames?: Buffer) =>
-      frames && frames.length > largeBodyBytes ? nextTurn() : undefined;
-    if (isFlat) this.#turn = making.then(sent).catch(() => undefined);
+    if (!readsMore)
+      this.#turn = making.then(afterLargeFrame).catch(() => undefined);
     const frames = await making;
-    // Nothing counts for a client that has left.
-    if (frames && this.#open.has(request)) this.#count(request, frames.length);
+    const { unsent = 0 } = this.#open.get(request) ?? {};
+    if (frames) this.#setUnsent(request, unsent + frames.length);
     return frames;
+  }
+
+  /**
+   * False when the client has left while others took their turns, or has too
+   * much unsent.
+   */
+  #mayWrite(request: FastifyRequest): boolean {
+    if (!this.#open.has(request)) return false;
+    if (this.#isOver(request)) this.#countUnsent();
+    return !this.#isOver(request);
   }
 
   /** Cuts all subscriptions. */
   async close(): Promise<void> {
     if (this.count === 0) return;
-    for (const [, stream] of this.#streams()) stream.cut();
+    for (const { stream } of this.#streams()) stream.cut();
     await sleep(silenceBeforeCut);
   }
 
-  #streams(): Array<[FastifyRequest, EventStream]> {
-    return [...this.#open].filter(
-      (one): one is [FastifyRequest, EventStream] => one[1] !== undefined,
+  #streams(): Array<{ request: FastifyRequest; stream: EventStream }> {
+    return [...this.#open].flatMap(([request, { stream }]) =>
+      stream ? { request, stream } : [],
     );
   }
 
@@ -214,34 +222,31 @@ class Subscriptions {
     return this.unread.excess(holderOf(request)) > 0;
   }
 
-  #count(request: FastifyRequest, bytes: number): void {
-    const holder = holderOf(request);
-    const before = this.#unreadBytes.get(holder) ?? 0;
-    this.#unreadBytes.set(holder, before + bytes);
-    this.unread.add(holder, bytes);
+  /** Does nothing for a client that has left. */
+  #setUnsent(request: FastifyRequest, bytes: number): void {
+    const slot = this.#open.get(request);
+    if (!slot) return;
+    this.unread.add(holderOf(request), bytes - slot.unsent);
+    slot.unsent = bytes;
   }
 
-  #recount(): void {
-    for (const [holder, bytes] of this.#unreadBytes)
-      this.unread.add(holder, -bytes);
-    this.#unreadBytes.clear();
-    for (const [request, stream] of this.#streams())
-      this.#count(request, stream.unsentBytes);
+  #countUnsent(): void {
+    for (const { request, stream } of this.#streams())
+      this.#setUnsent(request, stream.unsentBytes);
   }
 
   #tick(): void {
-    this.#recount();
-    for (const [request, stream] of this.#streams()) {
-      const isOver = performance.now() - stream.openedAt > this.limits.life;
-      const { unsentBytes } = stream;
-      if (isOver || (unsentBytes > 0 && this.#isOver(request))) {
-        this.#count(request, -unsentBytes);
+    this.#countUnsent();
+    for (const { request, stream } of this.#streams()) {
+      const isOld = performance.now() - stream.openedAt > this.limits.life;
+      if (isOld || (stream.unsentBytes > 0 && this.#isOver(request))) {
+        this.#setUnsent(request, 0);
         stream.cut();
       } else stream.keepAlive();
       void this.#checkKey(request);
     }
     // What was cut is in memory until its connection is closed.
-    this.#recount();
+    this.#countUnsent();
     if (this.#open.size > 0) return;
     clearInterval(this.#timer);
     this.#timer = undefined;
@@ -261,14 +266,18 @@ class Subscriptions {
     } catch (error) {
       const isRefused =
         error instanceof StoreError && error.code === 'UNAUTHENTICATED';
-      const ofKey = this.#streams().filter(
-        ([{ headers }]) => isRefused && headers.authorization === authorization,
-      );
-      for (const [, stream] of ofKey) stream.end(error);
+      for (const { request, stream } of this.#streams()) {
+        const isOfKey = request.headers.authorization === authorization;
+        if (isRefused && isOfKey) stream.end(error);
+      }
     }
     this.#checking.delete(authorization);
   }
 }
+
+/** A large frame is in its socket before the next one is made. */
+const afterLargeFrame = (frames?: Buffer) =>
+  frames && frames.length > largeBodyBytes ? nextTurn() : undefined;
 
 /** Sends a stream; to HEAD only its headers, and it ends with the response. */
 export function sendStream(
@@ -276,7 +285,7 @@ export function sendStream(
   reply: FastifyReply,
   stream: EventStream,
 ): FastifyReply {
-  reply.headers(streamHeaders).type(stream.format.mediaType);
+  reply.headers(streamHeaders).type(stream.source.format.mediaType);
   return reply.send(method === 'HEAD' ? Readable.from([]) : stream.body());
 }
 
