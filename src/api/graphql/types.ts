@@ -284,7 +284,7 @@ export function Idempotent(): MethodDecorator {
  */
 export function Live(
   type: () => object,
-  options: { description: string; name?: string },
+  options: { description: string },
 ): MethodDecorator {
   return Subscription(type as never, { ...options, topics: 'never used' });
 }

@@ -4,32 +4,9 @@ import type { Call } from '../../call.ts';
 import type { LiveList } from '../../records/live-list.ts';
 import type { Records } from '../../records/records.ts';
 import type { Int64 } from '../../validation/int64.ts';
+import { removalSchema } from '../../validation/schemas.ts';
 
-/** What a resource may offer. `follow` needs `list`. */
-export type Operation =
-  | 'list'
-  | 'find'
-  | 'create'
-  | 'change'
-  | 'remove'
-  | 'follow';
-
-/** An item of another resource, of which this one has the id. */
-export interface Relation {
-  /** The member with the id, which is among the filters. */
-  by: string;
-  /** The GraphQL type of the other resource. */
-  to(): ClassType;
-  /** The field of the other type that lists the items of this resource. */
-  list?: string;
-  /**
-   * The field of the other type that lists what the items refer to by another
-   * relation: many-to-many.
-   */
-  across?: { list: string; relation: string };
-}
-
-type Item = { readonly id: Int64 };
+type Item = { readonly id: Int64; readonly version?: number };
 /** The methods of `Records` that the operations call. */
 export type Service = Pick<
   Records<Item, never>,
@@ -43,20 +20,47 @@ export type Service = Pick<
   | 'onInserted'
 >;
 
-/** The names of a resource in both APIs. */
-export function namesFor(name: string, path: string) {
-  const words = path.slice(1);
-  const many = words.replace(/-(\w)/g, (_, next) => next.toUpperCase());
-  return {
-    path,
-    type: name,
-    one: name.charAt(0).toLowerCase() + name.slice(1),
-    many,
-    Many: many.charAt(0).toUpperCase() + many.slice(1),
-    noun: name.replace(/(?<!^)[A-Z]/g, ' $&').toLowerCase(),
-    nouns: words.replaceAll('-', ' '),
-  };
+/** An operation on one item. */
+export interface OnOne {
+  /** The beginning of its names: `changeVisit`. */
+  verb: string;
+  description: string;
+  method: 'GET' | 'PATCH' | 'DELETE' | 'POST';
+  /** What clients say beside the id. */
+  input?: TObject;
+  /** @returns null when there is no such item */
+  run(
+    service: Service,
+    id: Int64 | undefined,
+    call: Call,
+    input: never,
+  ): Promise<object | true | null>;
 }
+
+/** An operation on one item without an input. */
+export interface Transition<Of = never, Change = object> {
+  description: string;
+  /** @returns what it sets @throws StoreError when the item refuses it */
+  change(item: Of): Change;
+}
+
+/** An item of another resource, of which this one has the id. */
+export interface Relation {
+  /** The member with the id. It is one of the filters. */
+  by: string;
+  /** The GraphQL type of the other resource. */
+  to(): ClassType;
+  /** The field of that type that lists the items of this resource. */
+  list?: string;
+  /**
+   * The field of that type that lists what these items refer to by another
+   * relation: many-to-many.
+   */
+  across?: { list: string; relation: string };
+}
+
+/** What a resource may offer. `follow` needs `list`. */
+export type Operation = 'list' | 'create' | 'follow' | keyof typeof onOne;
 
 /** A declared resource. */
 export interface Parts {
@@ -76,26 +80,66 @@ export interface Serving {
   related: Record<string, Pick<Service, 'find'>>;
 }
 
-/** An operation on one item without an input. */
-export interface Transition<Of = never, Change = object> {
-  description: string;
-  /** @returns what it sets @throws StoreError when the item refuses it */
-  change(item: Of): Change;
+/** The names of a resource in both APIs. */
+export function namesFor(type: string, path: string) {
+  const words = path.slice(1);
+  const many = words.replace(/-(\w)/g, (_, next) => next.toUpperCase());
+  return {
+    path,
+    type,
+    one: type.charAt(0).toLowerCase() + type.slice(1),
+    many,
+    types: many.charAt(0).toUpperCase() + many.slice(1),
+    noun: type.replace(/(?<!^)[A-Z]/g, ' $&').toLowerCase(),
+    nouns: words.replaceAll('-', ' '),
+  };
 }
 
-/** @returns null when there is no item @throws StoreError as `Records.change` */
-export async function transit(
-  service: Service,
-  { change }: Transition,
-  id: Int64 | undefined,
-  call: Call,
-): Promise<Item | null> {
-  const item = await service.find(id, call);
-  if (!item) return null;
-  const { version } = item as Item & { version: number };
-  return service.change(
-    id,
-    { ...change(item as never), version } as never,
-    call,
-  );
+const onOne = {
+  find: {
+    verb: 'get',
+    description: 'Gets one by its id.',
+    method: 'GET',
+    run: (service, id, call) => service.find(id, call),
+  },
+  change: {
+    verb: 'change',
+    description: 'Changes the one that has this version.',
+    method: 'PATCH',
+    run: (service, id, call, change) => service.change(id, change, call),
+  },
+  remove: {
+    verb: 'remove',
+    description: 'Removes one; with a version only if it has this version.',
+    method: 'DELETE',
+    input: removalSchema,
+    run: (service, id, call, removal) => service.remove(id, removal, call),
+  },
+} satisfies Record<string, OnOne>;
+
+/** The operations on one item, with the transitions. */
+export function operationsOnOne(parts: Parts): OnOne[] {
+  const { change } = parts.schemas;
+  const all: Record<string, OnOne> = {
+    ...onOne,
+    change: { ...onOne.change, input: change },
+  };
+  const transitions = Object.entries(parts.transitions).map(transitionOf);
+  const declared = parts.operations.flatMap((name) => all[name] ?? []);
+  return [...declared, ...transitions];
+}
+
+function transitionOf([verb, one]: [string, Transition]): OnOne {
+  return {
+    verb,
+    description: one.description,
+    method: 'POST',
+    async run(service, id, call) {
+      const item = await service.find(id, call);
+      if (!item) return null;
+      const { version } = item;
+      const change = { ...one.change(item as never), version };
+      return service.change(id, change as never, call);
+    },
+  };
 }

@@ -11,8 +11,8 @@ import {
   Root,
 } from 'type-graphql';
 import { Type } from 'typebox';
+import type { Call } from '../../call.ts';
 import { type Int64, int64FromText } from '../../validation/int64.ts';
-import { removalSchema } from '../../validation/schemas.ts';
 import { validator } from '../../validation/validator.ts';
 import type { GraphQLContext } from '../graphql/context.ts';
 import { argumentsOf, inputTypeOf, objectTypeOf } from '../graphql/members.ts';
@@ -27,298 +27,218 @@ import {
 } from '../graphql/types.ts';
 import { orNotFound } from '../rest/responses.ts';
 import {
-  type Operation,
+  type OnOne,
+  operationsOnOne,
   type Parts,
   type Relation,
   type Serving,
-  type Transition,
-  transit,
 } from './parts.ts';
 
 type ResolverClass = new (serving: Serving) => object;
-/** An item, with the ids of others by their members. */
-type Row = { readonly id: Int64 } & Record<string, Int64 | null>;
+/** An item, with the ids of others. */
+type Row = { readonly id: Int64 } & Record<string, Int64 | null | undefined>;
 
-/** The GraphQL types of a resource, and the classes of its resolvers. */
+/** The GraphQL type of a resource, and the classes of its resolvers. */
 export function graphQLOf(parts: Parts) {
-  const { operations, relations, transitions, names, schemas } = parts;
+  const { operations, relations, schemas } = parts;
   const type = objectTypeOf(schemas.item) as ClassType;
-  const ofOperations = operations.map((operation) =>
-    resolvers[operation](type, parts),
-  );
-  const ofRelations = Object.entries(relations).flatMap(([field, relation]) => [
-    relationField(type, field, relation),
-    ...(relation.list ? [listField(type, parts, relation, relation.list)] : []),
-    ...(relation.across ? [acrossField(parts, relation)] : []),
-  ]);
-  const ofTransitions = Object.entries(transitions).map(([name, one]) =>
-    transitionOf(type, names, name, one),
-  );
+  const byOperation: Record<string, MakeResolvers> = { list, create, follow };
   return {
     type,
-    resolvers: [...ofOperations, ...ofRelations, ...ofTransitions],
+    resolvers: [
+      ...operations.flatMap((name) => byOperation[name]?.(type, parts) ?? []),
+      ...operationsOnOne(parts).map((one) => onOne(type, parts, one)),
+      ...Object.entries(relations).flatMap(([field, relation]) =>
+        fieldsOf(type, parts, field, relation),
+      ),
+    ],
   };
 }
 
-type MakeResolver = (type: ClassType, parts: Parts) => ResolverClass;
+type MakeResolvers = (type: ClassType, parts: Parts) => ResolverClass[];
 
-const resolvers: Record<Operation, MakeResolver> = {
-  list(type, { names, schemas }) {
-    const args = argumentsOf(schemas.query);
-    const Connection = connectionOf(type, names.type, names.nouns);
-    const queryOf = validator(schemas.query, { isLenient: true });
-    const queryOfConnection = connectionValidator(schemas.query);
-
-    @Resolver()
-    class Lists {
-      constructor(private readonly serving: Serving) {}
-
-      @Query(() => [type], {
-        name: names.many,
-        description: `Lists ${names.nouns}.`,
-      })
-      async list(
-        @Args(() => args.list) args: object,
-        @Ctx() { call }: GraphQLContext,
-      ) {
-        const query = queryOf(args) as never;
-        return (await this.serving.service.list(query, call)).items;
-      }
-
-      @Query(() => Connection, {
-        name: `${names.many}Connection`,
+const list: MakeResolvers = (
+  type,
+  { names: { many, nouns, type: name }, schemas },
+) => {
+  const args = argumentsOf(schemas.query);
+  const Connection = connectionOf(type, name, nouns);
+  const queryOf = validator(schemas.query, { isLenient: true });
+  const queryOfConnection = connectionValidator(schemas.query);
+  return [
+    resolver(
+      many,
+      Query(() => [type], { description: `Lists ${nouns}.` }),
+      [Args(() => args.list)],
+      async ({ service }, call, given: object) =>
+        (await service.list(queryOf(given) as never, call)).items,
+    ),
+    resolver(
+      `${many}Connection`,
+      Query(() => Connection, {
         description: 'The same list as a Relay connection.',
-      })
-      async connection(
-        @Args(() => args.connection) args: object,
-        @Ctx() { call }: GraphQLContext,
-      ) {
-        const { service } = this.serving;
-        const query = queryOfConnection(args) as never;
-        return toConnection(await service.list(query, call), () =>
-          service.count(query, call),
-        );
-      }
-    }
-    return Lists;
-  },
-
-  find(type, { names }) {
-    @Resolver()
-    class Find {
-      constructor(private readonly serving: Serving) {}
-
-      @Query(() => type, {
-        name: names.one,
-        nullable: true,
-        description: `Fetches one ${names.noun}; null when there is none.`,
-      })
-      find(@Arg('id', () => ID) id: string, @Ctx() { call }: GraphQLContext) {
-        return this.serving.service.find(int64FromText(id), call);
-      }
-    }
-    return Find;
-  },
-
-  create(type, { names, schemas }) {
-    const Input = inputTypeOf(schemas.input);
-    const inputOf = validator(schemas.input, { isLenient: true });
-
-    @Resolver()
-    class Create {
-      constructor(private readonly serving: Serving) {}
-
-      @Idempotent()
-      @Mutation(() => type, {
-        name: `create${names.type}`,
-        description: `Adds one to the ${names.nouns}.`,
-      })
-      async create(
-        @Arg('input', () => Input) input: object,
-        @Ctx() { call }: GraphQLContext,
-      ) {
-        return this.serving.service.create(inputOf(input) as never, call);
-      }
-    }
-    return Create;
-  },
-
-  change(type, { names, schemas }) {
-    const Change = inputTypeOf(schemas.change);
-    const changeOf = validator(schemas.change, { isLenient: true });
-
-    @Resolver()
-    class Changes {
-      constructor(private readonly serving: Serving) {}
-
-      @Mutation(() => type, {
-        name: `change${names.type}`,
-        description: 'Changes the one that has this version.',
-      })
-      async change(
-        @Arg('id', () => ID) id: string,
-        @Arg('change', () => Change) change: object,
-        @Ctx() { call }: GraphQLContext,
-      ) {
-        const { service } = this.serving;
-        const input = changeOf(change) as never;
-        const changed = await service.change(int64FromText(id), input, call);
-        return orNotFound(changed, names.noun, id);
-      }
-    }
-    return Changes;
-  },
-
-  remove(_, { names }) {
-    const removalOf = validator(removalSchema, { isLenient: true });
-
-    @Resolver()
-    class Remove {
-      constructor(private readonly serving: Serving) {}
-
-      @Mutation(() => Boolean, {
-        name: `remove${names.type}`,
-        description: 'Removes one; with a version only if it has this version.',
-      })
-      async remove(
-        @Arg('id', () => ID) id: string,
-        @Arg('version', () => Int, { nullable: true }) version: unknown,
-        @Ctx() { call }: GraphQLContext,
-      ) {
-        const { service } = this.serving;
-        const removal = removalOf({ version });
-        const removed = await service.remove(int64FromText(id), removal, call);
-        return orNotFound(removed, names.noun, id);
-      }
-    }
-    return Remove;
-  },
-
-  follow(type, { names, schemas }) {
-    const args = argumentsOf(schemas.query);
-    const queryOf = validator(schemas.query, { isLenient: true });
-
-    @Resolver()
-    class Follow {
-      constructor(private readonly serving: Serving) {}
-
-      @Live(() => type, {
-        name: `${names.one}Added`,
-        description: `The ${names.nouns} as they are added, by ascending id.`,
-      })
-      follow(@Args(() => args.live) args: object) {
-        return this.serving.live?.subscribe(queryOf(args) as never);
-      }
-    }
-    return Follow;
-  },
+      }),
+      [Args(() => args.connection)],
+      async ({ service }, call, given: object) => {
+        const query = queryOfConnection(given) as never;
+        const page = await service.list(query, call);
+        return toConnection(page, () => service.count(query, call));
+      },
+    ),
+  ];
 };
 
-/** `Visit.pet`: the item of the other resource. */
-function relationField(
-  type: ClassType,
-  field: string,
-  { by, to }: Relation,
-): ResolverClass {
-  @Resolver(() => type)
-  class ToOne {
-    constructor(private readonly serving: Serving) {}
+const create: MakeResolvers = (type, { names, schemas }) => {
+  const Input = inputTypeOf(schemas.input);
+  const inputOf = validator(schemas.input, { isLenient: true });
+  const description = `Adds one to the ${names.nouns}.`;
+  const mutation = Mutation(() => type, { description });
+  return [
+    resolver(
+      `create${names.type}`,
+      (...method) => {
+        Idempotent()(...method);
+        mutation(...method);
+      },
+      [Arg('input', () => Input)],
+      ({ service }, call, given: object) =>
+        service.create(inputOf(given) as never, call),
+    ),
+  ];
+};
 
-    @FieldResolver(() => to(), {
-      nullable: true,
-      description: `The ${field}.`,
-    })
-    async [field](@Root() item: Row, @Ctx() { call }: GraphQLContext) {
-      const id = item[by];
-      return id == null ? null : this.serving.related[field]?.find(id, call);
-    }
+const follow: MakeResolvers = (type, { names, schemas }) => {
+  const args = argumentsOf(schemas.query);
+  const queryOf = validator(schemas.query, { isLenient: true });
+  const description = `The ${names.nouns} as they are added, by ascending id.`;
+  return [
+    resolver(
+      `${names.one}Added`,
+      Live(() => type, { description }),
+      [Args(() => args.live)],
+      ({ live }, _, given: object) => live?.subscribe(queryOf(given) as never),
+    ),
+  ];
+};
+
+function onOne(
+  type: ClassType,
+  { names }: Parts,
+  { verb, description, method, input, run }: OnOne,
+): ResolverClass {
+  const isRemoval = method === 'DELETE';
+  const isRead = method === 'GET';
+  const name = isRead ? names.one : verb + names.type;
+  const decorate = isRead
+    ? Query(() => type, { nullable: true, description })
+    : Mutation(() => (isRemoval ? Boolean : type), { description });
+  const inputOf = input && validator(input, { isLenient: true });
+  const parameters = [Arg('id', () => ID)];
+  if (isRemoval) parameters.push(Arg('version', () => Int, { nullable: true }));
+  else if (input) {
+    const Input = inputTypeOf(input);
+    parameters.push(Arg(verb, () => Input));
   }
-  return ToOne;
+  return resolver(
+    name,
+    decorate,
+    parameters,
+    async ({ service }, call, id: string, given: unknown) => {
+      const value = inputOf?.(isRemoval ? { version: given } : given);
+      const found = await run(service, int64FromText(id), call, value as never);
+      return isRead ? found : orNotFound(found, names.noun, id);
+    },
+  );
 }
 
-/** `Pet.visits`: the list of those that refer to it. */
-function listField(
+function fieldsOf(
   type: ClassType,
-  { names, schemas }: Parts,
-  { by, to }: Relation,
+  { names, relations, schemas }: Parts,
   field: string,
-): ResolverClass {
+  { by, to, list, across }: Relation,
+): ResolverClass[] {
   const { [by]: _, ...others } = schemas.query.properties;
   const args = argumentsOf(Type.Object(others));
   const queryOf = validator(schemas.query, { isLenient: true });
-
-  @Resolver(() => to())
-  class ToMany {
-    constructor(private readonly serving: Serving) {}
-
-    @FieldResolver(() => [type], { description: `Its ${names.nouns}.` })
-    async [field](
-      @Root() { id }: Row,
-      @Args(() => args.list) args: object,
-      @Ctx() { call }: GraphQLContext,
-    ) {
-      const query = { ...queryOf(args), [by]: id } as never;
-      return (await this.serving.service.list(query, call)).items;
-    }
-  }
-  return ToMany;
+  const ofTheirs = async ({ service }: Serving, call: Call, given: Given) => {
+    const query = { ...queryOf(given.args), [by]: given.id };
+    return (await service.list(query as never, call)).items;
+  };
+  const fields = [
+    // `Visit.pet`
+    resolver(
+      field,
+      FieldResolver(to, { nullable: true, description: `Its ${field}.` }),
+      [Root()],
+      ({ related }, call, item: Row) =>
+        related[field]?.find(item[by] ?? undefined, call),
+      () => type,
+    ),
+  ];
+  // `Pet.visits`
+  if (list)
+    fields.push(
+      resolver(
+        list,
+        FieldResolver(() => [type], { description: `Its ${names.nouns}.` }),
+        [Root(), Args(() => args.list)],
+        (serving, call, { id }: Row, args: object) =>
+          ofTheirs(serving, call, { id, args }),
+        to,
+      ),
+    );
+  // `Pet.tags`
+  const far = across && relations[across.relation];
+  if (far)
+    fields.push(
+      resolver(
+        across.list,
+        FieldResolver(() => [far.to()], {
+          description: `Its ${across.list}, in the order of the ${names.nouns}.`,
+        }),
+        [Root(), Args(() => ListArgs)],
+        async (serving, call, { id }: Row, args: object) => {
+          const links = await ofTheirs(serving, call, { id, args });
+          const service = serving.related[across.relation];
+          const found = (links as readonly Row[]).map((link) =>
+            service?.find(link[far.by] ?? undefined, call),
+          );
+          return (await Promise.all(found)).filter(Boolean);
+        },
+        to,
+      ),
+    );
+  return fields;
 }
 
-/** `Pet.tags`: the tags of the list `Pet.petTags`. */
-function acrossField(
-  { relations, schemas }: Parts,
-  { by, to, across }: Relation,
-): ResolverClass {
-  const { list = '', relation = '' } = across ?? {};
-  const far = relations[relation] as Relation;
-  const queryOf = validator(schemas.query, { isLenient: true });
-
-  @Resolver(() => to())
-  class Across {
-    constructor(private readonly serving: Serving) {}
-
-    @FieldResolver(() => [far.to()], {
-      description: `Its ${list}, in the order in which they were linked.`,
-    })
-    async [list](
-      @Root() { id }: Row,
-      @Args(() => ListArgs) args: object,
-      @Ctx() { call }: GraphQLContext,
-    ) {
-      const { service, related } = this.serving;
-      const query = { ...queryOf(args), [by]: id } as never;
-      const links = (await service.list(query, call)).items as readonly Row[];
-      const found = links.map((link) =>
-        related[relation]?.find(link[far.by] ?? undefined, call),
-      );
-      return (await Promise.all(found)).filter((one) => one !== null);
-    }
-  }
-  return Across;
+interface Given {
+  id: Int64;
+  args: object;
 }
 
-function transitionOf(
-  type: ClassType,
-  { type: suffix, noun }: Parts['names'],
+/**
+ * A resolver of one field.
+ *
+ * @param parameters what `run` gets after the call
+ * @param ofType the type that has the field, which is none of the roots
+ */
+function resolver<Arguments extends never[]>(
   name: string,
-  transition: Transition,
+  decorate: MethodDecorator,
+  parameters: Array<ReturnType<typeof Ctx>>,
+  run: (serving: Serving, call: Call, ...given: Arguments) => unknown,
+  ofType?: () => ClassType,
 ): ResolverClass {
-  const { description } = transition;
-
-  @Resolver()
-  class Transitions {
+  class Field {
     constructor(private readonly serving: Serving) {}
 
-    @Mutation(() => type, { name: `${name}${suffix}`, description })
-    async run(
-      @Arg('id', () => ID) id: string,
-      @Ctx() { call }: GraphQLContext,
-    ) {
-      const { service } = this.serving;
-      const given = int64FromText(id);
-      const changed = await transit(service, transition, given, call);
-      return orNotFound(changed, noun, id);
+    async [name]({ call }: GraphQLContext, ...given: Arguments) {
+      return run(this.serving, call, ...given);
     }
   }
-  return Transitions;
+  for (const [at, parameter] of [Ctx(), ...parameters].entries())
+    parameter(Field.prototype, name, at);
+  decorate(Field.prototype, name, {});
+  (ofType ? Resolver(ofType) : Resolver())(Field);
+  return Field;
 }

@@ -1,169 +1,102 @@
-import type { FastifyRequest } from 'fastify';
 import { int64FromText } from '../../validation/int64.ts';
-import { idSchema, removalSchema } from '../../validation/schemas.ts';
+import { idSchema } from '../../validation/schemas.ts';
 import type { Routes } from '../http/routes.ts';
 import { failure, pageOf, success } from '../rest/documented-responses.ts';
 import { orNotFound, sendPage } from '../rest/responses.ts';
 import {
-  type Operation,
+  type OnOne,
+  operationsOnOne,
   type Parts,
   type Serving,
-  type Transition,
-  transit,
 } from './parts.ts';
 
-type AddRoute = (app: Routes, parts: Parts, serving: Serving) => void;
-
 /** Adds the REST routes of a resource. */
-export const addRoutes: AddRoute = (app, parts, serving) => {
-  for (const operation of parts.operations)
-    routes[operation](app, parts, serving);
-  for (const [name, transition] of Object.entries(parts.transitions))
-    addTransition(app, name, transition, parts, serving);
-};
+export function addRoutes(app: Routes, parts: Parts, serving: Serving): void {
+  const { operations } = parts;
+  if (operations.includes('list')) addList(app, parts, serving);
+  if (operations.includes('create')) addCreate(app, parts, serving);
+  for (const operation of operationsOnOne(parts))
+    addOnOne(app, operation, parts, serving);
+}
 
-const routes: Record<Operation, AddRoute> = {
-  list(app, { names, schemas }, { service, live }) {
-    const { nouns, Many, path } = names;
-    const page = pageOf(schemas.item, Many, `A page of ${nouns}.`, true);
-    const schema = {
-      operationId: `list${Many}`,
-      summary: `List ${nouns}`,
-      querystring: schemas.query,
-      response: { 200: page },
-    };
-    const config = live && {
-      live: (query: never) => live.subscribe(query),
-    };
-    app.get(path, { schema, config }, async (request, reply) => {
-      const { query, call } = request as { query: never } & FastifyRequest;
-      return sendPage(request, reply, await service.list(query, call), () =>
-        service.count(query, call),
-      );
-    });
-  },
-
-  create(app, { names, schemas }, { service }) {
-    const { type, noun, path } = names;
-    const schema = {
-      operationId: `create${type}`,
-      summary: `Add: ${noun}`,
-      body: schemas.input,
-      response: { 201: success(schemas.item, 'The new one.') },
-    };
-    app.post(
-      path,
-      { schema, config: { isIdempotent: true } },
-      async ({ body, call }, reply) =>
-        reply.code(201).send(await service.create(body as never, call)),
-    );
-  },
-
-  find(app, parts, { service }) {
-    const { type, noun } = parts.names;
-    const { path, params, found, ofOne } = one(parts);
-    const schema = {
-      operationId: `get${type}`,
-      summary: `Get: ${noun}`,
-      params,
-      response: found,
-    };
-    app.get(path, { schema }, async (request) =>
-      ofOne(request, (id) => service.find(id, request.call)),
-    );
-  },
-
-  change(app, parts, { service }) {
-    const { type, noun } = parts.names;
-    const { path, params, found, ofOne } = one(parts);
-    const schema = {
-      operationId: `change${type}`,
-      summary: `Change: ${noun}`,
-      params,
-      body: parts.schemas.change,
-      response: { ...found, ...conflict },
-    };
-    app.patch(path, { schema }, async (request) => {
-      const { body, call } = request;
-      return ofOne(request, (id) => service.change(id, body as never, call));
-    });
-  },
-
-  remove(app, parts, { service }) {
-    const { type, noun } = parts.names;
-    const { path, params, missing, ofOne } = one(parts);
-    const removed = { description: 'It is removed.', type: 'null' };
-    const schema = {
-      operationId: `remove${type}`,
-      summary: `Remove: ${noun}`,
-      params,
-      querystring: removalSchema,
-      response: { 204: removed, ...missing, ...conflict },
-    };
-    app.delete(path, { schema }, async (request, reply) => {
-      const { query, call } = request;
-      await ofOne(request, (id) => service.remove(id, query, call));
-      return reply.code(204).send();
-    });
-  },
-
-  // The route of the list answers who asks for events.
-  follow() {},
-};
-
-function addTransition(
+function addList(
   app: Routes,
-  name: string,
-  transition: Transition,
-  parts: Parts,
+  { names: { path, types, nouns }, schemas }: Parts,
+  { service, live }: Serving,
+): void {
+  const page = pageOf(schemas.item, types, `A page of ${nouns}.`, true);
+  const schema = {
+    operationId: `list${types}`,
+    summary: `Lists ${nouns}`,
+    querystring: schemas.query,
+    response: { 200: page },
+  };
+  const config = live && { live: (query: never) => live.subscribe(query) };
+  app.get(path, { schema, config }, async (request, reply) => {
+    const { call } = request;
+    const query = request.query as never;
+    const found = await service.list(query, call);
+    return sendPage(request, reply, found, () => service.count(query, call));
+  });
+}
+
+function addCreate(
+  app: Routes,
+  { names: { path, type, nouns }, schemas }: Parts,
   { service }: Serving,
 ): void {
-  const { type } = parts.names;
-  const { path, params, found, ofOne } = one(parts);
   const schema = {
-    operationId: `${name}${type}`,
-    summary: transition.description,
-    params,
-    response: { ...found, ...conflict },
+    operationId: `create${type}`,
+    summary: `Adds one to the ${nouns}`,
+    body: schemas.input,
+    response: { 201: success(schemas.item, 'It is added.') },
   };
   app.post(
-    `${path}/${name}`,
-    { schema, config: { takesNoBody: true } },
-    async (request) =>
-      ofOne(request, (id) => transit(service, transition, id, request.call)),
+    path,
+    { schema, config: { isIdempotent: true } },
+    async ({ body, call }, reply) =>
+      reply.code(201).send(await service.create(body as never, call)),
   );
 }
 
-/** What all operations on one item have. */
-function one({ names: { path, one, noun }, schemas }: Parts) {
+function addOnOne(
+  app: Routes,
+  { verb, description, method, input, run }: OnOne,
+  { names: { path, type, one, noun }, schemas }: Parts,
+  { service }: Serving,
+): void {
   const name = `${one}Id`;
-  const missing = {
-    404: failure(
-      'NOT_FOUND',
-      'There is none with this id.',
-      `There is no ${noun} with the id 1.`,
-    ),
-  };
-  return {
-    // An empty segment is not an id.
-    path: `${path}/:${name}(^[^]+$)`,
+  const isRemoval = method === 'DELETE';
+  const isTransition = method === 'POST';
+  const missing = `There is no ${noun} with the id 1.`;
+  const version = 'It has version 5, not 4: read it again.';
+  const schema = {
+    operationId: verb + type,
+    summary: description,
     params: idSchema(name, noun),
-    missing,
-    found: { 200: success(schemas.item, 'The item.'), ...missing },
-    async ofOne<Found>(
-      { params }: { params: Record<string, string> },
-      work: (id: ReturnType<typeof int64FromText>) => Promise<Found | null>,
-    ): Promise<Found> {
-      const id = `${params[name]}`;
-      return orNotFound(await work(int64FromText(id)), noun, id);
+    ...(input && { [isRemoval ? 'querystring' : 'body']: input }),
+    response: {
+      ...(isRemoval
+        ? { 204: { description: 'It is removed.', type: 'null' } }
+        : { 200: success(schemas.item, 'The item.') }),
+      404: failure('NOT_FOUND', 'There is none with this id.', missing),
+      ...(method !== 'GET' && {
+        409: failure('CONFLICT', 'Its version or state differs.', version),
+      }),
     },
   };
+  app.route({
+    method,
+    // An empty segment is not an id.
+    url: `${path}/:${name}(^[^]+$)${isTransition ? `/${verb}` : ''}`,
+    schema,
+    config: { takesNoBody: isTransition },
+    async handler({ params, body, query, call }, reply) {
+      const id = (params as Record<string, string>)[name] ?? '';
+      const given = (body ?? query) as never;
+      const found = await run(service, int64FromText(id), call, given);
+      const item = orNotFound(found, noun, id);
+      return isRemoval ? reply.code(204).send() : item;
+    },
+  });
 }
-
-const conflict = {
-  409: failure(
-    'CONFLICT',
-    'It has another version.',
-    'It has version 5, not 4: read it again.',
-  ),
-};
