@@ -4,6 +4,7 @@ import { DeprecationUsage } from './access/deprecations/usage.ts';
 import { expireIdempotencyKeys } from './access/idempotency/expiry.ts';
 import { Authenticator } from './access/keys/authenticator.ts';
 import { bearer, presentedHint } from './access/keys/bearer.ts';
+import { scopeNameOf } from './access/keys/scopes.ts';
 import { secretsInLines, secretsInText } from './access/keys/secret.ts';
 import { FailureLimit } from './access/limits/failure-limit.ts';
 import { inMemory, type LimiterStore } from './access/limits/limiter.ts';
@@ -12,6 +13,7 @@ import type { GraphQLParts } from './api/graphql/handler.ts';
 import { graphQL } from './api/graphql/handler.ts';
 import { assertSameMembers } from './api/graphql/members.ts';
 import { createSchema, serveSchema } from './api/graphql/schema.ts';
+import { guardedReferences } from './api/graphql/scopes.ts';
 import { cors } from './api/http/headers.ts';
 import { lifecycle } from './api/http/lifecycle.ts';
 import { caching } from './api/http/negotiation.ts';
@@ -51,6 +53,8 @@ declare module 'fastify' {
     checkReadiness: CheckReadiness;
     /** GraphQL operations of all modules. */
     examples: Example[];
+    /** The names of the modules in scopes. */
+    scopeModules: readonly string[];
   }
 }
 
@@ -151,6 +155,10 @@ const build = async (options: AppOptions): Promise<FastifyInstance> => {
     'examples',
     modules.flatMap(({ examples = [] }) => examples),
   );
+  app.decorate(
+    'scopeModules',
+    modules.map(({ tag }) => scopeNameOf(tag.name)),
+  );
   for (const part of parts) await part.http?.(app, database);
 
   // REST
@@ -161,17 +169,21 @@ const build = async (options: AppOptions): Promise<FastifyInstance> => {
   }
 
   // GraphQL
-  const resolvers = apis.flatMap(({ resolvers = [] }) => resolvers);
+  const schemaParts = apis.map(
+    ({ tag, resolvers = [], entities = [], references = {} }) => ({
+      module: scopeNameOf(tag.name),
+      resolvers,
+      types: entities.map((one) => database.orm.getMetadata(one).className),
+      references,
+    }),
+  );
   const graphQLParts: GraphQLParts = Object.assign(
     {},
     ...parts.map(({ graphql }) => graphql),
   );
-  const references = Object.assign(
-    {},
-    ...apis.map(({ references }) => references),
-  );
+  const references = guardedReferences(schemaParts);
   const schema = await createSchema(
-    resolvers,
+    schemaParts,
     (own) => graphQLParts.schema?.(own, references) ?? own,
   );
   app.decorate('graphqlSchema', schema);

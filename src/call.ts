@@ -7,8 +7,8 @@ import { hash } from 'node:crypto';
 export interface Caller {
   readonly id: number;
   readonly name: string;
-  /** `write` includes `read`; undefined for a token without a scope of ours. */
-  readonly scope: 'read' | 'write' | undefined;
+  /** As in `read` or `visits:read`; none for a token without one of ours. */
+  readonly scopes: readonly string[];
   /**
    * The first characters of the secret that the caller sent; a rotated key has
    * two secrets. Of a subject, its hash.
@@ -17,7 +17,7 @@ export interface Caller {
   /** Of a subject: the name that its token has (`sub`). */
   readonly subject?: string;
   /** Of a subject: the provider's first name of each scope, for a 403. */
-  readonly scopeNames?: Partial<Record<'read' | 'write', string>>;
+  readonly scopeNames?: Readonly<Record<string, string>>;
 }
 
 /** An idempotency key, with which a creation is executed at most once. */

@@ -1,7 +1,7 @@
 import type { EntityName, MigrationObject } from '@mikro-orm/core';
 import type { ValuesOf, Variables } from '../config/variables.ts';
 import type { Database } from '../database/database.ts';
-import type { References } from './graphql/schema.ts';
+import type { References } from './graphql/scopes.ts';
 import type { Routes } from './http/routes.ts';
 import type { Collection } from './resources/collection.ts';
 import type { Served } from './resources/resource.ts';

@@ -1,4 +1,4 @@
-import { CreateKeyEvent } from '../../migrations/2026_11_22_130000_create_key_event.ts';
+import { AllowScopesOfModules } from '../../migrations/2026_11_28_010000_allow_scopes_of_modules.ts';
 import { DeprecatedCall } from '../access/deprecations/usage.ts';
 import { ApiKey, KeyEvent } from '../access/keys/api-key.entity.ts';
 import { type Config, loadConfig } from '../config/config.ts';
@@ -56,7 +56,10 @@ export async function withDatabase<T>(
 const keyTables: Model = {
   entities: [ApiKey, KeyEvent, DeprecatedCall],
   migrations: [
-    { name: '2026_11_22_130000_create_key_event', class: CreateKeyEvent },
+    {
+      name: '2026_11_28_010000_allow_scopes_of_modules',
+      class: AllowScopesOfModules,
+    },
   ],
 };
 

@@ -1,14 +1,11 @@
-import { type Command, Option } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { DeprecatedCall } from '../access/deprecations/usage.ts';
-import type {
-  ApiKey,
-  KeyEvent,
-  KeyScope,
-} from '../access/keys/api-key.entity.ts';
+import type { ApiKey, KeyEvent } from '../access/keys/api-key.entity.ts';
 import type {
   ApiKeyService,
   IssuedKey,
 } from '../access/keys/api-key.service.ts';
+import { assertScopes, scopeNameOf } from '../access/keys/scopes.ts';
 import type { Database } from '../database/database.ts';
 import {
   duration,
@@ -22,7 +19,7 @@ import {
 
 interface KeyFlags {
   name: string;
-  scope: KeyScope;
+  scope: string[];
   expires?: Date;
   overlap: number;
   json?: boolean;
@@ -42,9 +39,12 @@ export function keyCommands(program: Command): void {
     .description('make a key; its secret is shown only now')
     .requiredOption('--name <name>', 'what the key is for')
     .addOption(
-      new Option('--scope <scope>', 'what it may do')
-        .choices(['read', 'write'])
-        .default('write'),
+      new Option(
+        '--scope <scopes>',
+        'what it may do: read, write, all; of a module pets:read; several by commas',
+      )
+        .argParser(scopesFrom)
+        .default(['write'], 'write'),
     )
     .option(
       '--expires <when>',
@@ -52,7 +52,9 @@ export function keyCommands(program: Command): void {
       momentFrom,
     )
     .option(...json)
-    .action(async ({ name, scope, expires, ...flags }: KeyFlags) => {
+    .action(async ({ name, scope: scopes, expires, ...flags }: KeyFlags) => {
+      await assertModules(scopes);
+      const scope = scopes.join(' ');
       const issued = await withKeys((keys) =>
         keys.issue({ name, scope, expiresAt: expires }),
       );
@@ -137,6 +139,28 @@ export function keyCommands(program: Command): void {
       );
     },
   );
+}
+
+function scopesFrom(text: string): string[] {
+  const scopes = text.split(',');
+  try {
+    assertScopes(scopes);
+  } catch (error) {
+    throw new InvalidArgumentError(`It ${(error as Error).message}.`);
+  }
+  return scopes;
+}
+
+/** @throws Error for a scope of a module that does not exist */
+async function assertModules(scopes: string[]): Promise<void> {
+  if (!scopes.some((scope) => scope.includes(':'))) return;
+  const { modules } = await import('../modules/modules.ts');
+  const names = modules.map(({ tag }) => scopeNameOf(tag.name));
+  try {
+    assertScopes(scopes, names);
+  } catch (error) {
+    throw new Error(`--scope ${(error as Error).message}.`);
+  }
 }
 
 /**

@@ -2,6 +2,7 @@ import { CreateApiKey } from '../../migrations/2026_11_20_110000_create_api_key.
 import { CreateDeprecatedCall } from '../../migrations/2026_11_20_130000_create_deprecated_call.ts';
 import { CreateIdempotencyKey } from '../../migrations/2026_11_22_120000_create_idempotency_key.ts';
 import { CreateKeyEvent } from '../../migrations/2026_11_22_130000_create_key_event.ts';
+import { AllowScopesOfModules } from '../../migrations/2026_11_28_010000_allow_scopes_of_modules.ts';
 import { DeprecatedCall } from '../access/deprecations/usage.ts';
 import { IdempotencyKey } from '../access/idempotency/expiry.ts';
 import { ApiKey, KeyEvent } from '../access/keys/api-key.entity.ts';
@@ -32,6 +33,10 @@ export function modelOf(modules: Module[]): Model {
   migrations.push({
     name: '2026_11_22_130000_create_key_event',
     class: CreateKeyEvent,
+  });
+  migrations.push({
+    name: '2026_11_28_010000_allow_scopes_of_modules',
+    class: AllowScopesOfModules,
   });
   const shared = [ApiKey, DeprecatedCall, IdempotencyKey, KeyEvent];
   return {

@@ -182,7 +182,7 @@ describe('waiting inputs are bounded; beyond the bound inputs are refused', () =
 describe('callers take turns', () => {
   const callOf = (id: number) => {
     const call = new Call();
-    call.caller = { id, name: `${id}`, scope: 'read' };
+    call.caller = { id, name: `${id}`, scopes: ['read'] };
     return call;
   };
 

@@ -16,7 +16,7 @@ const store = storeForAll({}, async () => {
 const forbidden = {
   code: 'FORBIDDEN',
   status: 403,
-  message: 'This needs an API key with the scope "write".',
+  message: 'This needs an API key with the scope "pets:write".',
 };
 
 test.each(apis)(

@@ -947,7 +947,7 @@ describeHere('checkups', () => {
       }
       expect(callers).toHaveLength(6);
       const { id } = (await ruled.keys.list())[0] ?? {};
-      const caller = { id, name: 'test', scope: 'write' };
+      const caller = { id, name: 'test', scopes: ['write'] };
       for (const one of callers) expect(one).toMatchObject(caller);
       // Another version is refused as such: the rule sees the one it is for.
       const outdated = await ask('PATCH', path, { ...change, version: 2 });

@@ -416,9 +416,9 @@ describe('a module that declares', () => {
     rest(store, '/v1/things', { method: 'DELETE', ...more });
   const query = 'mutation { addThing }';
 
-  test('no scope for a write: both APIs require the scope write, and the contract has the 403', async () => {
+  test('no scope for a write: both APIs require the scope write of the module, and the contract has the 403', async () => {
     const { key } = await store.keys.issue({ name: 'reader', scope: 'read' });
-    const message = 'This needs an API key with the scope "write".';
+    const message = 'This needs an API key with the scope "forgetful:write".';
     for (const write of [add, remove]) {
       expect((await write({ key })).json).toEqual({
         code: 'FORBIDDEN',

@@ -181,7 +181,7 @@ export class Model {
         ? refused(
             'FORBIDDEN',
             403,
-            'This needs an API key with the scope "write".',
+            'This needs an API key with the scope "pets:write".',
           )
         : undefined) ??
       (faults.length > 0 ? badInput(`${faults.join('; ')}.`) : undefined) ?? {

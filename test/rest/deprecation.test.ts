@@ -109,7 +109,7 @@ test('a call is never counted twice, and is counted later when the database has 
   const usage = new DeprecationUsage(database);
   const call = () =>
     usage.called(
-      { id: 77, name: 'shop', scope: 'read' },
+      { id: 77, name: 'shop', scopes: ['read'] },
       'getPet',
       new Date('2030-12-05'),
     );

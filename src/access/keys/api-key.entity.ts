@@ -1,19 +1,13 @@
 import { defineEntity, p } from '@mikro-orm/core';
 
-/**
- * What a key may do: `read` lists and fetches, `write` also creates, changes
- * and removes.
- */
-export const KeyScope = { read: 'read', write: 'write' } as const;
-export type KeyScope = (typeof KeyScope)[keyof typeof KeyScope];
-
 const apiKeyTable = defineEntity({
   name: 'ApiKey',
   tableName: 'api_key',
   properties: {
     id: p.integer().primary().autoincrement(),
     name: p.text(),
-    scope: p.enum(Object.values(KeyScope)),
+    /** Scopes, separated by spaces (RFC 6749, section 3.3). */
+    scope: p.text(),
     /** The first characters of the secret, to recognise it. */
     hint: p.text(),
     /**

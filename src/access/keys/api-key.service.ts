@@ -2,14 +2,15 @@ import { hostname, userInfo } from 'node:os';
 import { type EntityManager, LockMode } from '@mikro-orm/core';
 import type { Database } from '../../database/database.ts';
 import { StoreError } from '../../errors.ts';
-import { ApiKey, KeyEvent, KeyScope } from './api-key.entity.ts';
+import { ApiKey, KeyEvent } from './api-key.entity.ts';
 import { createSecret, hashSecret, hintOf, subjectPrefix } from './secret.ts';
 
 /** The properties of a new key. */
 export interface NewKey {
   /** The purpose of the key, to recognise it in the list. */
   name: string;
-  scope?: KeyScope | undefined;
+  /** Scopes, separated by spaces; `write` when absent. */
+  scope?: string | undefined;
   /** When the key expires; never when absent. */
   expiresAt?: Date | null | undefined;
 }
@@ -52,7 +53,7 @@ export class ApiKeyService {
 
   async issue({
     name,
-    scope = KeyScope.write,
+    scope = 'write',
     expiresAt = null,
   }: NewKey): Promise<IssuedKey> {
     const secret = createSecret();

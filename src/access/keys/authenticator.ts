@@ -5,7 +5,6 @@ import { StoreError } from '../../errors.ts';
 import type { KeyObserver } from '../../runtime/observers.ts';
 import type { FailureLimit } from '../limits/failure-limit.ts';
 import { WriteBehind } from '../write-behind.ts';
-import { KeyScope } from './api-key.entity.ts';
 import type { Identities } from './identities.ts';
 import {
   hashSecret,
@@ -62,7 +61,7 @@ const batchOptions = {
 const bootstrapCaller: Caller = {
   id: 0,
   name: 'bootstrap',
-  scope: KeyScope.write,
+  scopes: ['write', 'all'],
 };
 const always = Number.POSITIVE_INFINITY;
 const knownBootstrap: KnownKey = {
@@ -273,7 +272,7 @@ type KeyRow = [
   hash: string,
   id: string,
   name: string,
-  scope: KeyScope,
+  scope: string,
   expires: string | null,
   replaced: string | null,
 ];
@@ -294,7 +293,7 @@ async function selectKeys(
     for (const [hash, id, name, scope, expires, replaced] of rows) {
       const validUntil = Math.min(timeOf(expires), timeOf(replaced));
       found.set(hash, {
-        caller: { id: Number(id), name, scope },
+        caller: { id: Number(id), name, scopes: scope.split(' ') },
         validUntil,
         staleAt,
       });

@@ -1,8 +1,8 @@
 import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify';
 import type { Caller } from '../../call.ts';
 import { StoreError } from '../../errors.ts';
-import type { KeyScope } from './api-key.entity.ts';
 import type { Authenticator } from './authenticator.ts';
+import { forbidden, hasScope, type Scope, scopeNameOf } from './scopes.ts';
 import { hintOf, isSecret } from './secret.ts';
 
 declare module 'fastify' {
@@ -14,9 +14,9 @@ declare module 'fastify' {
     public?: boolean | ((request: FastifyRequest) => boolean);
     /**
      * The required scope, checked before the body is read. Default: `write` for
-     * methods that write, else `read`.
+     * methods that write, else `read`, of its module.
      */
-    scope?: KeyScope;
+    scope?: Scope;
     /** A route whose clients can log in. */
     leadsToLogin?: boolean;
   }
@@ -28,9 +28,16 @@ export function mayWrite({ method }: Pick<RouteOptions, 'method'>): boolean {
   return [method].flat().some((one) => !readMethods.includes(one));
 }
 
-/** Sets the default scope of a route. */
-export function requireScope(route: RouteOptions): void {
-  if (mayWrite(route)) route.config = { scope: 'write', ...route.config };
+/**
+ * Sets the scope of a route.
+ *
+ * @param tag of its module, if any
+ */
+export function requireScope(route: RouteOptions, tag?: string): void {
+  const { scope = mayWrite(route) ? 'write' : 'read' } = route.config ?? {};
+  const isOfModule = tag === undefined || scope.includes(':');
+  const needed = isOfModule ? scope : `${scopeNameOf(tag)}:${scope}`;
+  route.config = { ...route.config, scope: needed as Scope };
 }
 
 /**
@@ -118,33 +125,4 @@ function unauthenticated(
     headers: { 'www-authenticate': challenge },
     reason: keys.refusalOf(secret),
   });
-}
-
-/** `write` includes `read`. */
-export function hasScope(caller: Caller | null, scope: KeyScope): boolean {
-  return caller?.scope === 'write' || caller?.scope === scope;
-}
-
-/**
- * A caller with a token is told the provider's name of the scope (RFC 6750,
- * section 3.1).
- */
-export function forbidden(
-  scope: KeyScope,
-  caller?: Pick<Caller, 'scopeNames'> | null,
-): StoreError {
-  const name = caller?.scopeNames?.[scope];
-  if (name === undefined)
-    return new StoreError(
-      'FORBIDDEN',
-      `This needs an API key with the scope "${scope}".`,
-    );
-  const headers = {
-    'www-authenticate': `Bearer error="insufficient_scope", scope="${name}"`,
-  };
-  return new StoreError(
-    'FORBIDDEN',
-    `This needs a token with the scope "${name}".`,
-    { headers },
-  );
 }

@@ -29,11 +29,13 @@ import {
 } from 'graphql';
 import { LRUCache } from 'lru-cache';
 import { deprecatedFieldsIn } from '../../access/deprecations/deprecation.ts';
+import type { Scope } from '../../access/keys/scopes.ts';
 import type { Config } from '../../config/config.ts';
 import { mostItems } from '../../validation/page.ts';
 import { formatError, type Outcome, outcomeOf } from './answer.ts';
 import type { Execute } from './context.ts';
 import type { RequestParameters } from './request.ts';
+import { scopesIn } from './scopes.ts';
 
 /**
  * Every error about a variable repeats the whole input, so a few are enough.
@@ -69,6 +71,8 @@ export class Operation {
    * coordinates.
    */
   readonly deprecated: ReadonlyMap<string, Date>;
+  /** The scopes that it needs, beside those of mutations. */
+  readonly scopes: readonly Scope[];
   /** @throws GraphQLError QUERY_TOO_COSTLY */
   readonly estimate: (variables: Record<string, unknown>) => Estimate;
   readonly execute: Execute;
@@ -97,6 +101,7 @@ export class Operation {
       selections.length === 1 && selections[0]?.kind === Kind.FIELD;
     this.isSeries = this.type === 'mutation' && !isSingleField;
     this.deprecated = deprecatedFieldsIn(schema, document);
+    this.scopes = scopesIn(schema, document, node);
     this.estimate = estimateOf(schema, document, node, { maxCost, mostItems });
     this.execute = executor(this);
   }

@@ -5,14 +5,15 @@ import {
   type GraphQLSchema,
 } from 'graphql';
 import { claimOf } from '../../access/idempotency/idempotency-key.ts';
-import { forbidden, hasScope } from '../../access/keys/bearer.ts';
+import { forbidden, hasScope } from '../../access/keys/scopes.ts';
 import type { Claim } from '../../call.ts';
 import { mostItems } from '../../validation/page.ts';
 import { lastEventIdOf } from '../subscriptions/subscriptions.ts';
 import type { GraphQLContext } from './context.ts';
+import { scopeOf } from './scopes.ts';
 
 /**
- * Requires the scope `write` for mutations, and charges root fields their
+ * Requires the scope of each mutation, and charges root fields their
  * maximum cost before they run, when a quota is configured. Operations with
  * costly nested fields are charged as a whole.
  */
@@ -27,11 +28,12 @@ export function guardRoots(schema: GraphQLSchema): void {
     for (const field of Object.values(type?.getFields() ?? {})) {
       const { resolve = defaultFieldResolver } = field;
       const cost = costOf(field, true, mostItems);
+      const scope = scopeOf(field);
       field.resolve = (root, args, context: GraphQLContext, info) => {
         const { call } = context;
         const { caller, meter } = call;
-        if (isMutation && !hasScope(caller, 'write'))
-          return Promise.reject(forbidden('write', caller));
+        if (isMutation && !hasScope(caller, scope))
+          return Promise.reject(forbidden(scope, caller));
         if (!isMutation && !meter) return resolve(root, args, context, info);
         const run = async () => {
           // Mutations run one after another.

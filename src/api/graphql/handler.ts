@@ -27,7 +27,7 @@ import {
   parametersOf,
   type RequestParameters,
 } from './request.ts';
-import type { References } from './schema.ts';
+import type { References } from './scopes.ts';
 
 /** What features change of the GraphQL API; at most one has each. */
 export interface GraphQLParts {

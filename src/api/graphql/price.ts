@@ -5,6 +5,7 @@ import {
   idempotencyHeader,
   notIdempotent,
 } from '../../access/idempotency/idempotency-key.ts';
+import { forbidden, hasScope } from '../../access/keys/scopes.ts';
 import type { Meter } from '../../call.ts';
 import { StoreError } from '../../errors.ts';
 import type { GraphQLContext } from './context.ts';
@@ -30,6 +31,8 @@ export async function charge(
   const { request, reply, call } = context;
   const { caller, meter } = call;
   assertMethod(operation, context);
+  const missing = operation.scopes.find((one) => !hasScope(caller, one));
+  if (missing) throw forbidden(missing, caller);
   if (request.headers[idempotencyHeader] !== undefined)
     assertIdempotent(schema, operation);
   const estimate = operation.estimate(variables);

@@ -2,11 +2,10 @@ import { assertCosts } from '@animal-store/graphql-limits/cost';
 import type { FastifyInstance } from 'fastify';
 import { type GraphQLSchema, printSchema } from 'graphql';
 import { buildSchema, type NonEmptyArray, type PubSub } from 'type-graphql';
-import type { Call } from '../../call.ts';
 import { reportFault } from '../../errors.ts';
-import type { Int64 } from '../../validation/int64.ts';
 import { serveDocument } from '../http/documents.ts';
 import { guardRoots, makeLive } from './guards.ts';
+import { type SchemaPart, setScopes } from './scopes.ts';
 import { metadataOf } from './types.ts';
 
 declare module 'fastify' {
@@ -42,12 +41,6 @@ function assertDistinctFields(resolvers: Map<unknown, object>): void {
     reportFault(`Two resolvers define the GraphQL field ${repeated}.`);
 }
 
-/** Finds an item by its id, for each GraphQL type, by the type's name. */
-export type References = Record<
-  string,
-  (id: Int64 | undefined, call: Call) => Promise<object | null>
->;
-
 /**
  * Builds the schema from the resolvers of all modules.
  *
@@ -55,11 +48,13 @@ export type References = Record<
  * @throws Error when a field has no declared cost, or a name is used twice
  */
 export async function createSchema(
-  resolvers: object[],
+  parts: SchemaPart[],
   extend: (schema: GraphQLSchema) => GraphQLSchema,
 ): Promise<GraphQLSchema> {
   const instances = new Map<unknown, object>(
-    resolvers.map((resolver) => [resolver.constructor, resolver]),
+    parts
+      .flatMap(({ resolvers }) => resolvers)
+      .map((resolver) => [resolver.constructor, resolver]),
   );
   assertDistinctFields(instances);
   const built = await buildSchema({
@@ -76,6 +71,7 @@ export async function createSchema(
     const type = built.getType(name);
     if (type) type.description = description;
   }
+  setScopes(built, parts);
   const schema = extend(built);
   assertCosts(schema);
   guardRoots(schema);

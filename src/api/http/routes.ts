@@ -77,7 +77,7 @@ export function routeHooks(
   parseJsonBodies(app);
   app.addHook('onRoute', function (route) {
     app.allowedMethods.add(route);
-    requireScope(route);
+    requireScope(route, this.section);
     const hooksInOrder: Hooks[] = [
       bodyHooks(route, bodies),
       roomHooks(route),

@@ -16,7 +16,7 @@ import {
   versionSchema,
 } from '../../validation/schemas.ts';
 import type { Input } from '../../validation/validator.ts';
-import type { References } from '../graphql/schema.ts';
+import type { References } from '../graphql/scopes.ts';
 import type { Routes } from '../http/routes.ts';
 import type { Collection } from './collection.ts';
 import {

@@ -9,8 +9,7 @@ import {
   longestKey,
   notIdempotent,
 } from '../../access/idempotency/idempotency-key.ts';
-import type { KeyScope } from '../../access/keys/api-key.entity.ts';
-import { forbidden } from '../../access/keys/bearer.ts';
+import { forbidden, type Scope } from '../../access/keys/scopes.ts';
 import { internalError, StoreError } from '../../errors.ts';
 import { inUse, reused } from '../../records/insertions.ts';
 import { validator } from '../../validation/validator.ts';
@@ -41,7 +40,7 @@ export function describeRoute(
 ): FastifySchema {
   const own = { ...schema, ...(section && { tags: [section] }) } as Contract;
   if (!own.response) return own;
-  const { deprecation, isIdempotent, live } = config;
+  const { deprecation, isIdempotent, live, scope = 'read' } = config;
   const read = method === 'GET' ? own.response[200] : undefined;
   const responses: Record<string, Response> = {
     ...own.response,
@@ -80,6 +79,7 @@ export function describeRoute(
   };
   return {
     ...own,
+    security: [{ apiKey: [scope] }],
     ...(Object.keys(requestHeaders).length > 0 && {
       headers: { type: 'object', properties: requestHeaders },
     }),
@@ -98,7 +98,7 @@ function failuresOf(
   { scope = 'read', isIdempotent }: FastifyContextConfig,
 ) {
   const refusesKey =
-    scope === 'write' &&
+    scope.endsWith('write') &&
     !isIdempotent &&
     !querystring &&
     !body &&
@@ -197,9 +197,9 @@ const withBody: Record<number, Response> = {
   415: failure('UNSUPPORTED_MEDIA_TYPE', 'Body is not JSON.', notJson),
 };
 
-const lacksScope = (scope: KeyScope) =>
+const lacksScope = (scope: Scope) =>
   documentedFailure(
-    forbidden(scope, { scopeNames: { read: 'pets:read' } }),
+    forbidden(scope, { scopeNames: { read: scope } }),
     'The key or token lacks the scope.',
     {
       'WWW-Authenticate': headerSchema(

@@ -1,6 +1,6 @@
 import { type OpenApiMcpOptions, openApiMcp } from '@animal-store/openapi-mcp';
 import type { FastifyInstance } from 'fastify';
-import { hasScope } from '../../access/keys/bearer.ts';
+import { hasScope, type Scope } from '../../access/keys/scopes.ts';
 import { StoreError } from '../../errors.ts';
 
 /** The operations as tools of assistants (@animal-store/openapi-mcp). */
@@ -14,9 +14,10 @@ const tools: Omit<OpenApiMcpOptions, 'document' | 'origins'> = {
     validatesItself: true,
     mayAnswer: 65_536,
   },
-  // Every operation that only reads may answer 304.
-  isListed: ({ responses }, { call }) =>
-    '304' in responses || hasScope(call.caller, 'write'),
+  isListed: ({ security = [] }, { call }) =>
+    security.every(({ apiKey = [] }) =>
+      apiKey.every((scope) => hasScope(call.caller, scope as Scope)),
+    ),
   refuse: (status, message) =>
     status === 403
       ? new StoreError(

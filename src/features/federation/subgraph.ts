@@ -12,7 +12,7 @@ import {
   valueFromASTUntyped,
 } from 'graphql';
 import type { GraphQLContext } from '../../api/graphql/context.ts';
-import type { References } from '../../api/graphql/schema.ts';
+import type { References } from '../../api/graphql/scopes.ts';
 import { StoreError } from '../../errors.ts';
 import { int64FromText } from '../../validation/int64.ts';
 import { pageLimit } from '../../validation/page.ts';

@@ -117,7 +117,7 @@ export function serveFrontPage(site: Site): void {
   const hidden = { schema: { hide: true } };
   site.app.get('/whoami', hidden, async ({ call: { caller } }) => ({
     name: caller?.name,
-    scope: caller?.scope,
+    scope: caller?.scopes.join(' '),
   }));
 }
 

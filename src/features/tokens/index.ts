@@ -14,11 +14,12 @@ const httpUrl = kind('https:// or http:// address', (text) => {
 });
 
 /** A name of the provider (RFC 6749, appendix A.4), and a scope of ours. */
-const scopeName = /^[\x21\x23-\x5b\x5d-\x7e]+=(?:read|write)$/;
+const scopeName =
+  /^[\x21\x23-\x5b\x5d-\x7e]+=(?:[a-z][\w-]*:)?(?:read|write|all)$/;
 const scopeNames = kind('list of `theirs=ours`', (text) => {
   if (text.split(',').every((one) => scopeName.test(one))) return text;
   throw new Error(
-    `must be names with read or write, like pets:read=read,pets:write=write, not "${text}"`,
+    `must be names with read, write or all, or one of a module, like pets:read=read,visits:write=visits:write, not "${text}"`,
   );
 });
 
@@ -71,15 +72,16 @@ export const tokens = feature({
   async start({ values, log }) {
     const provider = providerOf(values);
     if (!provider) return undefined;
-    const [{ acceptTokens }, { leadToLogin }] = await Promise.all([
-      import('./tokens.ts'),
-      import('./login.ts'),
-    ]);
+    const [{ acceptTokens }, { assertModules, leadToLogin }] =
+      await Promise.all([import('./tokens.ts'), import('./login.ts')]);
     const identities = acceptTokens(provider, log);
     return {
       identities,
       dependencies: { provider: identities },
-      http: (app) => leadToLogin(app, provider),
+      http(app) {
+        assertModules(app, provider);
+        leadToLogin(app, provider);
+      },
     };
   },
 });

@@ -1,6 +1,21 @@
 import type { FastifyInstance, RouteOptions } from 'fastify';
+import { assertScopes } from '../../access/keys/scopes.ts';
 import { origin } from '../../api/http/server.ts';
-import type { Provider } from './provider.ts';
+import { reportFault } from '../../errors.ts';
+import { type Provider, scopePairs } from './provider.ts';
+
+/** @throws Error for a scope of a module that does not exist */
+export function assertModules(
+  { scopeModules }: FastifyInstance,
+  { scopes }: Provider,
+): void {
+  const names = scopePairs(scopes).map(({ ours }) => ours);
+  try {
+    assertScopes(names, scopeModules);
+  } catch (error) {
+    reportFault(`JWT_SCOPES ${(error as Error).message}.`);
+  }
+}
 
 const metadata = '/.well-known/oauth-protected-resource';
 
@@ -12,9 +27,7 @@ export function leadToLogin(
   app: FastifyInstance,
   { issuer, audience, scopes }: Provider,
 ): void {
-  const names = scopes
-    .split(',')
-    .map((pair) => pair.slice(0, pair.lastIndexOf('=')));
+  const names = scopePairs(scopes).map(({ theirs }) => theirs);
   const addMetadata = (url: string, path: string) =>
     app.get(
       url,

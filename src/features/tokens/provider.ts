@@ -13,6 +13,14 @@ export interface Provider {
   scopes: string;
 }
 
+/** The names of scopes that the provider and this service have. */
+export function scopePairs(scopes: string) {
+  return scopes.split(',').map((pair) => {
+    const at = pair.lastIndexOf('=');
+    return { theirs: pair.slice(0, at), ours: pair.slice(at + 1) };
+  });
+}
+
 /** How long (ms) the provider may take. */
 const patience = 3000;
 /** The largest answer (bytes); a set of ten keys has about 10 KB. */

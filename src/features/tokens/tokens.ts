@@ -7,11 +7,10 @@ import {
   jwtVerify,
 } from 'jose';
 import { LRUCache } from 'lru-cache';
-import type { KeyScope } from '../../access/keys/api-key.entity.ts';
 import type { Identities, Identity } from '../../access/keys/identities.ts';
 import { subjectPrefix } from '../../access/keys/secret.ts';
 import { StoreError } from '../../errors.ts';
-import { type Provider, providerKeys } from './provider.ts';
+import { type Provider, providerKeys, scopePairs } from './provider.ts';
 
 /** By the codes of jose's errors. Others are about malformed tokens. */
 const refusals: Record<string, string> = {
@@ -156,41 +155,29 @@ function subjectOf(
   );
   if (foreign || otherKinds.includes(payload.typ))
     throw unacceptable(`unexpected "${foreign ?? 'typ'}" claim`);
-  const namesOf = (scope: KeyScope) =>
-    scopes
-      .split(',')
-      .flatMap((pair) =>
-        pair.endsWith(`=${scope}`) ? pair.slice(0, -scope.length - 1) : [],
-      );
-  const [read, write] = [
-    [...namesOf('read'), ...namesOf('write')],
-    namesOf('write'),
-  ];
+  const pairs = scopePairs(scopes);
+  const isOfOurs = (name: string) =>
+    pairs.some(({ theirs }) => theirs === name);
   // A text in RFC 9068, a list in Okta's `scp`. Auth0's `permissions` are those
   // of the user, so they count only when the client has asked for no scope of
   // ours.
   const namesIn = (claim: unknown) =>
     (typeof claim === 'string' ? claim.split(' ') : [claim].flat()) as string[];
   const asked = [...namesIn(payload.scope), ...namesIn(payload.scp)];
-  const granted = asked.some((name) => read.includes(name))
-    ? asked
-    : namesIn(payload.permissions);
-  const isGranted = (name: string) => granted.includes(name);
+  const granted = asked.some(isOfOurs) ? asked : namesIn(payload.permissions);
+  const own = pairs.filter(({ theirs }) => granted.includes(theirs));
   // As JSON, which keeps lone surrogates apart.
   const subject = hash('sha256', JSON.stringify([issuer, sub]), 'hex');
-  const scope: KeyScope | undefined = write.some(isGranted)
-    ? 'write'
-    : read.some(isGranted)
-      ? 'read'
-      : undefined;
   return {
     hash: subject,
     issuer,
     caller: {
       hint: subjectPrefix + subject.slice(0, 8),
       subject: sub,
-      scope,
-      scopeNames: { read: read[0], write: write[0] },
+      scopes: [...new Set(own.map(({ ours }) => ours))],
+      scopeNames: Object.fromEntries(
+        pairs.map(({ theirs, ours }) => [ours, theirs]).reverse(),
+      ),
     },
     validUntil: ((exp as number) + clockTolerance) * 1000,
   };

@@ -426,7 +426,8 @@ describe('the tools', () => {
 
   test('refuse a creation with a key that may only read', async () => {
     const { key } = await store.keys.issue({ name: 'reader', scope: 'read' });
-    const message = 'FORBIDDEN: This needs an API key with the scope "write".';
+    const message =
+      'FORBIDDEN: This needs an API key with the scope "pets:write".';
     expect(await call('create_pet', rex, { ...store, key })).toEqual(
       failure(message),
     );

@@ -1,5 +1,5 @@
 import { buildSchema, graphql, printSchema } from 'graphql';
-import type { References } from '../../../src/api/graphql/schema.ts';
+import type { References } from '../../../src/api/graphql/scopes.ts';
 import { subgraph } from '../../../src/features/federation/subgraph.ts';
 import { expect, test } from '../../support/jest.ts';
 

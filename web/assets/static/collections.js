@@ -39,14 +39,15 @@ function collectionOf(api, path, get, post) {
 
 const json = (content) => content['application/json'].schema;
 
-function inputOf(schemaOf, { summary, requestBody }) {
+function inputOf(schemaOf, { summary, requestBody, security }) {
   const { properties, required = [] } = schemaOf(json(requestBody.content));
   const isRequired = ({ name }) => required.includes(name);
   const fields = membersOf(schemaOf, properties).map((field) => ({
     ...field,
     isRequired: isRequired(field),
   }));
-  return { title: summary, fields };
+  const [scope] = security?.[0].apiKey ?? [];
+  return { title: summary, scope, fields };
 }
 
 const membersOf = (schemaOf, properties) =>

@@ -44,8 +44,12 @@ async function showCaller() {
   const { name, scope } = await (await call('whoami')).json();
   const use = 'All pages here use it until you close this tab.';
   say(`The key “${name}” (${scope}) is valid. ${use}`);
-  at('writing').hidden = scope !== 'write' || !collection.input;
-  if (collection.input) showForm(collection.input);
+  const { input } = collection;
+  const mayWrite = ['write', input?.scope].some((one) =>
+    scope.split(' ').includes(one),
+  );
+  at('writing').hidden = !mayWrite || !input;
+  if (input) showForm(input);
 }
 
 function listCollections() {

@@ -2,7 +2,6 @@ import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { KeyScope } from '../../../../src/access/keys/api-key.entity.ts';
 import { newFolder } from '../../../support/folder.ts';
 import { toJson } from '../../../support/http.ts';
 import {
@@ -144,7 +143,7 @@ describe.each(['apollo.js', 'hive.js'])('behind %s', (program) => {
     );
     const { key: reader } = await store.keys.issue({
       name: 'reader',
-      scope: KeyScope.read,
+      scope: 'read',
     });
     const refused = await execute(query, { id: '1' }, reader);
     expect(refused.errors?.[0]?.extensions.code).toBe('FORBIDDEN');

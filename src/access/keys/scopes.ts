@@ -1,0 +1,88 @@
+import type { Caller } from '../../call.ts';
+import { StoreError } from '../../errors.ts';
+
+/**
+ * What a caller may do: `read` lists and fetches, `write` also creates, changes
+ * and removes. `all` is about rows that belong to callers: also those of others.
+ */
+export type Right = 'read' | 'write' | 'all';
+/** A right in all modules, or in one: `visits:read`. */
+export type Scope = Right | `${string}:${Right}`;
+
+const form = /^(?:[a-z][\w-]*:)?(?:read|write|all)$/;
+
+/** The name of a module in scopes: `lost-and-found` of `Lost and found`. */
+export function scopeNameOf(tag: string): string {
+  return tag.toLowerCase().replace(/\W+/g, '-');
+}
+
+/**
+ * @param texts as in `read` or `visits:read`
+ * @param modules the names of modules in scopes; absent where they are unknown
+ * @throws Error for what is no scope
+ */
+export function assertScopes(
+  texts: readonly string[],
+  modules?: readonly string[],
+): asserts texts is Scope[] {
+  const isKnown = (text: string) => {
+    const { module } = partsOf(text);
+    return form.test(text) && (!module || (modules?.includes(module) ?? true));
+  };
+  const unknown = texts.find((text) => !isKnown(text));
+  if (unknown === undefined) return;
+  const names = modules ? modules.join(', ') : 'visits';
+  throw new Error(
+    `must be read, write or all, or one of a module (${names}) like ${modules?.[0] ?? 'visits'}:read, not "${unknown}"`,
+  );
+}
+
+/** @param needed without a module, it is permitted by one of any module */
+export function hasScope(caller: Caller | null, needed: Scope): boolean {
+  return caller?.scopes.some((scope) => permits(scope, needed)) ?? false;
+}
+
+/** `write` includes `read`. */
+export function permits(scope: string, needed: Scope): boolean {
+  const [own, wanted] = [partsOf(scope), partsOf(needed)];
+  const isOfModule =
+    !own.module || !wanted.module || own.module === wanted.module;
+  const includes = own.right === 'write' && wanted.right === 'read';
+  return isOfModule && (includes || own.right === wanted.right);
+}
+
+function partsOf(scope: string) {
+  const at = scope.indexOf(':');
+  return {
+    module: scope.slice(0, Math.max(at, 0)),
+    right: scope.slice(at + 1),
+  };
+}
+
+/**
+ * A caller with a token is told the provider's name of the scope (RFC 6750,
+ * section 3.1).
+ */
+export function forbidden(
+  scope: Scope,
+  caller?: Pick<Caller, 'scopeNames'> | null,
+): StoreError {
+  const names = Object.entries(caller?.scopeNames ?? {});
+  const { right } = partsOf(scope);
+  const permitting = names.filter(([ours]) => permits(ours, scope));
+  const exact = permitting.find(([ours]) => partsOf(ours).right === right);
+  const [, name] = exact ?? permitting[0] ?? [];
+  if (name === undefined)
+    return new StoreError(
+      'FORBIDDEN',
+      `This needs an API key with the scope "${scope}".`,
+    );
+  const headers = {
+    'www-authenticate': `Bearer error="insufficient_scope", scope="${name}"`,
+  };
+  return new StoreError(
+    'FORBIDDEN',
+    `This needs a token with the scope "${name}".`,
+    { headers },
+  );
+}

@@ -1,0 +1,159 @@
+import { fragmentsOf } from '@animal-store/graphql-limits/limits';
+import {
+  type DocumentNode,
+  type GraphQLNamedType,
+  type GraphQLSchema,
+  getNamedType,
+  isObjectType,
+  Kind,
+  type OperationDefinitionNode,
+  type SelectionSetNode,
+} from 'graphql';
+import {
+  forbidden,
+  hasScope,
+  permits,
+  type Right,
+  type Scope,
+} from '../../access/keys/scopes.ts';
+import type { Call } from '../../call.ts';
+import type { Int64 } from '../../validation/int64.ts';
+import { metadataOf } from './types.ts';
+
+/** Finds an item by its id, for each GraphQL type, by the type's name. */
+export type References = Record<
+  string,
+  (id: Int64 | undefined, call: Call) => Promise<object | null>
+>;
+
+/** What a module adds to the schema. */
+export interface SchemaPart {
+  /** Its name in scopes. */
+  readonly module: string;
+  readonly resolvers: object[];
+  /** The GraphQL types of its entities. */
+  readonly types: string[];
+  readonly references: References;
+}
+
+/** In the extensions of fields with a resolver, and of entities' types. */
+interface Scoped {
+  scope?: Scope;
+}
+
+const roots: Array<{ kind: string; type: string; right: Right }> = [
+  { kind: 'queries', type: 'Query', right: 'read' },
+  { kind: 'mutations', type: 'Mutation', right: 'write' },
+  { kind: 'subscriptions', type: 'Subscription', right: 'read' },
+];
+
+/**
+ * Sets the scope of each field that a module resolves, and of each type of its
+ * entities, whose items other modules' fields return, too.
+ */
+export function setScopes(schema: GraphQLSchema, parts: SchemaPart[]): void {
+  for (const { module, resolvers, types } of parts) {
+    const classes = resolvers.map((resolver) => resolver.constructor);
+    const fieldsOf = (kind: string) =>
+      metadataOf(kind).filter(({ target }) => classes.includes(target as never));
+    for (const { kind, type, right } of roots) {
+      for (const { schemaName } of fieldsOf(kind))
+        setScope(schema.getType(type), `${schemaName}`, `${module}:${right}`);
+    }
+    for (const { getObjectType, schemaName } of fieldsOf('fieldResolvers')) {
+      const target = (getObjectType as (() => unknown) | undefined)?.();
+      const type = metadataOf('objectTypes').find((one) => one.target === target);
+      const named = schema.getType(`${type?.name}`);
+      setScope(named, `${schemaName}`, `${module}:read`);
+    }
+    for (const name of types) {
+      const type = schema.getType(name);
+      const scope: Scope = `${module}:read`;
+      if (type) type.extensions = { ...type.extensions, scope };
+    }
+  }
+}
+
+function setScope(
+  type: GraphQLNamedType | undefined,
+  name: string,
+  scope: Scope,
+): void {
+  const field = type && fieldOf(type, name);
+  if (!field) return;
+  field.extensions = { ...field.extensions, scope };
+  const needs = `Needs the scope \`${scope}\`.`;
+  field.description = [field.description, needs].filter(Boolean).join(' ');
+}
+
+/** The scope that a root field needs. */
+export function scopeOf({ extensions }: { extensions: unknown }): Scope {
+  return (extensions as Scoped).scope ?? 'write';
+}
+
+/**
+ * The scopes that the fields of an operation need, nested ones included, except
+ * those that a mutation's own scope includes: each mutation is guarded by itself
+ * (`guardRoots`).
+ */
+export function scopesIn(
+  schema: GraphQLSchema,
+  document: DocumentNode,
+  { operation, selectionSet }: OperationDefinitionNode,
+): readonly Scope[] {
+  const fragments = fragmentsOf(document);
+  const found = new Set<Scope>();
+  const add = ({ extensions }: { extensions: unknown }, own?: Scope) => {
+    const { scope } = extensions as Scoped;
+    if (scope && !(own && permits(own, scope))) found.add(scope);
+  };
+  const collect = (
+    { selections }: SelectionSetNode,
+    type: GraphQLNamedType,
+    own?: Scope,
+  ) => {
+    for (const node of selections) {
+      if (node.kind !== Kind.FIELD) {
+        const fragment =
+          node.kind === Kind.FRAGMENT_SPREAD
+            ? fragments(node.name.value)
+            : node;
+        const name = fragment?.typeCondition?.name.value;
+        const within = (name && schema.getType(name)) || type;
+        if (fragment) collect(fragment.selectionSet, within, own);
+        continue;
+      }
+      const field = fieldOf(type, node.name.value);
+      const isMutation = type === schema.getMutationType();
+      if (!isMutation) add(type, own);
+      if (field && !isMutation) add(field, own);
+      if (field && node.selectionSet) {
+        const scope = isMutation ? scopeOf(field) : own;
+        collect(node.selectionSet, getNamedType(field.type), scope);
+      }
+    }
+  };
+  const root = schema.getRootType(operation);
+  if (root) collect(selectionSet, root);
+  return [...found];
+}
+
+/** Undefined for introspection. */
+function fieldOf(type: GraphQLNamedType, name: string) {
+  return isObjectType(type) ? type.getFields()[name] : undefined;
+}
+
+/** The references of all modules, which need the scopes of their types. */
+export function guardedReferences(parts: SchemaPart[]): References {
+  const guarded = parts.flatMap(({ module, references }) =>
+    Object.entries(references).map(([name, find]): [string, typeof find] => [
+      name,
+      async (id, call) => {
+        const scope: Scope = `${module}:read`;
+        if (!hasScope(call.caller, scope)) throw forbidden(scope, call.caller);
+        return find(id, call);
+      },
+    ]),
+  );
+  return Object.fromEntries(guarded);
+}
