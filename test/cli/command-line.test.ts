@@ -47,7 +47,7 @@ describe('help', () => {
     expect(option).toMatchObject({
       code: 0,
       stderr: '',
-      stdout: expect.stringContaining('--scope <scope>'),
+      stdout: expect.stringContaining('--scope <scopes>'),
     });
     expect(argument).toEqual(option);
     expect(option.stdout).toContain(

@@ -43,7 +43,7 @@ export interface RestOperation {
   summary?: string;
   description?: string;
   deprecated?: boolean;
-  security?: Array<Record<string, string[]>>;
+  'x-scope'?: string;
   parameters?: Array<{
     in: string;
     name: string;

@@ -79,7 +79,7 @@ export function describeRoute(
   };
   return {
     ...own,
-    security: [{ apiKey: [scope] }],
+    'x-scope': scope,
     ...(Object.keys(requestHeaders).length > 0 && {
       headers: { type: 'object', properties: requestHeaders },
     }),

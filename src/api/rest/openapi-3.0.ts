@@ -28,10 +28,6 @@ const olderMembers: Record<string, (value: never) => object> = {
   examples: ([example]: unknown[]) => ({ example }),
   exclusiveMinimum: (minimum: number) => ({ minimum, exclusiveMinimum: true }),
   exclusiveMaximum: (maximum: number) => ({ maximum, exclusiveMaximum: true }),
-  // Scopes are of OAuth only.
-  apiKey: (scopes: unknown) => ({
-    apiKey: Array.isArray(scopes) ? [] : scopes,
-  }),
   identifier: (name: string) => ({
     url: `https://spdx.org/licenses/${name}.html`,
   }),

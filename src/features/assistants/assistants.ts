@@ -14,10 +14,8 @@ const tools: Omit<OpenApiMcpOptions, 'document' | 'origins'> = {
     validatesItself: true,
     mayAnswer: 65_536,
   },
-  isListed: ({ security = [] }, { call }) =>
-    security.every(({ apiKey = [] }) =>
-      apiKey.every((scope) => hasScope(call.caller, scope as Scope)),
-    ),
+  isListed: ({ 'x-scope': scope }, { call }) =>
+    hasScope(call.caller, scope as Scope),
   refuse: (status, message) =>
     status === 403
       ? new StoreError(

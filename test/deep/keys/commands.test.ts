@@ -182,7 +182,11 @@ test('a key that is issued with a name alone has the expiresAt null and the scop
 test.each([
   [
     ['issue', '--name', 'x', '--scope', 'admin'],
-    /Allowed choices are read, write/,
+    /It must be read, write or all, or one of a module \(visits\) like visits:read, not "admin"/,
+  ],
+  [
+    ['issue', '--name', 'x', '--scope', 'read,pots:read'],
+    /--scope must be .* one of a module \(pets, store\) like pets:read, not "pots:read"/,
   ],
   [
     ['issue', '--name', 'x', '--expires', 'soon'],

@@ -93,6 +93,35 @@ test('permissions of the user do not widen the scope that the client has asked f
   );
 });
 
+test('a token has scopes of one module, and is told the scope of that module which it lacks', () => {
+  const scopes = 'see=pets:read,keep=pets:write,keep-shop=store:write';
+  return onNode(
+    store,
+    { ...provider.env, JWT_SCOPES: scopes },
+    async (node) => {
+      const key = provider.token({ scope: 'see keep-shop' });
+      expect((await rest(node, '/v1/pets', { key })).status).toBe(200);
+      expect((await rest(node, '/v1/store/orders', { key })).status).toBe(501);
+      const { status, headers } = await rest(node, '/v1/pets', {
+        method: 'POST',
+        json: rex,
+        key,
+      });
+      expect([status, headers['www-authenticate']]).toEqual([
+        403,
+        'Bearer error="insufficient_scope", scope="keep"',
+      ]);
+    },
+  );
+});
+
+test('a scope of a module that does not exist keeps the service from starting', async () => {
+  const env = { ...provider.env, JWT_SCOPES: 'see=read,keep=pots:write' };
+  await expect(onNode(store, env, async () => undefined)).rejects.toThrow(
+    'JWT_SCOPES must be read, write or all, or one of a module (pets, store) like pets:read, not "pots:write".',
+  );
+});
+
 test('a missing scope is in the challenge, as RFC 6750 has it', async () => {
   const read = await rest(store, '/v1/pets', {
     method: 'POST',

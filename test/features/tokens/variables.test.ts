@@ -30,7 +30,7 @@ test.each([
   [env, 'JWT_AUDIENCE has no effect without JWT_ISSUER'],
   [
     { JWT_SCOPES: 'read,write=write' },
-    'JWT_SCOPES must be names with read or write',
+    'JWT_SCOPES must be names with read, write or all',
   ],
 ])('%j is refused', (given, reason) =>
   expect(() => loadConfig(given, [tokens])).toThrow(reason),

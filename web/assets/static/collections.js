@@ -39,14 +39,13 @@ function collectionOf(api, path, get, post) {
 
 const json = (content) => content['application/json'].schema;
 
-function inputOf(schemaOf, { summary, requestBody, security }) {
+function inputOf(schemaOf, { summary, requestBody, 'x-scope': scope }) {
   const { properties, required = [] } = schemaOf(json(requestBody.content));
   const isRequired = ({ name }) => required.includes(name);
   const fields = membersOf(schemaOf, properties).map((field) => ({
     ...field,
     isRequired: isRequired(field),
   }));
-  const [scope] = security?.[0].apiKey ?? [];
   return { title: summary, scope, fields };
 }
 

@@ -439,7 +439,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "FORBIDDEN",
-                     *       "message": "This needs an API key with the scope \"write\".",
+                     *       "message": "This needs an API key with the scope \"pets:write\".",
                      *       "status": 403
                      *     }
                      */
@@ -908,7 +908,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "FORBIDDEN",
-                     *       "message": "This needs a token with the scope \"pets:read\".",
+                     *       "message": "This needs a token with the scope \"store:read\".",
                      *       "status": 403
                      *     }
                      */
