@@ -55,14 +55,18 @@ export function setScopes(schema: GraphQLSchema, parts: SchemaPart[]): void {
   for (const { module, resolvers, types } of parts) {
     const classes = resolvers.map((resolver) => resolver.constructor);
     const fieldsOf = (kind: string) =>
-      metadataOf(kind).filter(({ target }) => classes.includes(target as never));
+      metadataOf(kind).filter(({ target }) =>
+        classes.includes(target as never),
+      );
     for (const { kind, type, right } of roots) {
       for (const { schemaName } of fieldsOf(kind))
         setScope(schema.getType(type), `${schemaName}`, `${module}:${right}`);
     }
     for (const { getObjectType, schemaName } of fieldsOf('fieldResolvers')) {
       const target = (getObjectType as (() => unknown) | undefined)?.();
-      const type = metadataOf('objectTypes').find((one) => one.target === target);
+      const type = metadataOf('objectTypes').find(
+        (one) => one.target === target,
+      );
       const named = schema.getType(`${type?.name}`);
       setScope(named, `${schemaName}`, `${module}:read`);
     }

@@ -25,6 +25,8 @@ import {
 
 /** A route's schema with the members that only OpenAPI reads. */
 type Contract = FastifySchema & {
+  /** The scope that it needs. */
+  'x-scope'?: string;
   response: Record<string, Response>;
   tags?: string[];
 };
@@ -37,7 +39,7 @@ type Contract = FastifySchema & {
 export function describeRoute(
   { schema, config = {}, method }: RouteOptions,
   { section }: Pick<FastifyInstance, 'section'>,
-): FastifySchema {
+): Contract {
   const own = { ...schema, ...(section && { tags: [section] }) } as Contract;
   if (!own.response) return own;
   const { deprecation, isIdempotent, live, scope = 'read' } = config;
