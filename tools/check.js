@@ -17,7 +17,6 @@ const checks = {
   lint: ['tools/node_modules/.bin/biome check .'],
   'types of the tests and drills': ['tsc -p test/tsconfig.json --noEmit'],
   'types of the scripts and the benchmark': ['tsc -p bench'],
-  'types of the explorer': ['tsc -p web/explorer'],
   'types of the React example': ['tsc -p examples/react'],
   'contracts, compared with what the service serves': [
     'node dist/src/cli.js schema --check',
@@ -33,7 +32,6 @@ const checks = {
     'graphql-codegen --config codegen.ts --check',
     'node test/deep/clients/client-types.ts --check',
   ],
-  "the explorer's bundle": ['node web/explorer/bundle.ts --check'],
   migrations: ['node test/contracts/migration-lint.ts'],
   'unused code': ['tools/node_modules/.bin/knip --config tools/knip.json'],
 };

@@ -12,7 +12,6 @@ import { root } from '../bin/node.js';
  * another. @type {Record<string, string[]>}
  */
 const users = {
-  tools: ['web/explorer'],
   'test/deep': ['examples/react', 'examples/federation'],
 };
 

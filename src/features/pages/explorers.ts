@@ -19,16 +19,13 @@ import {
 } from './html.ts';
 import { prefersHtml, type Site } from './site.ts';
 
-/** One folder, named by the hash of its content (web/explorer/bundle.ts). */
+/** One folder, named by the hash of its content (web/explorer/copy.js). */
 const bundles = join(root, 'web/explorer/dist');
 
 const graphiQLPolicy = policyOf(
   "script-src 'self'",
-  "worker-src 'self'",
-  // Monaco sets styles in its script, and its style sheet embeds fonts and
-  // images.
+  // GraphiQL sets styles in its script, and its style sheet embeds images.
   "style-src 'self' 'unsafe-inline'",
-  'font-src data:',
   "img-src 'self' data:",
   "connect-src 'self'",
 );
@@ -49,7 +46,7 @@ export function serveGraphiQL(site: Site): void {
   site.servePage('/graphiql', page, graphiQLPolicy);
   const headers = { 'cache-control': 'public, max-age=31536000, immutable' };
   const files = join(bundles, version);
-  site.serveFiles(`/${folder}`, files, graphiQLPolicy, headers);
+  site.serveFiles(`/${folder}`, files, headers);
 }
 
 /** Apollo's script, and the frame that it opens. */

@@ -30,7 +30,7 @@ export function serveReference(site: Site): void {
   );
   site.servePage('/docs', () => asset('reference.html'), policy);
   // Also the files that the other pages share.
-  site.serveFiles('/docs/static', join(root, 'web/assets/static'), policy);
+  site.serveFiles('/docs/static', join(root, 'web/assets/static'));
   for (const name of ['swagger-ui-bundle.js', 'swagger-ui.css']) {
     site.serveFile(`/docs/static/${name}`, () =>
       readFileSync(swaggerUi + name),

@@ -117,9 +117,7 @@ export class Site {
    * Serves the files of a folder. One route per file: an address without a file
    * needs a key, as any other.
    */
-  serveFiles(prefix: string, folder: string, policy: string, more = {}): void {
-    // A worker has the policy of its script, not the page's.
-    const headers = { ...pageHeaders(policy), ...more };
+  serveFiles(prefix: string, folder: string, headers = {}): void {
     for (const name of readdirSync(folder)) {
       const read = () => readFileSync(join(folder, name));
       this.serveFile(`${prefix}/${name}`, read, headers);

@@ -76,7 +76,6 @@ test('only the reviewed packages have an install script, and npm runs none of th
  * (tools/install.js).
  */
 test.each([
-  ['web/explorer', 'tools'],
   ['examples/react', 'test/deep'],
   ['examples/federation', 'test/deep'],
 ])('%s needs the versions that %s installs', (user, folder) => {

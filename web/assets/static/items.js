@@ -71,7 +71,7 @@ export const jsonOf = (value) =>
  * Yields server-sent events by their fields. Lines end as WHATWG HTML, section
  * 9.2.6, says; `$` and `.` of an expression would end them at U+2028, too.
  */
-async function* eventsOf(response) {
+export async function* eventsOf(response) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   try {
     for (let rest = ''; ; ) {

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
 import { getIntrospectionQuery } from 'graphql';
 import type { Example } from '../../../../src/api/module.ts';
 import { modules } from '../../../../src/modules/modules.ts';
@@ -57,9 +58,7 @@ test('GraphiQL loads only from this service, at addresses that a proxy may prefi
   expect(policyOf(response)).toEqual([
     "default-src 'none'",
     "script-src 'self'",
-    "worker-src 'self'",
     "style-src 'self' 'unsafe-inline'",
-    'font-src data:',
     "img-src 'self' data:",
     "connect-src 'self'",
     "base-uri 'none'",
@@ -71,18 +70,24 @@ test('GraphiQL loads only from this service, at addresses that a proxy may prefi
   );
   expect([...loaded].map(([, address]) => address)).toEqual([
     'favicon.ico',
-    file('page.js'),
-    file('page.css'),
+    file('react.js'),
+    file('react-dom.js'),
+    file('graphiql.js'),
+    file('builder.js'),
+    'docs/static/graphiql.js',
+    file('graphiql.css'),
+    file('builder.css'),
+    'docs/static/graphiql.css',
   ]);
 });
 
 test('the files of GraphiQL are cached for ever, compressed for clients that support it; other addresses need a key', async () => {
   const { text } = await send(store.origin, { path: '/graphiql' });
-  const [, folder] = /src="graphiql\/(\w+)\/page\.js"/.exec(text) ?? [];
+  const [, folder] = /src="graphiql\/(\w+)\/react\.js"/.exec(text) ?? [];
   const get = (path: string, headers = {}) =>
     send(store.origin, { path: `/graphiql/${path}`, headers });
 
-  const { status, headers } = await get(`${folder}/page.js`, {
+  const { status, headers } = await get(`${folder}/graphiql.js`, {
     'accept-encoding': 'gzip, deflate, br',
   });
   expect(status).toBe(200);
@@ -97,9 +102,9 @@ test('the files of GraphiQL are cached for ever, compressed for clients that sup
     'accept-encoding': 'br',
     'if-none-match': `${headers.etag}`,
   };
-  expect((await get(`${folder}/page.js`, cached)).status).toBe(304);
+  expect((await get(`${folder}/graphiql.js`, cached)).status).toBe(304);
   expect(
-    (await get(`${folder}/graphql.worker.js`)).headers['content-encoding'],
+    (await get(`${folder}/graphiql.js`)).headers['content-encoding'],
   ).toBeUndefined();
 
   for (const path of [
@@ -114,6 +119,16 @@ test('the files of GraphiQL are cached for ever, compressed for clients that sup
       401,
     ]);
   }
+});
+
+test('the folder of the files of GraphiQL is named by their content, because they are cached for ever', () => {
+  const [folder = ''] = readdirSync('web/explorer/dist');
+  const hash = createHash('sha256');
+  for (const name of readdirSync(`web/explorer/dist/${folder}`).sort())
+    hash
+      .update(name)
+      .update(readFileSync(`web/explorer/dist/${folder}/${name}`));
+  expect(folder).toBe(hash.digest('hex').slice(0, 16));
 });
 
 test('with EXPLORER=false there are no explorers; introspection is independent of them', async () => {

@@ -28,7 +28,7 @@ async function create(name: string, categoryId: string): Promise<void> {
 
 const untilShown = (page: Page, text: string) =>
   page
-    .locator('.result-window .view-lines')
+    .locator('.result-window .CodeMirror-code')
     .filter({ hasText: text })
     .waitFor();
 

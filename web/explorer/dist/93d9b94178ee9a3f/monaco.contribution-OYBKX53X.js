@@ -1,1 +1,0 @@
-import{a,b}from"./chunk-73E6FMG2.js";import"./chunk-R5N6S6LS.js";import"./chunk-BHPJHC4L.js";import"./chunk-Z26JNEXF.js";import"./chunk-K7TLXYOO.js";import"./chunk-RXICNHFY.js";import"./chunk-X442RVO2.js";import"./chunk-4L5RI3VG.js";export{b as getWorker,a as jsonDefaults};
