@@ -86,7 +86,7 @@ await runProgram(program, prepare);
  * Reads `.env`. Environment variables take precedence. The start and `doctor`
  * print its path.
  */
-function prepare(): void {
+function prepare() {
   assertNode();
   const { ANIMAL_STORE_ENV_FILE: named } = process.env;
   // Empty disables `.env`, so that tests do not read a developer's.
@@ -100,7 +100,7 @@ function prepare(): void {
 function describe([name, { desc, default: value, takes }]: [
   string,
   Variable<unknown>,
-]): string {
+]) {
   const choices = takes.startsWith('`')
     ? ` One of ${takes.replace(/` `/g, ', ').replaceAll('`', '')}.`
     : '';

@@ -20,7 +20,7 @@ const lastLinesTimeout = 1000;
  * Runs the process: configuration, log, signals, exit. Of the service, only
  * this file exits or handles signals.
  */
-async function main(): Promise<void> {
+async function main() {
   assertNode();
   let logger: Logger | undefined;
   /** Undefined before the service runs. */

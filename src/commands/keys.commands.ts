@@ -183,7 +183,7 @@ async function withKeys<T>(
   );
 }
 
-function withSecret({ id, name, scope, key }: IssuedKey): string {
+function withSecret({ id, name, scope, key }: IssuedKey) {
   return `key ${id} (${name}, ${scope}): ${key}`;
 }
 

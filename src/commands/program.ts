@@ -143,7 +143,7 @@ export async function runProgram(
  * Copies settings to all subcommands; Commander copies them only to commands
  * created later.
  */
-function inheritSettings(command: Command, name = command.name()): void {
+function inheritSettings(command: Command, name = command.name()) {
   command.showHelpAfterError(`See \`${name} --help\`.`);
   for (const one of command.commands as Command[]) {
     inheritSettings(
@@ -172,7 +172,7 @@ export function table(
   return lines.map((line) => padded(line).trimEnd()).join('\n');
 }
 
-function cell(value: unknown): string {
+function cell(value: unknown) {
   if (value instanceof Date)
     return `${value.toISOString().slice(0, 19).replace('T', ' ')}Z`;
   return value === null || value === undefined ? '-' : printable(`${value}`);
@@ -194,7 +194,7 @@ export class Progress {
   constructor(private readonly stream: NodeJS.WriteStream) {}
 
   /** @param done number of items so far */
-  readonly show = (name: string, done: number): void => {
+  readonly show = (name: string, done: number) => {
     const now = performance.now();
     if (!this.stream.isTTY || now - this.#shown < 100) return;
     this.#shown = now;

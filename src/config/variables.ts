@@ -33,12 +33,7 @@ export function kind<Value>(
   });
 }
 
-function wholeNumber(
-  text: string,
-  min: number,
-  max: number,
-  other = '',
-): number {
+function wholeNumber(text: string, min: number, max: number, other = '') {
   const value = Number(text);
   if (/^\d+$/.test(text) && value >= min && value <= max) return value;
   throw new Error(

@@ -167,11 +167,11 @@ export class Batches<In, Out> {
     );
   }
 
-  #isOld(one: Waiting<In, Out> | undefined): boolean {
+  #isOld(one: Waiting<In, Out> | undefined) {
     return one !== undefined && ageOf(one) > this.#options.maxAge;
   }
 
-  get #length(): number {
+  get #length() {
     return this.#retries.length + this.#waiting.length;
   }
 
@@ -188,7 +188,7 @@ export class Batches<In, Out> {
   }
 
   /** How many inputs the next batch may have. */
-  get #room(): number {
+  get #room() {
     const { maxBatch, maxInFlight } = this.#options;
     if (this.#inFlight.size >= maxInFlight) return 0;
     let room = this.#window;
@@ -199,38 +199,39 @@ export class Batches<In, Out> {
     return Math.min(maxBatch, room);
   }
 
-  #schedule(): void {
+  #schedule() {
     if (this.#length === 0 || this.#isScheduled) return;
-    // A full batch and a retried input do not wait.
-    const isBlocked =
-      this.#blocking !== undefined &&
-      this.#length < Math.min(this.#options.maxBatch, this.#window) &&
-      this.#retries.length === 0;
-    if (isBlocked)
-      this.#releaseTimer ??= setTimeout(
-        () => this.#releaseNext(),
-        this.#options.blockTime,
-      );
-    else if (this.#room > 0) {
-      this.#isScheduled = true;
-      // While inputs arrive concurrently, a batch collects all inputs of this
-      // turn of the event loop.
-      if (this.#isConcurrent) setImmediate(() => this.#dispatch());
-      else queueMicrotask(() => this.#dispatch());
+    if (this.#isBlocked) {
+      const { blockTime } = this.#options;
+      this.#releaseTimer ??= setTimeout(() => this.#releaseNext(), blockTime);
+      return;
     }
+    if (this.#room <= 0) return;
+    this.#isScheduled = true;
+    // While inputs arrive concurrently, a batch collects all inputs of this
+    // turn of the event loop.
+    if (this.#isConcurrent) setImmediate(() => this.#dispatch());
+    else queueMicrotask(() => this.#dispatch());
+  }
+
+  /** A full batch and a retried input do not wait for the one in flight. */
+  get #isBlocked() {
+    const full = Math.min(this.#options.maxBatch, this.#window);
+    const isFull = this.#length >= full || this.#retries.length > 0;
+    return this.#blocking !== undefined && !isFull;
   }
 
   /**
    * Releases the next batch, although the previous one may still be in flight.
    */
-  #releaseNext(): void {
+  #releaseNext() {
     clearTimeout(this.#releaseTimer);
     this.#releaseTimer = undefined;
     this.#blocking = undefined;
     this.#schedule();
   }
 
-  #dispatch(): void {
+  #dispatch() {
     this.#isScheduled = false;
     // The window may have become smaller since.
     const batch = this.#room > 0 ? this.#nextBatch() : [];
@@ -250,12 +251,12 @@ export class Batches<In, Out> {
       const retry = this.#retries.splice(0, 1);
       const next = retry.length > 0 ? retry : this.#waiting.take(this.#room);
       this.#isLimited = this.#waiting.length > 0;
-      batch.push(...next.filter((one) => keepOrReject(one, now)));
+      batch.push(...next.filter((one) => !isRejected(one, now)));
     }
     return batch;
   }
 
-  async #runBatch(batch: Waiting<In, Out>[]): Promise<void> {
+  async #runBatch(batch: Waiting<In, Out>[]) {
     const { collection, operation, observers } = this.#options;
     const now = performance.now();
     this.#inFlight.set(batch, now);
@@ -296,7 +297,7 @@ export class Batches<In, Out> {
    * trips are long, more when more wait, and as at first when nothing waits. So
    * the inputs of another caller need not wait for many.
    */
-  #adapt(size: number, duration: number): void {
+  #adapt(size: number, duration: number) {
     this.#answeredAt = performance.now();
     this.#shortest = Math.min(this.#shortest, duration);
     const { window: fewest, maxBatch } = this.#options;
@@ -312,7 +313,7 @@ export class Batches<In, Out> {
     this.#window = Math.max(fewest, Math.min(2 * maxBatch, Math.floor(window)));
   }
 
-  #retryAlone(batch: Waiting<In, Out>[]): void {
+  #retryAlone(batch: Waiting<In, Out>[]) {
     this.#retries.unshift(...batch);
   }
 
@@ -320,7 +321,7 @@ export class Batches<In, Out> {
    * Rejects inputs whose deadline has passed. One timer serves all, because a
    * timer per input costs as much as a query.
    */
-  #rejectLate(): void {
+  #rejectLate() {
     const now = performance.now();
     const { outcomeUnknown, late } = Unavailable;
     const lateInFlight = this.#options.isWrite ? outcomeUnknown : late;
@@ -328,7 +329,7 @@ export class Batches<In, Out> {
       for (const { call, reject } of batch)
         if (call.at <= now) reject(lateInFlight());
     }
-    const isKept = (one: Waiting<In, Out>) => keepOrReject(one, now);
+    const isKept = (one: Waiting<In, Out>) => !isRejected(one, now);
     this.#waiting.filter(isKept);
     this.#retries = this.#retries.filter(isKept);
     this.#schedule();
@@ -339,17 +340,15 @@ export class Batches<In, Out> {
 }
 
 /**
- * Returns false, and rejects the input, when its deadline has passed or its
- * client has disconnected.
+ * Rejects the input when its deadline has passed or its client has
+ * disconnected.
  */
-function keepOrReject<In, Out>(
-  { call, reject }: Waiting<In, Out>,
-  now: number,
-): boolean {
-  if (call.at > now && !call.hasLeft) return true;
-  reject(Unavailable.late());
-  return false;
+function isRejected<In, Out>({ call, reject }: Waiting<In, Out>, now: number) {
+  const isOver = call.at <= now || call.hasLeft;
+  if (isOver) reject(Unavailable.late());
+  return isOver;
 }
-function ageOf({ since }: { since: number }): number {
+
+function ageOf({ since }: { since: number }) {
   return performance.now() - since;
 }

@@ -212,10 +212,7 @@ export async function exclusivelyIn<T>(
  * deadlock. The isolation level is explicit for the same reason: a repeatable
  * read would keep its snapshot.
  */
-async function acquire(
-  session: Client,
-  { name, log }: DatabaseOptions,
-): Promise<void> {
+async function acquire(session: Client, { name, log }: DatabaseOptions) {
   const began = performance.now();
   for (
     let nextNote = 0;
@@ -231,7 +228,7 @@ async function acquire(
   }
 }
 
-async function attempt(session: Client, name: string): Promise<boolean> {
+async function attempt(session: Client, name: string) {
   // One round trip, because the timeout for idle transactions may be short.
   await session.query(`begin isolation level read committed; ${withoutLimits}`);
   const key = `hashtext(${escapeLiteral(`${name} migrations`)})`;

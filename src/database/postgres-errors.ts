@@ -41,7 +41,7 @@ const transientCertificate =
 const transientMessage =
   /^failure on connection marked as essential|SSL SYSCALL error|(?:server|SSL connection has been) closed(?: the connection)? unexpectedly|(?:^| - )Connection terminated|timeout exceeded when trying to connect|^timeout expired$|and is not queryable|does not support SSL/;
 
-function isTransient(error: unknown): boolean {
+function isTransient(error: unknown) {
   const { code = '', message = '' } = error as {
     code?: string;
     message?: string;

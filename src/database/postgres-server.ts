@@ -170,14 +170,14 @@ export class PostgresServer {
     throw failure ?? error;
   }
 
-  #answered(): void {
+  #answered() {
     this.#hasAnswered = true;
     const { loss, failures } = this.#incidents;
     if (loss.ongoing) loss.recovered();
     if (failures.ongoing) failures.recovered();
   }
 
-  #report(error: Error): void {
+  #report(error: Error) {
     const { message: reason } = error;
     const fields = { code: codeOf(error), ...(reason && { reason }) };
     if (isConnectionLoss(error)) this.#incidents.loss.occurred(fields);
@@ -253,7 +253,7 @@ export class PostgresServer {
     return client;
   }
 
-  #stopPreparing(): void {
+  #stopPreparing() {
     if (!this.sessions.keepStatements) return;
     this.sessions.keepStatements = false;
     this.log?.warn(

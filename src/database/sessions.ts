@@ -192,7 +192,7 @@ const settings = `
  * section 34.19), with exceptions: without both there is no TLS, `allow` is
  * `prefer`, `no-verify` is `require`, `system` means Node's authorities.
  */
-function readLikeLibpq(url: string): string {
+function readLikeLibpq(url: string) {
   const read = new URL(url);
   const { searchParams: parameters } = read;
   parameters.delete('uselibpqcompat');
@@ -256,7 +256,7 @@ export async function endPool(orm: MikroORM, pool: Pool): Promise<void> {
   if (!pool.ending) await pool.end();
 }
 
-function releaseOnce(client: PoolClient): void {
+function releaseOnce(client: PoolClient) {
   try {
     client.release(true);
   } catch {

@@ -29,21 +29,21 @@ export async function contracts(
   for (const { variables = {} } of modules)
     Object.assign(config.values, readVariables(variables, own));
   const log = new Log(config.log);
-  const parts = await startFeatures(features, {
-    config,
-    log: log.logger,
-    limiters: inMemory,
-  });
-  const database = await Database.open(config.database, modelOf(modules));
-  const app = await buildApp({ config, database, modules, parts, log });
+  const context = { config, log: log.logger, limiters: inMemory };
+  const parts = await startFeatures(features, context);
+  const opened: Array<{ close?(): PromiseLike<unknown> }> = [...parts];
   try {
+    const database = await Database.open(config.database, modelOf(modules));
+    opened.unshift(database);
+    const app = await buildApp({ config, database, modules, parts, log });
+    opened.unshift(app);
     await app.ready();
+    const openApi = { ...app.swagger(), servers: [anyServer] };
     return {
-      'openapi.json': `${JSON.stringify({ ...app.swagger(), servers: [anyServer] }, null, 2)}\n`,
+      'openapi.json': `${JSON.stringify(openApi, null, 2)}\n`,
       'schema.graphql': `${printSchema(app.graphqlSchema)}\n`,
     };
   } finally {
-    await app.close();
-    await database.close();
+    for (const one of opened) await one.close?.();
   }
 }

@@ -74,7 +74,7 @@ export async function openOperationsPort(
  * without a dot or below a reserved one (RFC 6761, RFC 6762, ICANN's
  * `.internal`).
  */
-function isLocalName(host: string): boolean {
+function isLocalName(host: string) {
   const isName = /^(?:[\w-]+|[\w.-]+\.(?:localhost|local|internal|svc))$/i.test(
     host,
   );

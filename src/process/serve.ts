@@ -120,7 +120,7 @@ async function close(
   { logger }: Log,
   parts: Record<string, { close?(): PromiseLike<unknown> } | undefined>,
   timeout = lastStep,
-): Promise<boolean> {
+) {
   const late = () => new Error(`It is still open after ${timeout} ms.`);
   const ends = Object.entries(parts).map(async ([part, opened]) => {
     const end = Promise.resolve(opened?.close?.());

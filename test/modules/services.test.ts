@@ -10,7 +10,7 @@ import { Call } from '../../src/call.ts';
 import { configurationPage } from '../../src/commands/contracts.ts';
 import { loadConfig } from '../../src/config/config.ts';
 import { flag, text, type Variable } from '../../src/config/variables.ts';
-import type { Database } from '../../src/database/database.ts';
+import { Database } from '../../src/database/database.ts';
 import { modules } from '../../src/modules/modules.ts';
 import { PetStatus } from '../../src/modules/pets/pet.schemas.ts';
 import type { PetService } from '../../src/modules/pets/pet.service.ts';
@@ -82,6 +82,27 @@ test('the contracts that are compared before a migration know the own variables'
   const all = [...modules, needy];
   await expect(contracts(all)).rejects.toThrow('OUTLET is missing.');
   await contracts(all, { OUTLET: 'here', PORT: 'none' });
+});
+
+test('the database is closed after a module that cannot be built', async () => {
+  const { close } = Database.prototype;
+  let closed = 0;
+  Database.prototype.close = function () {
+    closed += 1;
+    return close.call(this);
+  };
+  const faulty: Module = {
+    tag: { name: 'Faulty', description: 'Does not open.' },
+    open() {
+      throw new Error('It does not open.');
+    },
+  };
+  try {
+    await expect(contracts([faulty])).rejects.toThrow('It does not open.');
+    expect(closed).toBe(1);
+  } finally {
+    Database.prototype.close = close;
+  }
 });
 
 const insertToy =

@@ -27,10 +27,9 @@ export function handOver(
       pending.set(message.seq, handle as { close(): void });
     return send(message, handle, ...others);
   }) as ChildProcess['send'];
-  child.on(
-    'internalMessage',
-    ({ ack }: { ack?: number }) => ack !== undefined && pending.delete(ack),
-  );
+  child.on('internalMessage', ({ ack }: { ack?: number }) => {
+    if (ack !== undefined) pending.delete(ack);
+  });
   // `close` follows the last message of the worker.
   child.once('close', () => {
     // Node omits `disconnect` while a handle is in transit
@@ -39,12 +38,8 @@ export function handOver(
     // `disconnect` does nothing.
     child.emit('disconnect');
     for (const [ack, handle] of [...pending]) {
-      if (hasOther())
-        child.emit('internalMessage', {
-          cmd: 'NODE_CLUSTER',
-          ack,
-          accepted: false,
-        });
+      const refusal = { cmd: 'NODE_CLUSTER', ack, accepted: false };
+      if (hasOther()) child.emit('internalMessage', refusal);
       else handle.close();
     }
   });

@@ -120,17 +120,13 @@ export class Workers<Shared> {
     this.#hasGivenUp = true;
   }
 
-  #sendAll(): void {
+  #sendAll() {
     const { up } = this;
     const { count } = this.options;
     this.#hasStarted ||= up === count;
-    for (const slot of this.#slots)
-      slot.send({
-        up,
-        count,
-        hasStarted: this.#hasStarted,
-        shared: this.#shared,
-      });
+    const hasStarted = this.#hasStarted;
+    const state = { up, count, hasStarted, shared: this.#shared };
+    for (const slot of this.#slots) slot.send(state);
   }
 }
 
@@ -141,6 +137,13 @@ export class Workers<Shared> {
 const pauses = { shortest: 100, longest: 10_000, forgottenAfter: 60_000 };
 /** These take about ten seconds. */
 const maxFailedStarts = 6;
+
+interface WorkerMessage {
+  /** The address on which it listens. */
+  ready?: string;
+  /** The answer to a question, or the message of its error. */
+  reply?: object | string;
+}
 
 /** Keeps one worker running: restarts its process after a crash. */
 class WorkerSlot {
@@ -168,13 +171,10 @@ class WorkerSlot {
     this.#worker = worker;
     // Sending to a dead worker fails; `close` handles its end.
     worker.on('error', () => undefined);
-    worker.on(
-      'message',
-      ({ ready, reply }: { ready?: string; reply?: object | string }) => {
-        if (ready !== undefined) this.#ready(ready);
-        if (reply) this.#answered(reply);
-      },
-    );
+    worker.on('message', ({ ready, reply }: WorkerMessage) => {
+      if (ready !== undefined) this.#ready(ready);
+      if (reply) this.#answered(reply);
+    });
     if (child.stdout) relayLines(child.stdout, output);
     this.#ended = new Promise((done) => {
       // `close` follows `exit`, when all output has been read.
@@ -185,7 +185,12 @@ class WorkerSlot {
     // Registered after the listener above, so that this worker no longer counts
     // as up.
     handOver(worker, () => this.workers.canServe);
-    log.info({ worker: this.number, workerPid: child.pid }, 'worker started');
+    log.info(this.#fields, 'worker started');
+  }
+
+  /** Of each log line. */
+  get #fields() {
+    return { worker: this.number, workerPid: this.#worker?.process.pid };
   }
 
   /** @returns false when it was up and its exit code was not 0 */
@@ -220,13 +225,13 @@ class WorkerSlot {
     return this.#question.promise;
   }
 
-  #answered(reply: object | string): void {
+  #answered(reply: object | string) {
     if (typeof reply === 'string') this.#question?.reject(new Error(reply));
     else this.#question?.resolve(reply);
     this.#question = undefined;
   }
 
-  #ready(address: string): void {
+  #ready(address: string) {
     this.isUp = true;
     // Its predecessor may not have answered.
     this.#question = undefined;
@@ -235,22 +240,13 @@ class WorkerSlot {
     this.#timer = setTimeout(() => {
       this.#pause = pauses.shortest;
     }, pauses.forgottenAfter).unref();
-    const fields = {
-      worker: this.number,
-      workerPid: this.#worker?.process.pid,
-    };
-    this.workers.options.log.info(fields, 'worker ready');
+    this.workers.options.log.info(this.#fields, 'worker ready');
     this.workers.changed(address);
   }
 
-  #end(exitCode: number | null, signal: string | null): boolean {
+  #end(exitCode: number | null, signal: string | null) {
     const { log } = this.workers.options;
-    const fields = {
-      worker: this.number,
-      workerPid: this.#worker?.process.pid,
-      exitCode,
-      signal,
-    };
+    const fields = { ...this.#fields, exitCode, signal };
     const wasUp = this.isUp;
     this.#worker = undefined;
     this.isUp = false;
@@ -264,12 +260,13 @@ class WorkerSlot {
     if (!this.#hasBeenUp || this.#failedStarts >= maxFailedStarts) {
       log.fatal(fields, 'worker died and will not be restarted');
       const cause = signal ? `signal ${signal}` : `exit code ${exitCode}`;
-      const times = this.#hasBeenUp
-        ? `${maxFailedStarts} times in a row, the last time`
-        : 'at the start';
+      let times = 'at the start';
+      if (this.#hasBeenUp)
+        times = `${maxFailedStarts} times in a row, the last time`;
       const reason = `Worker ${this.number} ended before it could serve, ${times}: ${cause}.`;
       // A worker that exits at its start has printed the reason.
-      this.workers.giveUp(!this.#hasBeenUp && exitCode ? undefined : reason);
+      const isPrinted = !this.#hasBeenUp && exitCode;
+      this.workers.giveUp(isPrinted ? undefined : reason);
     } else {
       log.error({ ...fields, restartInMs: this.#pause }, 'worker died');
       this.#timer = setTimeout(() => this.start(), this.#pause);
@@ -285,7 +282,7 @@ class WorkerSlot {
  * themselves, lines would be torn: only writes of up to 4096 bytes are atomic
  * (PIPE_BUF, pipe(7)). An incomplete last line of a killed worker is dropped.
  */
-function relayLines(from: Readable, to: { write(lines: string): void }): void {
+function relayLines(from: Readable, to: { write(lines: string): void }) {
   let rest = '';
   from.setEncoding('utf8').on('data', (text: string) => {
     const end = text.lastIndexOf('\n') + 1;

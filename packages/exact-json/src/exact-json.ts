@@ -116,7 +116,7 @@ export function exactInteger(
   return isRounded ? BigInt(source) : value;
 }
 
-function reason(cause: unknown): string {
+function reason(cause: unknown) {
   if (cause instanceof SyntaxError) return cause.message.replace(/\.$/, '');
   if (
     (cause as NodeJS.ErrnoException).code ===

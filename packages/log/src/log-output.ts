@@ -46,47 +46,40 @@ export class LogOutput {
   /** Writes the pending lines, as far as possible within this time. */
   async flush(milliseconds: number): Promise<void> {
     const giveUpAt = performance.now() + milliseconds;
-    while (
-      (this.#length > 0 || this.#isWriting) &&
-      performance.now() < giveUpAt
-    ) {
+    while (this.#length > 0 || this.#isWriting) {
+      if (performance.now() >= giveUpAt) return;
       this.#flush();
       await new Promise((done) => setTimeout(done, 5));
     }
   }
 
-  #flush(): void {
+  #flush() {
     if (this.#isWriting || this.#length === 0) return;
     const { dropped } = this;
     const lines = this.#pending.subarray(0, this.#length);
-    const note = this.#noteOf(dropped);
+    const note = Buffer.from(this.#note());
     [this.#pending, this.#other] = [this.#other, this.#pending];
     this.#length = 0;
     this.#isWriting = true;
-    this.#write(
-      note ? Buffer.concat([lines, Buffer.from(note)]) : lines,
-      (error) => {
-        this.#isWriting = false;
-        if (error) this.dropped += countLines(lines.toString());
-        else this.#reported = dropped;
-      },
-    );
+    const bytes = note.length > 0 ? Buffer.concat([lines, note]) : lines;
+    this.#write(bytes, (error) => {
+      this.#isWriting = false;
+      if (error) this.dropped += countLines(lines.toString());
+      else this.#reported = dropped;
+    });
   }
 
-  #noteOf(dropped: number): string {
-    if (dropped === this.#reported) return '';
-    const note = {
-      level: 40,
-      time: Date.now(),
-      dropped: dropped - this.#reported,
-    };
-    return this.format(
-      `${JSON.stringify({ ...note, msg: 'log lines could not be written' })}\n`,
-    );
+  /** A line about those dropped since the last one, if any. */
+  #note() {
+    const dropped = this.dropped - this.#reported;
+    if (dropped === 0) return '';
+    const msg = 'log lines could not be written';
+    const line = { level: 40, time: Date.now(), dropped, msg };
+    return this.format(`${JSON.stringify(line)}\n`);
   }
 
   /** Tries once, for an exit without `flush`. */
-  #writeLast(): void {
+  #writeLast() {
     if (this.#isWriting || this.#length === 0) return;
     try {
       writeSync(stdout, this.#pending.subarray(0, this.#length));
@@ -94,7 +87,7 @@ export class LogOutput {
   }
 }
 
-function countLines(lines: string): number {
+function countLines(lines: string) {
   return lines.split('\n').length - 1;
 }
 

@@ -30,32 +30,28 @@ export class Redactor {
   redact(text: string, length: number): string {
     // Examines more than it returns: a truncated secret would not be
     // recognised, and an encoded one is longer.
-    const enough = text.length > length ? text.slice(0, 8 * length) : text;
-    const plain = enough.includes('%') ? decode(enough) : enough;
-    const safe = this.hasSecret(plain) ? this.withoutSecrets(plain) : enough;
+    let safe = text.length > length ? text.slice(0, 8 * length) : text;
+    const plain = safe.includes('%') ? decode(safe) : safe;
+    if (this.hasSecret(plain)) safe = this.withoutSecrets(plain);
     // A terminal would interpret control characters, also those above 127.
-    return (safe.length > length ? safe.slice(0, length) : safe).replace(
-      unprintable,
-      '?',
-    );
+    return safe.slice(0, length).replace(unprintable, '?');
   }
 
   /** @returns at most 256 characters of a URL's path */
   redactPath(url: string): string {
     // A router may treat `#`, which no valid request has, like `?`.
-    const end = url.search(/[?#]/);
-    return this.redact(end < 0 ? url : url.slice(0, end), longestPath);
+    const [path = ''] = url.split(/[?#]/, 1);
+    return this.redact(path, longestPath);
   }
 
   /** @returns the whole text, with what is left of its secrets */
   withoutSecrets(text: string): string {
-    const withoutIssued = text.replaceAll(
+    const safe = text.replaceAll(
       this.issued,
       (secret) => `${secret.slice(0, 4)}...`,
     );
-    return this.configured
-      ? withoutIssued.replaceAll(this.configured, '[key]')
-      : withoutIssued;
+    if (!this.configured) return safe;
+    return safe.replaceAll(this.configured, '[key]');
   }
 }
 
@@ -63,7 +59,7 @@ export class Redactor {
  * Decodes repeatedly percent-encoded characters, too: `%61`, `%2561`,
  * `%252561`.
  */
-function decode(text: string): string {
+function decode(text: string) {
   return text.replace(/%(?:25)*([2-7][\da-f])/gi, (_, hex: string) =>
     String.fromCharCode(Number.parseInt(hex, 16)),
   );
@@ -75,5 +71,5 @@ function decode(text: string): string {
  */
 export function addressOf({ ip }: { ip: string }): string | undefined {
   if (isIP(ip) === 0) return undefined;
-  return ip.includes('%') ? ip.split('%', 1)[0] : ip;
+  return ip.split('%', 1)[0];
 }

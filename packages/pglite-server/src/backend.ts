@@ -49,7 +49,7 @@ export class SharedBackend {
     clearTimeout(this.#silence);
   }
 
-  #accept(socket: Socket): void {
+  #accept(socket: Socket) {
     const connection = new BackendConnection(socket);
     this.#connections.add(connection);
     socket.on('error', () => undefined);
@@ -63,12 +63,12 @@ export class SharedBackend {
     });
   }
 
-  #enqueue(connection: BackendConnection): void {
+  #enqueue(connection: BackendConnection) {
     if (!this.#waiting.includes(connection)) this.#waiting.push(connection);
     if (!this.#isBusy) void this.#work();
   }
 
-  async #work(): Promise<void> {
+  async #work() {
     this.#isBusy = true;
     for (let next = this.#next(); next; next = this.#next()) {
       if (next.socket.destroyed) await this.#abandon(next);
@@ -83,7 +83,7 @@ export class SharedBackend {
     return place < 0 ? undefined : this.#waiting.splice(place, 1)[0];
   }
 
-  async #serve(connection: BackendConnection): Promise<void> {
+  async #serve(connection: BackendConnection) {
     clearTimeout(this.#silence);
     if (this.#configuredBy !== connection) await this.#reset();
     for (let bytes = connection.take(); bytes; bytes = connection.take()) {
@@ -119,7 +119,7 @@ export class SharedBackend {
    * Ends the query or transaction of a closed connection, and resets its
    * session.
    */
-  async #abandon(connection: BackendConnection): Promise<void> {
+  async #abandon(connection: BackendConnection) {
     if (this.#holder === connection) {
       await this.#engine.execProtocolRawStream(sync, {
         onRawData: () => undefined,
@@ -135,7 +135,7 @@ export class SharedBackend {
    * Discards settings and temporary tables, because all connections share one
    * session.
    */
-  async #reset(): Promise<void> {
+  async #reset() {
     if (!this.#configuredBy) return;
     this.#configuredBy.hasSettings = false;
     this.#configuredBy = undefined;

@@ -56,7 +56,7 @@ export class BackendConnection {
     if (this.socket.writable) this.socket.write(Buffer.from(data));
   }
 
-  #endOfStartup(bytes: Buffer): number {
+  #endOfStartup(bytes: Buffer) {
     const [length, version] = [bytes.readUInt32BE(0), bytes.readUInt16BE(4)];
     // Any other first message is a cancel request, which has no answer, or an
     // encryption request, which no client sends on a Unix socket.
@@ -71,7 +71,7 @@ export class BackendConnection {
     return length;
   }
 
-  #endOfMessages(bytes: Buffer): number {
+  #endOfMessages(bytes: Buffer) {
     for (let end = 0; ; end += this.#needed) {
       const rest = bytes.length - end;
       const length =
@@ -93,7 +93,7 @@ export class BackendConnection {
   }
 
   /** Inspects the SQL of a Query or a Parse, where a name precedes it. */
-  #examine(type: string, body: Buffer): void {
+  #examine(type: string, body: Buffer) {
     const [first = '', second = ''] = body.toString('latin1').split('\0', 2);
     const sql = type === 'P' ? second : first;
     this.isOver = contains(copyIn, sql);
@@ -110,7 +110,7 @@ export class BackendConnection {
 function contains(
   { hint, statement }: { hint: RegExp; statement: RegExp },
   sql: string,
-): boolean {
+) {
   if (!hint.test(sql)) return false;
   const statements = sql.replace(
     sqlTokens,

@@ -3,13 +3,14 @@ import { once } from 'node:events';
 import {
   accessSync,
   constants,
+  existsSync,
   lstatSync,
   mkdirSync,
   realpathSync,
   statfsSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { assertNotRetired, fullDisk, lockFileWithin, retire } from './lock.ts';
 import type { EmbeddedOptions, Role, WorkerData } from './options.ts';
@@ -111,9 +112,9 @@ export async function openEmbeddedPostgres(
   };
 }
 
-function usableFolder(dataDir: string): string {
+function usableFolder(dataDir: string) {
   try {
-    mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+    makeFolder(dataDir);
     accessSync(dataDir, constants.R_OK | constants.W_OK | constants.X_OK);
     return realpathSync(dataDir);
   } catch (cause) {
@@ -124,13 +125,25 @@ function usableFolder(dataDir: string): string {
   }
 }
 
+/** Makes a folder and its parents. Below /proc Node's own would never end. */
+function makeFolder(path: string) {
+  if (existsSync(path)) return;
+  makeFolder(dirname(path));
+  try {
+    mkdirSync(path, { mode: 0o700 });
+  } catch (error) {
+    // Another process may have made it.
+    if (!existsSync(path)) throw error;
+  }
+}
+
 /**
  * Returns the data folder or, when its path is too long for a socket, a private
  * folder in the system's temporary folder.
  *
  * @throws Error when other users have access to that folder
  */
-function socketFolder(folder: string): string {
+function socketFolder(folder: string) {
   if (Buffer.byteLength(join(folder, socketName)) <= longestSocketPath)
     return folder;
   const name = createHash('sha256').update(folder).digest('hex').slice(0, 24);
@@ -160,7 +173,7 @@ const almostNothing = 32 * 1024 * 1024;
  * Explains a failure: the engine does not distinguish a full disk from other
  * failures.
  */
-function explained({ message }: Error, folder: string): string {
+function explained({ message }: Error, folder: string) {
   const { bavail, bsize } = statfsSync(folder);
   return bavail * bsize > almostNothing ? message : fullDisk(folder);
 }

@@ -309,3 +309,12 @@ test('a retired store is refused to the process that waits for it, and to the ne
   const opened = await openEmbeddedPostgres(folder, { evenRetired: true });
   await opened.close();
 });
+
+test.each(['/proc/store', '/dev/null/store'])(
+  'a folder that cannot be made is refused: %s',
+  async (folder) => {
+    await expect(openEmbeddedPostgres(folder)).rejects.toThrow(
+      `The data folder ${folder} cannot be written`,
+    );
+  },
+);

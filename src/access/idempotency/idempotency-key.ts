@@ -53,7 +53,7 @@ export function claimOf(
  * Accepts the draft's quoted string, or a bare key, as many clients send it.
  * @throws StoreError BAD_USER_INPUT
  */
-function keyIn(text: string): string {
+function keyIn(text: string) {
   const key = text.startsWith('"')
     ? quoted.exec(text)?.[1]?.replace(/\\(.)/g, '$1')
     : text;

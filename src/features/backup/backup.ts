@@ -137,7 +137,7 @@ async function writeStore(
     throw new Error(`There is no store in ${ownStore.name}.`);
   const hash = createHash('sha256');
   const writeLines = async (lines: string[]) => {
-    const text = lines.map((line) => `${line}\n`).join('');
+    const text = `${lines.join('\n')}\n`;
     hash.update(text);
     await write(text);
   };
@@ -152,13 +152,8 @@ async function writeStore(
     await database.withSession(async (session) => {
       await begin(session, 'read only');
       const migrations = await assertCurrent(session, model, tables);
-      await writeLines([
-        JSON.stringify({
-          format: backupFormat(options),
-          migrations,
-          tables,
-        } satisfies Head),
-      ]);
+      const head: Head = { format: backupFormat(options), migrations, tables };
+      await writeLines([JSON.stringify(head)]);
       for (const table of tables)
         contents.push(await readTable(session, table, progress, writeLines));
       if (!retire) return;
@@ -167,12 +162,8 @@ async function writeStore(
       await own.close();
     });
   });
-  await writeLines([
-    JSON.stringify({
-      tables: contents,
-      sha256: hash.copy().digest('hex'),
-    } satisfies End),
-  ]);
+  const end: End = { tables: contents, sha256: hash.copy().digest('hex') };
+  await writeLines([JSON.stringify(end)]);
   return contents;
 }
 
@@ -231,13 +222,12 @@ interface Restoration {
 }
 
 /** Inserts the rows, and compares them with the checksums. */
-async function load(session: Client, restoration: Restoration): Promise<void> {
+async function load(session: Client, restoration: Restoration) {
   const { file, head, end, model, options, progress } = restoration;
   const refuse = (why: string) => {
     const { host, port, database } = session;
-    const store = options.url
-      ? `${host}:${port}/${database} (DATABASE_URL)`
-      : options.ownStore?.name;
+    const address = `${host}:${port}/${database} (DATABASE_URL)`;
+    const store = options.ownStore?.name ?? address;
     throw new Error(`The store in ${store} ${why}. Restore into a new one.`);
   };
   await begin(session, 'read write');
@@ -277,17 +267,18 @@ async function load(session: Client, restoration: Restoration): Promise<void> {
 async function insert(
   session: Client,
   { file, head, end, progress }: Restoration,
-): Promise<void> {
+) {
   const lines = linesIn(file);
   await lock(session, head.tables);
   await lines.next();
   for (const [at, table] of head.tables.entries()) {
     const { rows, counter } = end.tables[at] as Contents;
-    for (let done = 0; done < rows; progress(table.name, done)) {
-      const some: string[] = [];
-      for (; some.length < chunkSize && done < rows; done += 1)
-        some.push(`${(await lines.next()).value}`);
-      await insertRows(session, table, some);
+    for (let left = rows; left > 0; ) {
+      const chunk: string[] = [];
+      for (; left > 0 && chunk.length < chunkSize; left -= 1)
+        chunk.push(`${(await lines.next()).value}`);
+      await insertRows(session, table, chunk);
+      progress(table.name, rows - left);
     }
     if (counter !== null) await setCounter(session, table, counter);
   }
@@ -319,10 +310,8 @@ async function verify(
   if (end.sha256 !== hash.digest('hex'))
     throw changed(path, 'its checksum is wrong');
   const named = end.tables?.map?.((one) => one?.table);
-  if (
-    !Value.Check(headSchema, head) ||
-    `${named}` !== `${head.tables.map(({ name }) => name)}`
-  )
+  const isHead = Value.Check(headSchema, head);
+  if (!isHead || `${named}` !== `${head.tables.map(({ name }) => name)}`)
     throw changed(path, 'its first and last line describe other tables');
   return { head, end };
 }

@@ -70,19 +70,14 @@ export function backupCommands(program: Command, stores: Stores): void {
       const { show: progress } = new Progress(process.stderr);
       const { options, model } = await stores.configuredStore();
       const result = await restore(file, options, model, progress);
-      const migrated =
-        result.applied.length > 0
-          ? `, and migrated: ${result.applied.join(', ')}`
-          : '';
-      show(
-        { file, ...result },
-        flags,
-        `${contentsTable(result.tables)}\nrestored and compared${migrated}`,
-      );
+      let done = `${contentsTable(result.tables)}\nrestored and compared`;
+      if (result.applied.length > 0)
+        done += `, and migrated: ${result.applied.join(', ')}`;
+      show({ file, ...result }, flags, done);
     });
 }
 
-function contentsTable(contents: Contents[]): string {
+function contentsTable(contents: Contents[]) {
   const rows = contents.map(({ table, rows, sha256 }) => ({
     table,
     rows,

@@ -129,17 +129,16 @@ export async function assertCurrent(
     );
   const names = tables.map(({ name }) => name);
   const { foreign } = await differingColumns(session, tables);
-  const described = foreign.map((one) => {
-    const table = tableOf(one);
-    return names.includes(table) ? `column ${one}` : `table or view ${table}`;
-  });
   const { rows } = await session.query<{ object: string }>(routines);
-  const objects = [
-    ...new Set([...described, ...rows.map(({ object }) => object)]),
-  ].sort();
-  if (objects.length === 0) return applied;
+  const objects = new Set(rows.map(({ object }) => object));
+  for (const column of foreign) {
+    const table = tableOf(column);
+    const isOurs = names.includes(table);
+    objects.add(isOurs ? `column ${column}` : `table or view ${table}`);
+  }
+  if (objects.size === 0) return applied;
   throw new Error(
-    `The store holds objects that are not the service's, and a copy would lack them: ${objects.join(', ')}. Drop them first.`,
+    `The store holds objects that are not the service's, and a copy would lack them: ${[...objects].sort().join(', ')}. Drop them first.`,
   );
 }
 
@@ -218,14 +217,11 @@ const namesOfColumns = ({ columns }: StoredTable) =>
   Object.keys(columns).map(quoted).join(', ');
 
 /** Yields the same order on every server. */
-function keyOrder({ key, columns }: StoredTable): string {
-  return key
-    .map(
-      (name) =>
-        quoted(name) +
-        (/text|char/.test(columns[name] ?? '') ? ' collate "C"' : ''),
-    )
-    .join(', ');
+function keyOrder({ key, columns }: StoredTable) {
+  const isText = (name: string) => /text|char/.test(`${columns[name]}`);
+  const order = (name: string) =>
+    isText(name) ? `${quoted(name)} collate "C"` : quoted(name);
+  return key.map(order).join(', ');
 }
 
 /** Inserts lines of `readTable`. The embedded store does not support COPY. */
@@ -271,12 +267,10 @@ export async function nonEmptyOf(
   tables: StoredTable[],
 ): Promise<string[]> {
   const nonEmpty: string[] = [];
-  for (const { name } of tables) {
-    const { rows } = await session.query<{ count: string }>(
-      `select count(*) from ${quoted(name)}`,
-    );
-    const count = Number(rows[0]?.count);
-    if (count > 0) nonEmpty.push(rowCountOf({ table: name, rows: count }));
+  for (const { name: table } of tables) {
+    const text = `select count(*) from ${quoted(table)}`;
+    const rows = Number((await session.query(text)).rows[0].count);
+    if (rows > 0) nonEmpty.push(rowCountOf({ table, rows }));
   }
   return nonEmpty;
 }
@@ -296,9 +290,6 @@ export async function setCounter(
   { name, counted }: StoredTable,
   counter: string,
 ): Promise<void> {
-  await session.query(`select setval(${sequence}, $3)`, [
-    name,
-    counted,
-    counter,
-  ]);
+  const values = [name, counted, counter];
+  await session.query(`select setval(${sequence}, $3)`, values);
 }

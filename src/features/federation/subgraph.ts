@@ -46,12 +46,11 @@ export function subgraph(
   const entities = `scalar _Any
     union _Entity = ${names.join(' | ')}
     extend type ${root} { _entities(representations: [_Any!]!): [_Entity]! }`;
-  const added = [
-    introspection ? service : '',
-    names.length > 0 ? entities : '',
-  ].join('\n');
-  if (!added.trim()) return schema;
-  const extended = extendSchema(schema, parse(added));
+  const added: string[] = [];
+  if (introspection) added.push(service);
+  if (names.length > 0) added.push(entities);
+  if (added.length === 0) return schema;
+  const extended = extendSchema(schema, parse(added.join('\n')));
   const { _service, _entities } = extended.getQueryType()?.getFields() ?? {};
   const sdl = sdlOf(schema, names);
   if (_service) _service.resolve = () => ({ sdl });
@@ -81,6 +80,8 @@ const invalidInput = (message: string) =>
 function entitiesResolver(
   references: References,
 ): GraphQLFieldResolver<unknown, GraphQLContext> {
+  const finders = new Map(Object.entries(references));
+
   /**
    * @returns an error for one representation, so that the others are answered
    */
@@ -89,9 +90,7 @@ function entitiesResolver(
     { call }: GraphQLContext,
   ): Promise<object | null> {
     try {
-      const find = Object.hasOwn(references, name)
-        ? references[name]
-        : undefined;
+      const find = finders.get(name);
       if (!find)
         throw invalidInput(`No entity is named ${name.slice(0, longestName)}.`);
       if (!isId(id))
@@ -112,10 +111,8 @@ function entitiesResolver(
   ): Promise<unknown[]> {
     const found = new Map<string, Promise<object | null>>();
     const places = representations.map((one) => {
-      const key = JSON.stringify([
-        one.__typename,
-        isId(one.id) ? `${one.id}` : null,
-      ]);
+      const { __typename, id } = one;
+      const key = JSON.stringify([__typename, isId(id) && `${id}`]);
       const entity = found.get(key) ?? entityOf(one, context);
       found.set(key, entity);
       return entity;
@@ -167,18 +164,13 @@ function parseLiteral(
 
 /** The digits of an integer. As a JavaScript number it would lose some. */
 function exactly(node: ValueNode, variables: LiteralVariables): unknown {
-  return node.kind === Kind.INT
-    ? node.value
-    : valueFromASTUntyped(node, variables);
+  if (node.kind === Kind.INT) return node.value;
+  return valueFromASTUntyped(node, variables);
 }
 
 function representationOf(value: unknown): Representation {
-  if (
-    typeof (value as Partial<Representation> | null | undefined)?.__typename ===
-    'string'
-  ) {
-    return value as Representation;
-  }
+  const given = value as Representation | null | undefined;
+  if (typeof given?.__typename === 'string') return given;
   throw new GraphQLError(
     'A representation must be an object with `__typename` and the fields of the key.',
   );
@@ -188,7 +180,7 @@ function representationOf(value: unknown): Representation {
 const shareable = 'PageInfo';
 
 /** The schema with federation's directives. */
-function sdlOf(schema: GraphQLSchema, entities: readonly string[]): string {
+function sdlOf(schema: GraphQLSchema, entities: readonly string[]) {
   const link =
     'extend schema @link(url: "https://specs.apollo.dev/federation/v2.0", import: ["@key", "@shareable"])';
   const types = printSchema(schema).replace(

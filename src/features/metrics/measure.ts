@@ -321,7 +321,7 @@ export function measureDependencies(
   ];
 }
 
-function isUp(database: Database): Promise<boolean> {
+function isUp(database: Database) {
   const late = () => new Error('The database is silent.');
   return withTimeout(pingTimeout, database.ping(), late).then(
     () => true,

@@ -33,7 +33,7 @@ export class Metrics {
     const registers = this.#registers;
     for (const { name, help, labels: labelNames = [], of, read } of metrics) {
       const aggregator = of ?? 'sum';
-      const collect = (): Promise<void> => refill(metric, aggregator, read);
+      const collect = () => refill(metric, aggregator, read);
       const options = { name, help, labelNames, registers, collect };
       const metric: Counter<string> | Gauge<string> = name.endsWith('_total')
         ? new Counter(options)
@@ -46,7 +46,7 @@ async function refill(
   metric: Counter<string> | Gauge<string>,
   aggregator: Metric['of'],
   read: Metric['read'],
-): Promise<void> {
+) {
   const found = await read();
   const readings: Reading[] = typeof found === 'number' ? [[found]] : found;
   metric.reset();

@@ -73,7 +73,7 @@ function measuredProcess({ config, output }: FeatureContext) {
 }
 
 /** `/metrics`, in Prometheus' text format. */
-function serveMetrics(app: FastifyInstance, text: () => Promise<string>): void {
+function serveMetrics(app: FastifyInstance, text: () => Promise<string>) {
   app.get('/metrics', async (_, reply) =>
     reply.type(Metrics.contentType).send(await text()),
   );

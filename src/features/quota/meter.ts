@@ -111,7 +111,7 @@ class QuotaMeter implements Meter {
 }
 
 /**
- * The contract and the metric are the same without a quota.
+ * The contract is the same without a quota.
  *
  * @param perMinute units of a key; 0 for no quota
  * @param url of Redis, if any
@@ -121,17 +121,15 @@ export async function startQuota(
   url: string | undefined,
   { limiters, log }: Pick<FeatureContext, 'limiters' | 'log'>,
 ): Promise<Parts> {
-  const redis =
-    perMinute > 0 && url !== undefined
-      ? (await import('./redis.ts')).countInRedis(url, log)
-      : undefined;
-  const quota = new Quota(perMinute, redis?.limiter ?? limiters);
+  if (perMinute === 0) return { http: describeQuota };
+  const redis = url && (await import('./redis.ts')).countInRedis(url, log);
+  const quota = new Quota(perMinute, redis ? redis.limiter : limiters);
   return {
     http(app) {
       describeQuota(app);
-      if (perMinute > 0) meterRequests(app, quota);
+      meterRequests(app, quota);
     },
-    ...(redis && { dependencies: { redis } }),
+    ...(redis && { dependencies: { redis }, close: redis.close }),
     metrics: [
       {
         name: 'animal_store_quota_refusals_total',
@@ -139,7 +137,6 @@ export async function startQuota(
         read: () => quota.refused,
       },
     ],
-    close: async () => redis?.close(),
   };
 }
 
@@ -147,7 +144,7 @@ export async function startQuota(
  * Creates a meter per request, and reports the remaining quota on every charged
  * response.
  */
-function meterRequests(app: FastifyInstance, quota: Quota): void {
+function meterRequests(app: FastifyInstance, quota: Quota) {
   app.exposedHeaders.push('RateLimit', 'RateLimit-Policy');
   app.addHook('onRequest', ({ call }, _reply, done) => {
     if (call.caller) call.meter = new QuotaMeter(quota, call.caller.id, call);
@@ -163,7 +160,7 @@ function meterRequests(app: FastifyInstance, quota: Quota): void {
  * Charges a REST request its maximum cost before its handler runs, after all
  * that may refuse it without its input.
  */
-function chargeRoute(route: RouteOptions): void {
+function chargeRoute(route: RouteOptions) {
   const { config, schema, preValidation = [] } = route;
   if (config?.public || config?.isUnmetered) return;
   const query = schema?.querystring as TObject | undefined;

@@ -70,9 +70,9 @@ export function countInRedis(url: string, log: RedisLog) {
     /** @throws Error when it cannot be used */
     ready: () => once(redis, 'ready'),
     /** False while each process counts for itself. */
-    get isUp(): boolean {
+    get isUp() {
       return redis.status === 'ready' && reasons.size === 0;
     },
-    close: () => redis.disconnect(),
+    close: async () => redis.disconnect(),
   };
 }

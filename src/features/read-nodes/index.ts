@@ -43,20 +43,20 @@ export const readNodes = feature({
   },
   async start({ values, config, log }) {
     const { DATABASE_READ_URLS: urls, READ_MAX_LAG_MS: maxLag } = values;
+    if (!urls) return undefined;
+    const { Replicas } = await import('./replicas.ts');
+    const options = { ...config.database, maxLag, log };
     const sent = new Map<string, number>();
-    const counter: Metric = {
+    const count = (node: string) => sent.set(node, (sent.get(node) ?? 0) + 1);
+    const reads: Metric = {
       name: 'animal_store_read_node_reads_total',
       help: 'Reads sent to each server.',
       labels: ['node'],
       read: () => [...sent].map(([node, reads]) => [reads, node]),
     };
-    if (!urls) return { metrics: [counter] };
-    const { Replicas } = await import('./replicas.ts');
-    const options = { ...config.database, maxLag, log };
-    const sentTo = (node: string) => sent.set(node, (sent.get(node) ?? 0) + 1);
     return {
-      metrics: [counter],
-      reads: (primary) => new Replicas(urls, primary, options, sentTo),
+      metrics: [reads],
+      reads: (primary) => new Replicas(urls, primary, options, count),
     };
   },
 });

@@ -163,24 +163,20 @@ export class Replicas implements Reads {
   async read(statement: Statement, values: unknown[]): Promise<Rows> {
     const least = this.#leastPosition;
     this.#next += 1;
-    for (
-      let at = 0;
-      least && this.#isComplete && at < this.#nodes.length;
-      at += 1
-    ) {
-      const node = this.#nodes[
-        (this.#next + at) % this.#nodes.length
-      ] as ReadNode;
+    for (const at of this.#nodes.keys()) {
+      if (!least || !this.#isComplete) break;
+      const place = (this.#next + at) % this.#nodes.length;
+      const node = this.#nodes[place] as ReadNode;
       if (node.pausedUntil > performance.now()) continue;
-      if (node.problem === '') {
-        this.sentTo(node.name);
-        const rows = await this.#ask(node, least, [statement, values]);
-        if (rows) return rows;
-      } else {
+      if (node.problem !== '') {
         // In the background, once.
         node.pausedUntil = Number.POSITIVE_INFINITY;
         void this.#ask(node, least);
+        continue;
       }
+      this.sentTo(node.name);
+      const rows = await this.#ask(node, least, [statement, values]);
+      if (rows) return rows;
     }
     this.sentTo('primary');
     return this.#readOnPrimary(statement, values);
@@ -217,19 +213,12 @@ export class Replicas implements Reads {
     least: LogPosition,
     read?: Parameters<RunStatement>,
   ): Promise<Rows | undefined> {
-    const [what, limit] = read
-      ? ['a read ', this.options.statementTimeout / 4]
-      : ['', timeoutMs];
-    const queries: Array<Parameters<RunStatement>> = read
-      ? [[position, []], read, [replayPosition, []]]
-      : [[position, []]];
+    const queries: Array<Parameters<RunStatement>> = [[position, []]];
+    if (read) queries.push(read, [replayPosition, []]);
+    const limit = read ? this.options.statementTimeout / 4 : timeoutMs;
     try {
       const answers = node.server.inOneSession(...queries);
-      const [before = [], rows, after] = await withTimeout(
-        limit,
-        answers,
-        lateAnswer(what, limit),
-      );
+      const [before = [], rows, after] = await within(limit, answers);
       const seen = parsePosition(before);
       if (!this.#check(node, seen, least)) return undefined;
       if (after && seen.system === least.system)
@@ -248,22 +237,22 @@ export class Replicas implements Reads {
   /**
    * @returns whether the node may answer a read that needs the least position
    */
-  #check(node: ReadNode, seen: LogPosition, least: LogPosition): boolean {
+  #check(node: ReadNode, seen: LogPosition, least: LogPosition) {
     const problem = this.#problemOf(seen, least);
     // The primary may have changed.
     if (problem) void this.#updateLeastPosition();
     this.#note(node, problem);
-    const isBehind =
-      !problem && seen.system === least.system && seen.bytes < least.bytes;
+    if (problem) return false;
+    const isBehind = seen.system === least.system && seen.bytes < least.bytes;
     if (isBehind) node.pausedUntil = performance.now() + pauseWhenBehind;
-    return !problem && !isBehind;
+    return !isBehind;
   }
 
   /**
    * Why a node cannot be used, even by a process that has written nothing;
    * empty when it can.
    */
-  #problemOf(seen: LogPosition, least: LogPosition): string {
+  #problemOf(seen: LogPosition, least: LogPosition) {
     if (seen.schema !== least.schema)
       return `its search_path leads to the schema ${seen.schema}`;
     // A primary with another system identifier is a node of a distributed
@@ -282,23 +271,23 @@ export class Replicas implements Reads {
       : 'it is too far behind the primary';
   }
 
-  #note(node: ReadNode, problem: string): void {
-    node.pausedUntil = problem ? performance.now() + node.pause : 0;
-    node.pause = problem
-      ? Math.min(2 * node.pause, pauseWhenUnusable.longest)
-      : pauseWhenUnusable.shortest;
-    if (problem === node.problem) return;
-    node.problem = problem;
-    if (problem)
-      this.options.log.warn(
-        { node: node.name, why: problem },
-        'a read node is not used',
-      );
-    else this.options.log.info({ node: node.name }, 'a read node is used');
+  #note(one: ReadNode, problem: string) {
+    const { log } = this.options;
+    const { name: node, problem: before } = one;
+    const { shortest, longest } = pauseWhenUnusable;
+    one.problem = problem;
+    one.pausedUntil = 0;
+    if (problem) {
+      one.pausedUntil = performance.now() + one.pause;
+      one.pause = Math.min(2 * one.pause, longest);
+    } else one.pause = shortest;
+    if (problem === before) return;
+    if (problem) log.warn({ node, why: problem }, 'a read node is not used');
+    else log.info({ node }, 'a read node is used');
   }
 
   /** Excludes replicas that have replayed less from later reads. */
-  #raiseLeastPosition(bytes: number): void {
+  #raiseLeastPosition(bytes: number) {
     const least = this.#leastPosition;
     if (least && bytes > least.bytes) this.#leastPosition = { ...least, bytes };
   }
@@ -307,7 +296,7 @@ export class Replicas implements Reads {
    * @param session the session that wrote; undefined when the outcome of the
    *   write is unknown
    */
-  async #wrote(session: RunStatement | undefined): Promise<void> {
+  async #wrote(session: RunStatement | undefined) {
     this.#writes += 1;
     this.#isComplete = false;
     if (session) await this.#updateLeastPosition(session);
@@ -315,7 +304,7 @@ export class Replicas implements Reads {
   }
 
   /** Queries the end of the primary's log, which covers all earlier writes. */
-  async #updateLeastPosition(session?: RunStatement): Promise<void> {
+  async #updateLeastPosition(session?: RunStatement) {
     const writes = this.#writes;
     const end = await positionOf(session ?? this.primary.rows).catch(
       () => undefined,
@@ -327,7 +316,7 @@ export class Replicas implements Reads {
    * @param isNeeded whether something was written or shown before the primary
    *   reported this position
    */
-  #cover(end: LogPosition, writes: number, isNeeded: boolean): void {
+  #cover(end: LogPosition, writes: number, isNeeded: boolean) {
     const least = this.#leastPosition;
     // The primary's address may now lead to another server.
     const isFormerPrimary =
@@ -362,10 +351,9 @@ export class Replicas implements Reads {
       pipeline: true,
       max: this.options.poolMax,
     });
-    const server = new PostgresServer(pool, sessions);
     return {
       name,
-      server,
+      server: new PostgresServer(pool, sessions),
       problem: undefined,
       pausedUntil: 0,
       pause: pauseWhenUnusable.shortest,
@@ -392,13 +380,15 @@ export function isWorthAnotherServer(error: unknown): boolean {
 
 /** @throws Unavailable after a second */
 async function positionOf(rows: RunStatement): Promise<LogPosition> {
-  return parsePosition(
-    await withTimeout(timeoutMs, rows(position, []), lateAnswer('', timeoutMs)),
-  );
+  return parsePosition(await within(timeoutMs, rows(position, [])));
 }
 
-const lateAnswer = (to: string, milliseconds: number) => () =>
-  new Unavailable(`It has not answered ${to}within ${milliseconds} ms.`);
+const within = <T>(limit: number, answer: Promise<T>) =>
+  withTimeout(
+    limit,
+    answer,
+    () => new Unavailable(`It has not answered within ${limit} ms.`),
+  );
 
 function parsePosition([[text] = [null]]: Rows): LogPosition {
   const seen: LogPosition = JSON.parse(`${text}`);
@@ -410,7 +400,7 @@ function parsePosition([[text] = [null]]: Rows): LogPosition {
  * header of 24 or 40 bytes. A replica reports where its last record ends,
  * before that header. No record ends between the two.
  */
-function endOfRecord(bytes: number): number {
+function endOfRecord(bytes: number) {
   const inPage = bytes % 8192;
   return inPage === 24 || inPage === 40 ? bytes - inPage : bytes;
 }

@@ -1,12 +1,14 @@
 import { hash } from 'node:crypto';
 import {
-  createRemoteJWKSet,
-  customFetch,
-  type JWK,
+  type CryptoKey,
+  createLocalJWKSet,
+  errors,
+  type JWTVerifyGetKey,
   type JWTVerifyResult,
   jwtVerify,
 } from 'jose';
 import { LRUCache } from 'lru-cache';
+import type { Logger } from 'pino';
 import type { Identities, Identity } from '../../access/keys/identities.ts';
 import { subjectPrefix } from '../../access/keys/secret.ts';
 import { StoreError } from '../../errors.ts';
@@ -47,53 +49,82 @@ const otherKinds: unknown[] = ['ID', 'Refresh', 'Offline', 'Logout'];
  * unknown key or after a failure.
  */
 const pause = 10_000;
-/**
- * How long (ms) until the keys of the provider are read again, and after a
- * failure; the known ones stay until then.
- */
-const [refreshAfter, retryAfter] = [600_000, 60_000];
-/**
- * Accepts signed tokens (RFC 7519, RFC 9068) of an identity provider, which
- * need not be reachable yet.
- */
+/** How long (ms) until the keys of the provider are read again. */
+const refreshAfter = 600_000;
+/** The same after a failure; the known keys serve until then. */
+const retryAfter = 60_000;
+
+/** The keys of a provider, which need not be reachable yet. */
+class ProviderKeys {
+  /** Whether the provider has answered the last question. */
+  isUp = true;
+  #known = createLocalJWKSet({ keys: [] });
+  #askedAt = Number.NEGATIVE_INFINITY;
+  #reading = Promise.resolve();
+
+  constructor(
+    private readonly provider: Provider,
+    private readonly log: Pick<Logger, 'warn'>,
+  ) {}
+
+  /**
+   * The key of a token. One that is not known may be new.
+   *
+   * @throws StoreError SERVICE_UNAVAILABLE; JOSEError without such a key
+   */
+  readonly find: JWTVerifyGetKey<CryptoKey> = async (...token) => {
+    try {
+      return await this.#known(...token);
+    } catch (error) {
+      if (!(error instanceof errors.JWKSNoMatchingKey)) throw error;
+    }
+    await this.#read(pause);
+    return this.#known(...token);
+  };
+
+  /** Reads them when it is time. A failure leaves the known ones. */
+  refresh(): Promise<void> {
+    const interval = this.isUp ? refreshAfter : retryAfter;
+    return this.#read(interval).catch(() => undefined);
+  }
+
+  /** Reads them, unless the provider was asked in the last `interval` (ms). */
+  #read(interval: number) {
+    const now = performance.now();
+    if (now - this.#askedAt >= interval) {
+      this.#askedAt = now;
+      this.#reading = this.#ask();
+    }
+    return this.#reading;
+  }
+
+  async #ask() {
+    try {
+      const keys = await providerKeys(this.provider);
+      this.#known = createLocalJWKSet({ keys });
+      this.isUp = true;
+    } catch (err) {
+      this.isUp = false;
+      this.log.warn({ err }, unusable);
+      throw new StoreError('SERVICE_UNAVAILABLE', silent, {
+        headers: { 'retry-after': `${pause / 1000}` },
+        reason: 'provider',
+      });
+    }
+  }
+}
+
+const unusable =
+  'the identity provider cannot be used: tokens with unknown keys get 503';
+const silent =
+  'The identity provider does not answer, so this token cannot be verified; try again shortly.';
+
+/** Accepts signed tokens (RFC 7519, RFC 9068) of an identity provider. */
 export function acceptTokens(
   provider: Provider,
-  log: Record<'warn', (fields: object, message: string) => void>,
+  log: Pick<Logger, 'warn'>,
 ): Identities & { readonly isUp: boolean } {
-  let isUp = true;
-  const fail = (err: Error): never => {
-    isUp = false;
-    refreshes.set('', Promise.resolve(), { ttl: retryAfter });
-    log.warn(
-      { err },
-      'the identity provider cannot be used: tokens with unknown keys get 503',
-    );
-    const message =
-      'The identity provider does not answer, so this token cannot be verified; try again shortly.';
-    throw new StoreError('SERVICE_UNAVAILABLE', message, {
-      headers: { 'retry-after': `${pause / 1000}` },
-      reason: 'provider',
-    });
-  };
-  const readings = new LRUCache<'', Promise<JWK[]>>({
-    max: 1,
-    ttl: pause,
-    memoMethod: async () => {
-      const found = await providerKeys(provider).catch(fail);
-      isUp = true;
-      return found;
-    },
-  });
-  const keys = createRemoteJWKSet(new URL(provider.issuer), {
-    cooldownDuration: pause,
-    cacheMaxAge: Number.POSITIVE_INFINITY,
-    [customFetch]: async () => Response.json({ keys: await readings.memo('') }),
-  });
-  const refreshes = new LRUCache<'', Promise<void>>({
-    max: 1,
-    ttl: refreshAfter,
-    memoMethod: () => keys.reload().catch(() => undefined),
-  });
+  const keys = new ProviderKeys(provider, log);
   const { issuer, audience } = provider;
   const rules = {
     algorithms,
@@ -102,20 +133,22 @@ export function acceptTokens(
     clockTolerance,
     requiredClaims: ['exp', 'sub'],
   };
+  const judge = async (token: string): Promise<Identity | string> => {
+    try {
+      return subjectOf(await jwtVerify(token, keys.find, rules), provider);
+    } catch (error) {
+      if (error instanceof StoreError) throw error;
+      const { code, message } = error as errors.JOSEError;
+      const reason = refusals[code] ?? 'malformed';
+      const isAuthentic = reason === 'expired' || reason === 'claims';
+      if (isAuthentic) throw unacceptable(message, reason);
+      return reason;
+    }
+  };
   const results = new LRUCache<string, Promise<Identity | string>, string>({
     max: 20_000,
     ttl: pause,
-    memoMethod: (_digest, _stale, { context: token }) =>
-      jwtVerify(token, keys, rules).then(
-        (verified) => subjectOf(verified, provider),
-        (error) => {
-          if (error instanceof StoreError) throw error;
-          const reason = refusals[error.code] ?? 'malformed';
-          const isAuthentic = reason === 'expired' || reason === 'claims';
-          if (isAuthentic) throw unacceptable(error.message, reason);
-          return reason;
-        },
-      ),
+    memoMethod: (_digest, _stale, { context: token }) => judge(token),
   });
   return {
     matches: (text) => signed.test(text),
@@ -124,15 +157,14 @@ export function acceptTokens(
       // A key that the provider has withdrawn is not accepted after a quiet
       // time, either. A provider that has failed is asked again while its known
       // keys serve.
-      const refreshed = refreshes.memo('');
-      if (isUp) await refreshed;
+      const refreshed = keys.refresh();
+      if (keys.isUp) await refreshed;
       return results.memo(digest, { context: token });
     },
-    /** Whether the provider has answered the last question. */
     get isUp() {
       // Asks again where no token does.
-      void refreshes.memo('');
-      return isUp;
+      void keys.refresh();
+      return keys.isUp;
     },
   };
 }

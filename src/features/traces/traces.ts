@@ -290,7 +290,7 @@ function childOf(span: Span): Context {
  * Sets the error code. The status is ERROR only for codes that mean 5xx, even
  * if GraphQL answers 200.
  */
-function markFailed(span: Span, code: unknown): void {
+function markFailed(span: Span, code: unknown) {
   if (code === undefined) return;
   span.setAttribute('error.type', code === 'aborted' ? code : codeLabel(code));
   if (httpStatusOf[code as ErrorCode] >= 500)

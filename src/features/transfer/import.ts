@@ -70,7 +70,7 @@ export async function importLines(
   const operation = `import ${name}`;
   const result = { added: 0, same: 0, refused: 0 };
   let failure: unknown;
-  const create = async ({ line, ...one }: Line): Promise<void> => {
+  const create = async ({ line, ...one }: Line) => {
     try {
       if ('fault' in one) throw new StoreError('BAD_USER_INPUT', one.fault);
       const item = check(one.input);

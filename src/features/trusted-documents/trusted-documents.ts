@@ -65,7 +65,7 @@ function entriesIn(text: string, file: string): Array<[unknown, unknown]> {
     : Object.entries(manifest);
 }
 
-function noManifest(file: string): Error {
+function noManifest(file: string) {
   return new Error(
     `${file} is not a manifest: a JSON object of hash -> document.`,
   );
@@ -82,7 +82,7 @@ function noManifest(file: string): Error {
 function trustedDocument(
   trusted: TrustedDocuments,
   { query, documentId, extensions }: RequestParameters,
-): string {
+) {
   const { sha256Hash } = (extensions?.persistedQuery ?? {}) as {
     sha256Hash?: unknown;
   };

@@ -113,6 +113,6 @@ export function requestLog(
   };
 }
 
-function rounded(milliseconds: number): number {
+function rounded(milliseconds: number) {
   return Math.round(milliseconds * 100) / 100;
 }

@@ -32,7 +32,7 @@ function formatted({
   host: _host,
   msg,
   ...members
-}: LogLine): string {
+}: LogLine) {
   const at = styleText('dim', new Date(time).toTimeString().slice(0, 8));
   return `${at} ${members.req && members.ms !== undefined ? requestOf(members, msg) : eventOf(level, msg, members)}`;
 }
@@ -85,7 +85,7 @@ function eventOf(
   level: number,
   msg: string,
   { config: _, err, ...members }: Record<string, unknown>,
-): string {
+) {
   const text = (value: unknown) =>
     typeof value === 'object' ? JSON.stringify(value) : `${value}`;
   const details = Object.entries(members).map(
