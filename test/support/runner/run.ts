@@ -5,6 +5,7 @@ import {
   rmSync,
   symlinkSync,
 } from 'node:fs';
+import { open as openInspector } from 'node:inspector';
 import { join } from 'node:path';
 import { scratch } from '../folder.ts';
 
@@ -20,6 +21,9 @@ export default function setUp({
   randomize?: boolean;
   seed: number;
 }): void {
+  // Waits for a debugger; `--inspect-wait` would hold the thread of the
+  // embedded store, too.
+  if (process.env.TEST_DEBUG) openInspector(9229, '127.0.0.1', true);
   if (randomize) process.env.TEST_SEED = `${seed}`;
   const folder = mkdtempSync(join(scratch, 'animal-store-tests-'));
   // Test servers run as other users.

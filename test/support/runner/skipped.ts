@@ -10,7 +10,15 @@ interface Result {
  * skipped single tests, which say why.
  */
 export default class Skipped {
+  readonly #isNamed: boolean;
+
+  /** With `-t NAME` all others are skipped. */
+  constructor({ testNamePattern }: { testNamePattern?: string }) {
+    this.#isNamed = Boolean(testNamePattern);
+  }
+
   onRunComplete(_: unknown, { testResults }: { testResults: Result[] }): void {
+    if (this.#isNamed) return;
     const counts = new Map<string, number>();
     for (const { testFilePath, testResults: tests } of testResults) {
       const file = relative('dist/test', testFilePath).replace(
