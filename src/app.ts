@@ -14,15 +14,11 @@ import { graphQL } from './api/graphql/handler.ts';
 import { assertSameMembers } from './api/graphql/members.ts';
 import { createSchema, serveSchema } from './api/graphql/schema.ts';
 import { guardedReferences } from './api/graphql/scopes.ts';
+import { connections, roomForConnections } from './api/http/connections.ts';
 import { cors } from './api/http/headers.ts';
 import { lifecycle } from './api/http/lifecycle.ts';
 import { caching } from './api/http/negotiation.ts';
-import {
-  acceptConnectionsFirst,
-  connections,
-  overload,
-  roomForConnections,
-} from './api/http/overload.ts';
+import { acceptConnectionsFirst, overload } from './api/http/overload.ts';
 import { routeHooks } from './api/http/routes.ts';
 import { addresses, proxies, serverOptions } from './api/http/server.ts';
 import {

@@ -125,7 +125,7 @@ export interface Estimate {
    * The part that no resolver charges: introspection, and leaf fields beyond
    * those that are free.
    */
-  fixed: number;
+  surcharge: number;
   /** Number of root fields that charge themselves. */
   rootFields: number;
   /** True when fields below the root cost something. */
@@ -247,11 +247,14 @@ export function estimateOf(
   const root = schema.getRootType(operation);
   const atRoot: Place = { path: '', item: '', isItem: false };
   const costs = root ? costsIn(root, selectionSet, atRoot) : [];
-  const defaults = variableDefinitions.map(({ variable, defaultValue }) => [
-    variable.name.value,
-    defaultValue && valueFromASTUntyped(defaultValue),
-  ]);
-  const estimate = (variables: Values) => {
+  // Without a prototype, because a variable may be named `toString`.
+  const defaults: Values = { __proto__: null };
+  for (const { variable, defaultValue } of variableDefinitions) {
+    if (defaultValue)
+      defaults[variable.name.value] = valueFromASTUntyped(defaultValue);
+  }
+  return (given) => {
+    const variables: Values = { __proto__: null, ...defaults, ...given };
     const cost = introspection + sumOf(costs, variables, true);
     if (cost > maxCost) {
       const message = `The operation may cost too much: ${cost}, at most ${maxCost}. Ask for fewer fields or smaller pages.`;
@@ -260,16 +263,11 @@ export function estimateOf(
         extensions: { code: 'QUERY_TOO_COSTLY' },
       });
     }
-    const fixed = hasSurplus
+    const surcharge = hasSurplus
       ? cost - sumOf(costs, variables, false)
       : introspection;
-    return { cost, fixed, rootFields: costs.length, isNested };
+    return { cost, surcharge, rootFields: costs.length, isNested };
   };
-  // Without a prototype, because a variable may be named `toString`.
-  return (given) =>
-    estimate(
-      Object.assign(Object.create(null), Object.fromEntries(defaults), given),
-    );
 }
 
 function sumOf(costs: readonly Cost[], ...given: Parameters<Cost['of']>) {

@@ -49,7 +49,7 @@ test.each([
     2 + 1 + (1 + 100),
   ],
 ])('%s with %p costs %d', (text, variables, cost) => {
-  expect(estimate(text, variables)).toMatchObject({ cost, fixed: 0 });
+  expect(estimate(text, variables)).toMatchObject({ cost, surcharge: 0 });
 });
 
 test.each([
@@ -120,8 +120,8 @@ test.each([
   ],
 ])(
   'ten leaf fields of an item are free, each further one costs a unit: %s',
-  (_what, text, cost, fixed) => {
-    expect(estimate(text)).toMatchObject({ cost: cost + fixed, fixed });
+  (_what, text, cost, surcharge) => {
+    expect(estimate(text)).toMatchObject({ cost: cost + surcharge, surcharge });
   },
 );
 

@@ -45,7 +45,7 @@ export const executionOptions = { maxCoercionErrors: 5 };
 export interface DocumentOptions
   extends Pick<Config['graphql'], 'introspection' | 'apq' | 'limits'> {
   schema: GraphQLSchema;
-  logger: Pick<FastifyBaseLogger, 'debug' | 'info' | 'warn' | 'error'>;
+  logger: FastifyBaseLogger;
   /** Whether the operator has registered all documents, and so their names. */
   isTrusted?: boolean | undefined;
   /** Prepares the execution of an operation. */
@@ -80,12 +80,7 @@ export class Operation {
   constructor(
     readonly document: DocumentNode,
     readonly node: OperationDefinitionNode,
-    {
-      schema,
-      limits: { maxCost },
-      isTrusted = false,
-      executor,
-    }: Pick<DocumentOptions, 'schema' | 'limits' | 'isTrusted' | 'executor'>,
+    { schema, limits, isTrusted = false, executor }: DocumentOptions,
   ) {
     const { selections } = node.selectionSet;
     this.type = node.operation;
@@ -102,6 +97,7 @@ export class Operation {
     this.isSeries = this.type === 'mutation' && !isSingleField;
     this.deprecated = deprecatedFieldsIn(schema, document);
     this.scopes = scopesIn(schema, document, node);
+    const { maxCost } = limits;
     this.estimate = estimateOf(schema, document, node, { maxCost, mostItems });
     this.execute = executor(this);
   }

@@ -41,7 +41,7 @@ export async function subscribe(
   operation: Operation,
   variableValues: Record<string, unknown>,
   context: GraphQLContext,
-  { isNested, fixed }: Estimate,
+  { isNested, surcharge }: Estimate,
   {
     schema,
     observers,
@@ -97,7 +97,7 @@ export async function subscribe(
   const stream = await request.server.subscriptions.open(request, reply, {
     format,
     batches: source as AsyncGenerator<ListEvent, void>,
-    units: 1 + fixed,
+    units: 1 + surcharge,
     readsMore: isNested,
     shareKey: isNested || hasDirectives ? undefined : key,
     framesOf,

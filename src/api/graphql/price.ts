@@ -56,14 +56,14 @@ export async function charge(
  */
 async function chargeRest(
   meter: Meter,
-  { cost, fixed, rootFields, isNested }: Estimate,
+  { cost, surcharge, rootFields, isNested }: Estimate,
 ): Promise<void> {
-  if (fixed > 0) await meter.take(fixed);
+  if (surcharge > 0) await meter.take(surcharge);
   if (!isNested) return;
   // Takes one unit for each root field but the last, and reserves the rest of
   // the cost.
   if (rootFields > 1) await meter.take(rootFields - 1);
-  await meter.reserve(cost - fixed - (rootFields - 1));
+  await meter.reserve(cost - surcharge - (rootFields - 1));
 }
 
 /**

@@ -8,8 +8,7 @@ import { SharedBudget } from '../../shared-budget.ts';
 import { sendError } from './failures.ts';
 import { dataHeaders } from './headers.ts';
 import { isRead } from './negotiation.ts';
-import { largeBodyBytes } from './overload.ts';
-import { Unread } from './unread.ts';
+import { largeBodyBytes, Unread } from './overload.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {

@@ -1,108 +1,19 @@
-import type { Socket } from 'node:net';
 import { monitorEventLoopDelay, performance } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Incident } from '@animal-store/log/incident';
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { networkOf } from '../../access/limits/network.ts';
 import { Unavailable } from '../../errors.ts';
-import { SharedBudget } from '../../shared-budget.ts';
+import { type Holder, SharedBudget } from '../../shared-budget.ts';
 
-// More than the process can take: connections, connections at a time, requests,
-// large bodies and answers.
+// More than the process can take: connections at a time, requests, large bodies
+// and answers.
 
 declare module 'fastify' {
   interface FastifyInstance {
     /** Number of requests rejected because the event loop was overloaded. */
     shedRequests: number;
   }
-}
-
-/** How often (ms) a closing server looks at its connections. */
-const sampleInterval = 500;
-const uploadTimeout = Object.assign(new Error('The body is late.'), {
-  code: 'ERR_HTTP_REQUEST_TIMEOUT',
-});
-
-/**
- * Limits client connections to `max`, so that file descriptors remain for the
- * database; it closes further connections immediately. Networks of clients
- * share the limit, unless connections come from a proxy. When the server
- * closes, it also closes connections without a request in progress: Node would
- * wait for connections that never sent a request (browsers and undici open them
- * in advance) or never complete one. Bodies that have not arrived after
- * `lastUpload` ms get 408; Node has stopped checking them.
- */
-export function connections(
-  app: FastifyInstance,
-  {
-    max,
-    lastUpload,
-    isProxied,
-  }: { max: number; lastUpload: number; isProxied: boolean },
-): void {
-  const { server, log } = app;
-  server.maxConnections = max;
-  // Otherwise a worker would pass the connection to the next worker, which may
-  // be full, too.
-  Object.assign(server, { dropMaxConnection: true });
-  const refusals = new Incident({
-    onStart: () => log.warn({ maxConnections: max }, 'connections are refused'),
-    onEnd: (ms, refused) =>
-      log.info({ ms, refused }, 'connections are no longer refused'),
-  });
-  server.on('drop', () => {
-    refusals.occurred();
-    refusals.recovered();
-  });
-  const budget = new SharedBudget(max);
-  const open = new Set<Socket>();
-  server.on('connection', (socket) => {
-    const network = networkOf(socket.remoteAddress ?? '');
-    if (!isProxied && !budget.take(network)) {
-      server.emit('drop');
-      return socket.destroy();
-    }
-    open.add(socket);
-    socket.once('close', () => {
-      open.delete(socket);
-      if (!isProxied) budget.add(network, -1);
-    });
-  });
-
-  app.addHook('preClose', async () => {
-    const began = performance.now();
-    const timer = setInterval(() => {
-      const isLate = performance.now() - began > lastUpload;
-      for (const socket of open) {
-        const { latestResponse } = socket;
-        if (!latestResponse || latestResponse.closed) socket.destroy();
-        else if (isLate && !latestResponse.req.complete)
-          server.emit('clientError', uploadTimeout, socket);
-      }
-    }, sampleInterval);
-    server.once('close', () => clearInterval(timer));
-  });
-}
-
-/**
- * Derives the maximum number of client connections from the limit of open files
- * (`ulimit -n`). It reserves 128 files for the process, and four per pooled
- * connection: the embedded store holds both ends, and each replica has a pool.
- *
- * @returns 16 to 10,000, the most that one process serves well
- */
-export function roomForConnections(poolMax: number): number {
-  // @types/node lacks this option. Without it, the report resolves the name of
-  // every peer.
-  Object.assign(process.report, { excludeNetwork: true });
-  const { userLimits } = process.report.getReport() as {
-    userLimits?: { open_files?: { soft: number | 'unlimited' } };
-  };
-  const limit = Number(userLimits?.open_files?.soft);
-  return Math.max(
-    16,
-    Math.min(10_000, (limit || Number.POSITIVE_INFINITY) - 128 - 4 * poolMax),
-  );
 }
 
 /**
@@ -215,3 +126,62 @@ export function overload(app: FastifyInstance, maxDelay: number): void {
 
 /** Bytes. The number of connections bounds smaller bodies. */
 export const largeBodyBytes = 65_536;
+
+/** The key of a request; the network of a client without one. */
+export function holderOf({ call, ip }: FastifyRequest): Holder {
+  return call.caller?.id ?? networkOf(ip);
+}
+
+/**
+ * Bytes of an answer that needs no room. The number of connections bounds such
+ * answers: a connection has one at most, because each that waits for another
+ * one counts.
+ */
+export const smallAnswer = 8192;
+
+/** Twice the largest answer, so that a key alone may have it (SECURITY.md). */
+const mostUnread = 128 * 1024 * 1024;
+
+/** Bounds the memory of all answers and events that clients have not read. */
+export class Unread {
+  readonly budget = new SharedBudget(mostUnread);
+  /** The bytes of each response. */
+  readonly #held = new Map<FastifyReply['raw'], number>();
+
+  /**
+   * Counts the bytes of an answer until its client has read it or disconnects,
+   * in place of those that were reserved.
+   *
+   * @param isForced for answers that must be sent
+   * @throws StoreError SERVICE_UNAVAILABLE
+   */
+  hold(
+    request: FastifyRequest,
+    { raw: response }: FastifyReply,
+    bytes: number,
+    isForced = false,
+  ): void {
+    // A response has no socket while it waits for another one.
+    const isCounted = bytes > smallAnswer || response.socket === null;
+    const reserved = this.#held.get(response);
+    // A closed response emits no `close` event to give the bytes back.
+    const isOver = response.closed || (!isCounted && reserved === undefined);
+    if (isOver) return;
+    const holder = holderOf(request);
+    const held = isCounted ? bytes : 0;
+    const more = held - (reserved ?? 0);
+    if (isForced || more <= 0) this.budget.add(holder, more);
+    else if (!this.budget.take(holder, more)) throw tooMany('answers');
+    this.#held.set(response, held);
+    if (reserved !== undefined) return;
+    response.once('close', () => {
+      this.budget.add(holder, -(this.#held.get(response) ?? 0));
+      this.#held.delete(response);
+    });
+  }
+}
+
+export function tooMany(noun: 'answers' | 'bodies'): Error {
+  const message = `Too many large ${noun} are under way; try again shortly.`;
+  return new Unavailable(message);
+}

@@ -22,9 +22,8 @@ import { reportFault, StoreError } from '../../errors.ts';
 import { SharedBudget } from '../../shared-budget.ts';
 import type { Validated } from '../../validation/validator.ts';
 import { isRead, prefers } from './negotiation.ts';
-import { largeBodyBytes } from './overload.ts';
+import { holderOf, largeBodyBytes, smallAnswer, tooMany } from './overload.ts';
 import { origin } from './server.ts';
-import { holderOf, smallAnswer, tooMany } from './unread.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {

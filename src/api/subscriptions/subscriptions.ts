@@ -14,8 +14,7 @@ import { serialiseOnce } from '../../records/shared-items.ts';
 import type { SharedBudget } from '../../shared-budget.ts';
 import { type Int64, int64, int64FromText } from '../../validation/int64.ts';
 import { toLoggedFailure } from '../http/failures.ts';
-import { largeBodyBytes } from '../http/overload.ts';
-import { holderOf } from '../http/unread.ts';
+import { holderOf, largeBodyBytes } from '../http/overload.ts';
 import { EventStream, silenceBeforeCut } from './event-stream.ts';
 import { type StreamFormat, streamHeaders } from './format.ts';
 
