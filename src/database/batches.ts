@@ -65,12 +65,16 @@ export interface BatchOptions extends QueueName {
    * flight, its outcome is unknown.
    */
   isWrite?: boolean;
+  /** True in a transaction, whose inputs join no others. */
+  isApart?(): boolean;
   /**
    * Whether the inputs of a failed batch are retried one by one; by default
    * when one of them may be at fault.
    */
   isRetryable?(error: unknown): boolean;
 }
+
+type Optional = 'window' | 'isApart';
 
 interface Waiting<In, Out> {
   readonly input: In;
@@ -95,8 +99,8 @@ const hangsAfter = 1000;
  */
 export class Batches<In, Out> {
   readonly #run: RunBatch<In, Out>;
-  readonly #options: Required<Omit<BatchOptions, 'window'>> &
-    Pick<BatchOptions, 'window'>;
+  readonly #options: Required<Omit<BatchOptions, Optional>> &
+    Pick<BatchOptions, Optional>;
   readonly #waiting: FairQueue<Waiting<In, Out>>;
   /** Inputs of failed batches, which are retried alone. */
   #retries: Waiting<In, Out>[] = [];
@@ -139,6 +143,7 @@ export class Batches<In, Out> {
    *   pending, or the deadline passes
    */
   add(input: In, call: Call): Promise<Out> {
+    if (this.#options.isApart?.()) return this.#runAlone(input);
     return new Promise((resolve, reject) => {
       const holder = call.caller?.id;
       const since = performance.now();
@@ -154,6 +159,12 @@ export class Batches<In, Out> {
       ).unref();
       this.#schedule();
     });
+  }
+
+  async #runAlone(input: In): Promise<Out> {
+    const [output] = await this.#run([input]);
+    if (output instanceof Error) throw output;
+    return output as Out;
   }
 
   /**

@@ -1,5 +1,6 @@
 import { MikroORM } from '@mikro-orm/postgresql';
 import { Client } from 'pg';
+import type { Call } from '../call.ts';
 import { Unavailable } from '../errors.ts';
 import {
   Batches,
@@ -7,6 +8,7 @@ import {
   type QueueState,
   type RunBatch,
 } from './batches.ts';
+import { answerOnce, retryable } from './claims.ts';
 import { assertColumns } from './columns.ts';
 import {
   type AssertHeld,
@@ -41,6 +43,15 @@ import {
   type Sessions,
   sessionsTo,
 } from './sessions.ts';
+import {
+  currentTransaction,
+  type Frame,
+  nested,
+  refusalIn,
+  Transaction,
+  type Work,
+} from './transaction.ts';
+import { withTimeout } from './with-timeout.ts';
 
 export type {
   Batches,
@@ -50,12 +61,23 @@ export type {
 export type { DatabaseOptions, Model, OwnStore } from './options.ts';
 export type { PoolState, Statement } from './postgres-server.ts';
 
+/** Each holds a connection. */
+const transactions = {
+  isWrite: true,
+  maxBatch: 1,
+  maxInFlight: 4,
+  blockTime: 1000,
+  collection: 'transaction',
+  operation: 'run',
+};
+
 /**
  * PostgreSQL through MikroORM for entities and migrations. Hot-path statements
  * use the same connection pool.
  */
 export class Database {
   #hasCitus: boolean | undefined;
+  #transactions: Batches<() => Promise<unknown>, unknown> | undefined;
   readonly #queues: Array<{ isStuck: boolean; state: QueueState }> = [];
 
   private constructor(
@@ -146,7 +168,8 @@ export class Database {
     statement: Statement,
     values: unknown[],
   ): Promise<Row[]> {
-    return this.primary.rows(statement, values);
+    const session = currentTransaction() ?? this.primary;
+    return session.rows(statement, values) as Promise<Row[]>;
   }
 
   /**
@@ -157,8 +180,57 @@ export class Database {
     statement: Statement,
     values: unknown[],
   ): Promise<Row[]> {
-    if (!this.reads) return this.rows(statement, values);
+    if (!this.reads || currentTransaction())
+      return this.rows(statement, values);
     return (await this.reads.read(statement, values)) as Row[];
+  }
+
+  /**
+   * Runs work in one transaction: what it does through services, `Records` and
+   * its EntityManager is stored together or not at all. After a conflict it
+   * runs again, so it has no other effects.
+   *
+   * @throws StoreError as `Records` does, Unavailable; any error rolls back
+   */
+  async transaction<Answer>(
+    call: Call,
+    { creates, input }: Frame,
+    work: Work<Answer>,
+  ): Promise<Answer> {
+    if (currentTransaction()) throw nested();
+    const tables = creates.map(
+      (entity) => this.orm.getMetadata(entity).tableName,
+    );
+    const claim = call.takeClaim();
+    const attempt = async () => {
+      const { answer, tx } = await this.primary.inTransaction(async (send) => {
+        const tx = new Transaction(this.orm, tables, send);
+        const doing = () => tx.run(work);
+        const answering = claim
+          ? answerOnce(tx.rows, call, claim, input, doing)
+          : doing();
+        const left = call.at - performance.now();
+        const answer = await withTimeout(
+          left,
+          answering,
+          Unavailable.late,
+        ).finally(() => tx.end());
+        return { answer, tx };
+      });
+      for (const listener of tx.listeners) listener();
+      return answer;
+    };
+    this.#transactions ??= this.batched(
+      async ([run]: Array<() => Promise<unknown>>) => [await run?.()],
+      transactions,
+    );
+    const answer = await this.#transactions
+      .add(attempt, call)
+      .catch((error) => {
+        const refusal = refusalIn(this.orm, error);
+        throw claim ? retryable(refusal) : refusal;
+      });
+    return answer as Answer;
   }
 
   /**
@@ -208,6 +280,7 @@ export class Database {
     const { observers = [] } = this.options;
     const batches = new Batches(run, {
       maxWaiting: 8192,
+      isApart: () => currentTransaction() !== undefined,
       maxAge,
       ...options,
       maxInFlight,

@@ -1,4 +1,8 @@
-import type { EntityName, MigrationObject } from '@mikro-orm/core';
+import type {
+  EntityName,
+  EventSubscriber,
+  MigrationObject,
+} from '@mikro-orm/core';
 import { Migrator } from '@mikro-orm/migrations';
 import { defineConfig } from '@mikro-orm/postgresql';
 import type { ClientConfig } from 'pg';
@@ -59,6 +63,14 @@ export interface OpenStore {
   close(): Promise<void>;
 }
 
+/** What an entity of a creation lacks is null, as in its row. */
+const absentIsNull: EventSubscriber = {
+  beforeCreate({ entity, meta }) {
+    for (const { name, nullable } of meta.props)
+      if (nullable) entity[name] ??= null;
+  },
+};
+
 export function ormOptions(
   { url, poolMax }: Pick<DatabaseOptions, 'url' | 'poolMax'>,
   { entities, migrations }: Model,
@@ -67,6 +79,7 @@ export function ormOptions(
   return defineConfig({
     entities,
     extensions: [Migrator],
+    subscribers: [absentIsNull],
     // While a backup is restored, its tables are not those of the entities.
     discovery: { warnWhenNoEntities: false },
     clientUrl: url ?? '',

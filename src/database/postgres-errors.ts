@@ -1,4 +1,5 @@
-import { Unavailable } from '../errors.ts';
+import { escapeIdentifier as quoted } from 'pg';
+import { type ErrorCode, StoreError, Unavailable } from '../errors.ts';
 
 /**
  * True for invalid data in a statement (SQLSTATE classes 22 and 23). Other
@@ -146,6 +147,42 @@ export function isUnsupported(error: unknown): boolean {
 export function isUnmigrated(error: unknown): boolean {
   return [error, (error as Error).cause].some((one) =>
     /^42(?:P01|703)$/.test(`${sqlState(one)}`),
+  );
+}
+
+/**
+ * Converts the error of a row that breaks a foreign or unique key; other errors
+ * stay as they are. The detail begins with `Key (pet_id)=(42)`, the rest is in
+ * the server's language.
+ *
+ * @param memberOf the member of a quoted column
+ */
+export function refusalOf(
+  error: unknown,
+  memberOf: (column: string) => string | undefined,
+): unknown {
+  const [, key = ''] =
+    /\((.+?)\)=\(/.exec(`${(error as { detail?: string }).detail}`) ?? [];
+  const found = key
+    .split(', ')
+    .map((name) => memberOf(name.startsWith('"') ? name : quoted(name)));
+  // None for an index on an expression.
+  const members = found.includes(undefined) ? '' : found.join(' and ');
+  const refusal = (code: ErrorCode, message: string) =>
+    new StoreError(code, message, { cause: error });
+  const broken = key && sqlState(error);
+  if (broken === '23505' && members !== 'id')
+    return refusal('CONFLICT', `Another one has this ${members || 'value'}.`);
+  // 23001 for `on delete restrict` since PostgreSQL 18.
+  if (!members || (broken !== '23503' && broken !== '23001')) return error;
+  if (members === 'id')
+    return refusal(
+      'CONFLICT',
+      'It cannot be removed, because others refer to it.',
+    );
+  return refusal(
+    'BAD_USER_INPUT',
+    `${members} must be the id of one that exists.`,
   );
 }
 

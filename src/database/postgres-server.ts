@@ -1,6 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Incident } from '@animal-store/log/incident';
-import type { Pool, PoolClient, QueryArrayConfig } from 'pg';
+import type {
+  Pool,
+  PoolClient,
+  QueryArrayConfig,
+  QueryConfig,
+  QueryResult,
+} from 'pg';
 import { Unavailable } from '../errors.ts';
 import type { DatabaseLog } from './options.ts';
 import {
@@ -12,7 +18,7 @@ import {
   sqlState,
   unavailable,
 } from './postgres-errors.ts';
-import type { Sessions } from './sessions.ts';
+import { releaseOnce, type Sessions } from './sessions.ts';
 
 /**
  * A statement that is prepared once per connection. `name` is unique among all
@@ -98,11 +104,27 @@ export class PostgresServer {
   ): Promise<Row[]> =>
     retry(
       async () => (await this.inOneSession([statement, values]))[0] as Row[],
-      (error, attempt) =>
-        attempt <= retries && isConflict(error)
-          ? attempt * conflictPause
-          : undefined,
+      afterConflict,
     );
+
+  /**
+   * Runs work in a transaction, and again after a conflict.
+   *
+   * @throws what the work throws; else as `rows` does
+   */
+  inTransaction<T>(work: (send: Send) => Promise<T>): Promise<T> {
+    const transact = async (client: PoolClient) => {
+      const send: Send = (query) => sendQuery(client, query);
+      await send({ text: 'begin isolation level read committed' });
+      // Without a commit the outcome is known.
+      const result = await work(send).catch((error) => {
+        throw unavailable(error) ?? error;
+      });
+      await send({ text: 'commit' });
+      return result;
+    };
+    return retry(() => this.#inSession(transact, true), afterConflict);
+  }
 
   /**
    * Runs statements in one session, in order; in one round trip where the
@@ -110,28 +132,36 @@ export class PostgresServer {
    *
    * @throws as `rows` does
    */
-  async inOneSession(
-    ...queries: Array<Parameters<RunStatement>>
-  ): Promise<Rows[]> {
+  inOneSession(...queries: Array<Parameters<RunStatement>>): Promise<Rows[]> {
+    const work = (client: PoolClient) =>
+      Promise.all(queries.map((query) => this.#query(client, ...query)));
+    return this.#inSession(work, queries[0]?.[0].isWrite);
+  }
+
+  /** After a failure the connection is closed, and nothing is left of it. */
+  async #inSession<T>(
+    work: (client: PoolClient) => Promise<T>,
+    isWrite: boolean | undefined,
+  ): Promise<T> {
     const client = await this.#connect();
-    const run: RunStatement = (statement, values) =>
-      this.#query(client, statement, values);
-    const isWrite = queries[0]?.[0].isWrite;
-    let failure: Error | undefined;
+    let failure: unknown;
     let afterwards: Promise<void> | undefined;
     try {
-      const results = await Promise.all(queries.map((query) => run(...query)));
+      const result = await work(client);
       this.#answered();
-      if (isWrite) afterwards = this.onWrite?.(run);
-      return results;
+      if (isWrite)
+        afterwards = this.onWrite?.((...query) =>
+          this.#query(client, ...query),
+        );
+      return result;
     } catch (error) {
-      failure = error as Error;
+      failure = error;
       // The server is a standby.
       if (sqlState(error) === '25006') this.discardSessions();
       return this.#throwTranslated(error, isWrite);
     } finally {
-      if (afterwards) void afterwards.then(() => client.release(failure));
-      else client.release(failure);
+      if (afterwards) void afterwards.then(() => releaseOnce(client, failure));
+      else releaseOnce(client, failure);
     }
   }
 
@@ -147,16 +177,15 @@ export class PostgresServer {
   ): Promise<Rows> {
     const query = { text, values, rowMode: 'array' as const, types: asText };
     try {
-      return await sendQuery(
-        client,
-        this.sessions.keepStatements ? { name, ...query } : query,
-      );
+      const prepared = { name, ...query };
+      const { keepStatements } = this.sessions;
+      return (await sendQuery(client, keepStatements ? prepared : query)).rows;
     } catch (error) {
       const isUnknown = ['26000', '42P05'].includes(`${sqlState(error)}`);
       if (isUnknown) this.#stopPreparing();
       if (!isUnknown && !isStalePlan(error)) throw error;
       this.#usable.delete(client);
-      return await sendQuery(client, query);
+      return (await sendQuery(client, query)).rows;
     }
   }
 
@@ -296,14 +325,19 @@ function incidentsIn(log: DatabaseLog | undefined) {
  * Passes a callback, because pg's own promise keeps each query from the garbage
  * collector (bench/README.md).
  */
+/** Sends a query as pg does. */
+export type Send = (
+  query: QueryConfig & Partial<QueryArrayConfig>,
+) => Promise<QueryResult>;
+
 async function sendQuery(
   client: PoolClient,
-  query: QueryArrayConfig,
-): Promise<Rows> {
+  query: Parameters<Send>[0],
+): ReturnType<Send> {
   try {
     return await new Promise((resolve, reject) => {
       client.query(query, (error, result) =>
-        error ? reject(error) : resolve(result.rows),
+        error ? reject(error) : resolve(result),
       );
     });
   } catch (error) {
@@ -315,7 +349,10 @@ async function sendQuery(
 
 // Most columns reach the client as PostgreSQL's text: parsing them would cost
 // more than all other work on a row.
-const asText = { getTypeParser: () => (text: string) => text };
+export const asText = { getTypeParser: () => (text: string) => text };
+
+const afterConflict = (error: unknown, attempt: number) =>
+  attempt <= retries && isConflict(error) ? attempt * conflictPause : undefined;
 
 /**
  * Repeats work that failed for a temporary reason.

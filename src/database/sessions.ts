@@ -235,7 +235,7 @@ export async function poolOf(orm: MikroORM): Promise<Pool> {
   // Code that releases the connection itself does so before the next turn of
   // the event loop.
   pool.on('connect', (client) =>
-    client.once('end', () => setImmediate(releaseOnce, client)),
+    client.once('end', () => setImmediate(releaseOnce, client, true)),
   );
   return pool;
 }
@@ -256,9 +256,9 @@ export async function endPool(orm: MikroORM, pool: Pool): Promise<void> {
   if (!pool.ending) await pool.end();
 }
 
-function releaseOnce(client: PoolClient) {
+export function releaseOnce(client: PoolClient, failure: unknown) {
   try {
-    client.release(true);
+    client.release(failure !== undefined);
   } catch {
     // It was released already.
   }

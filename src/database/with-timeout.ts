@@ -1,3 +1,6 @@
+/** Of `setTimeout`, in milliseconds. */
+const longestDelay = 2 ** 31 - 1;
+
 /**
  * Waits for work with a timeout. @param late creates the error when it expires
  */
@@ -8,7 +11,8 @@ export function withTimeout<Result>(
 ): Promise<Result> {
   let timer: NodeJS.Timeout;
   const timeout = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(late()), milliseconds);
+    const delay = Math.min(milliseconds, longestDelay);
+    timer = setTimeout(() => reject(late()), delay);
   });
   return Promise.race([work, timeout]).finally(() => clearTimeout(timer));
 }

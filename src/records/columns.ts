@@ -1,12 +1,38 @@
-import { p, type UniversalPropertyOptionsBuilder } from '@mikro-orm/core';
+import {
+  BigIntType,
+  p,
+  type UniversalPropertyOptionsBuilder,
+} from '@mikro-orm/core';
 import type { Static, TObject, TSchema } from 'typebox';
+import { int64FromDigits } from '../validation/int64.ts';
 import { memberOf } from '../validation/schemas.ts';
 
-type ColumnBuilder<Value> = UniversalPropertyOptionsBuilder<
+type ColumnBuilder<Name, Value> = UniversalPropertyOptionsBuilder<
   Value,
-  object,
+  Name extends keyof Assigned ? Assigned[Name] : object,
   never
 >;
+
+/** What a creation does not give. */
+interface Assigned {
+  id: { primary: true; autoincrement: true };
+  version: { version: true };
+}
+
+/** In memory, an int64 of an entity is that of an item. */
+class Int64Type extends BigIntType<'bigint'> {
+  constructor() {
+    super('bigint');
+  }
+
+  override convertToJSValue(digits: unknown): bigint {
+    return int64FromDigits(`${digits}`) as bigint;
+  }
+
+  override toJSON(value: unknown): bigint {
+    return value as bigint;
+  }
+}
 
 /**
  * MikroORM's properties for the members of an item, such as
@@ -20,16 +46,19 @@ export function columnsOf<Schema extends TObject>({ properties }: Schema) {
     columnOf(name, member),
   ]);
   return Object.fromEntries(columns) as {
-    [Member in keyof Static<Schema>]: ColumnBuilder<Static<Schema>[Member]>;
+    [Member in keyof Static<Schema>]: ColumnBuilder<
+      Member,
+      Static<Schema>[Member]
+    >;
   };
 }
 
 function columnOf(name: string, schema: TSchema) {
-  if (name === 'id') return p.bigint('bigint').primary().autoincrement();
+  if (name === 'id') return p.type(Int64Type).primary().autoincrement();
   if (name === 'version') return p.integer().version();
   const { kind, isNullable, values, digits } = memberOf(schema);
   const column = {
-    int64: () => p.bigint('bigint'),
+    int64: () => p.type(Int64Type),
     decimal: () => p.decimal().precision(digits[0]).scale(digits[1]),
     moment: p.datetime,
     enum: () => p.enum(values),

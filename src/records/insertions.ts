@@ -1,8 +1,10 @@
 import { hash } from 'node:crypto';
 import { Call, type Claim } from '../call.ts';
+import { retryable, reused } from '../database/claims.ts';
 import type { Batches, Database } from '../database/database.ts';
+import { currentTransaction } from '../database/transaction.ts';
 import { withTimeout } from '../database/with-timeout.ts';
-import { StoreError, Unavailable } from '../errors.ts';
+import { StoreError } from '../errors.ts';
 import type { Statements } from './statements.ts';
 import { parameterOf, type Table } from './table.ts';
 
@@ -25,9 +27,6 @@ const writes = {
   maxInFlight: 1,
   blockTime: 1000,
 };
-
-/** The longest delay (ms) of `setTimeout`. */
-const maxDelay = 2 ** 31 - 1;
 
 /**
  * A rule for the members of a creation, and for those that a change sets.
@@ -70,7 +69,10 @@ export class Insertions<Item, New extends object> {
 
   /** See `Records.create`. */
   async insert(item: New, call = new Call()): Promise<Item> {
-    const claim = call.takeClaim();
+    const transaction = currentTransaction();
+    transaction?.assertCreates(this.table.name);
+    // A transaction has a claim as a whole.
+    const claim = transaction ? undefined : call.takeClaim();
     const insertion = claim
       ? this.#insertOnce(item, call, claim)
       : this.#add({ item }, call);
@@ -92,11 +94,7 @@ export class Insertions<Item, New extends object> {
       earlier;
       earlier = this.#inProgress.get(name)
     ) {
-      await withTimeout(
-        Math.min(call.at - performance.now(), maxDelay),
-        earlier,
-        inUse,
-      );
+      await withTimeout(call.at - performance.now(), earlier, inUse);
     }
     const entry: Entry<New> = {
       item,
@@ -115,7 +113,10 @@ export class Insertions<Item, New extends object> {
   }
 
   async #insertRetryably(entry: Entry<New>, call: Call): Promise<Item> {
-    const add = () => this.#add(entry, call).catch(throwRetryable);
+    const add = () =>
+      this.#add(entry, call).catch((error) => {
+        throw retryable(error);
+      });
     // Retries once when another process stored the same key first: the next
     // statement sees its row.
     const item = (await add()) ?? (await add());
@@ -264,24 +265,6 @@ function fingerprintOf(
     .sort(([a], [b]) => (a < b ? -1 : 1));
   const digest = hash('sha256', JSON.stringify(values), 'hex');
   return digest + Buffer.from(names).toString('hex');
-}
-
-/**
- * Allows a retry after an unknown outcome, because the idempotency key makes it
- * safe.
- */
-function throwRetryable(error: unknown): never {
-  if (!(error instanceof Unavailable && error.isOutcomeUnknown)) throw error;
-  const message =
-    'The database did not say whether this was stored: it may have been. Send it again with the same Idempotency-Key.';
-  throw new Unavailable(message, error.cause);
-}
-
-/** The error for an idempotency key that was used for another input. */
-export function reused(): StoreError {
-  const message =
-    'This Idempotency-Key was used for another input; a new creation needs a new key.';
-  return new StoreError('IDEMPOTENCY_KEY_REUSED', message);
 }
 
 /** The error while the first request with a key is in progress. */

@@ -1,9 +1,9 @@
 import type { EntityName } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
 import { Call } from '../call.ts';
 import type { RunBatch } from '../database/batches.ts';
 import type { Batches, Database } from '../database/database.ts';
 import { isDataError, isUnsupported } from '../database/postgres-errors.ts';
+import { whenCommitted } from '../database/transaction.ts';
 import { type Int64, int64, int64FromDigits } from '../validation/int64.ts';
 import {
   maxExactTotal,
@@ -222,7 +222,7 @@ export class Records<
    */
   async create(item: New, call?: Call): Promise<Item> {
     const inserted = await this.#insertions.insert(item, call);
-    for (const listener of this.#onInserted) listener();
+    for (const listener of this.#onInserted) whenCommitted(listener);
     return inserted;
   }
 
@@ -253,18 +253,6 @@ export class Records<
     call?: Call,
   ): Promise<true | null> {
     return this.#changes.remove(id, version, call);
-  }
-
-  /**
-   * Makes rows that a transaction inserts without `create` visible in the order
-   * of their ids, without which walks and live lists miss some. Call it before
-   * the first insert.
-   *
-   * @param em of the transaction
-   */
-  async lockIds(em: EntityManager): Promise<void> {
-    const text = 'select pg_advisory_xact_lock(hashtext(?))::text';
-    await em.execute(text, [this.#table.name]);
   }
 
   /**

@@ -1,7 +1,7 @@
 import type { EntityMetadata, EntityProperty } from '@mikro-orm/core';
 import { escapeIdentifier as quoted } from 'pg';
-import { sqlState } from '../database/postgres-errors.ts';
-import { type ErrorCode, reportFault, StoreError } from '../errors.ts';
+import { refusalOf } from '../database/postgres-errors.ts';
+import { reportFault } from '../errors.ts';
 import { int64FromDigits } from '../validation/int64.ts';
 
 /**
@@ -139,39 +139,11 @@ export class Table {
     }
   }
 
-  /**
-   * Converts the error of a row that breaks a foreign or unique key; other
-   * errors stay as they are. The detail begins with `Key (pet_id)=(42)`, the
-   * rest is in the server's language.
-   */
+  /** Converts the error of a row that breaks a foreign or unique key. */
   refusalOf(error: unknown): unknown {
-    const [, key = ''] =
-      /\((.+?)\)=\(/.exec(`${(error as { detail?: string }).detail}`) ?? [];
-    const names = key
-      .split(', ')
-      .map((name) => (name.startsWith('"') ? name : quoted(name)));
-    const columns = this.columns.filter(({ name }) => names.includes(name));
-    // None for an index on an expression.
-    const members =
-      columns.length === names.length
-        ? columns.map(({ member }) => member).join(' and ')
-        : '';
-    const refusal = (code: ErrorCode, message: string) =>
-      new StoreError(code, message, { cause: error });
-    const broken = key && sqlState(error);
-    if (broken === '23505' && members !== 'id')
-      return refusal('CONFLICT', `Another one has this ${members || 'value'}.`);
-    // 23001 for `on delete restrict` since PostgreSQL 18.
-    if (!members || (broken !== '23503' && broken !== '23001')) return error;
-    if (members === 'id')
-      return refusal(
-        'CONFLICT',
-        'It cannot be removed, because others refer to it.',
-      );
-    return refusal(
-      'BAD_USER_INPUT',
-      `${members} must be the id of one that exists.`,
-    );
+    const memberOf = (column: string) =>
+      this.columns.find(({ name }) => name === column)?.member;
+    return refusalOf(error, memberOf);
   }
 
   /**

@@ -16,15 +16,9 @@ import { PetStatus } from '../../src/modules/pets/pet.schemas.ts';
 import type { PetService } from '../../src/modules/pets/pet.service.ts';
 import { petsModule } from '../../src/modules/pets/pets.module.ts';
 import { contracts } from '../../src/process/contracts.ts';
-import { Records } from '../../src/records/records.ts';
 import type { Int64 } from '../../src/validation/int64.ts';
-import { sql } from '../support/database-access.ts';
 import { expect, test } from '../support/jest.ts';
-import { eventually, onPostgres } from '../support/process.ts';
 import { storeForAll } from '../support/store.ts';
-import { ToyEntity, type Toys } from './toys/toy.entity.ts';
-import type { NewToy } from './toys/toy.schemas.ts';
-import { toysModule } from './toys/toys.module.ts';
 
 /**
  * What `open` gets: the module's own variables, and the services of other
@@ -32,7 +26,6 @@ import { toysModule } from './toys/toys.module.ts';
  */
 
 const store = storeForAll();
-const withToys = storeForAll({}, undefined, { more: [toysModule] });
 const variables = { SHELTER_OPEN: flag(true, 'Takes animals in.') };
 
 class Shelter {
@@ -103,55 +96,6 @@ test('the database is closed after a module that cannot be built', async () => {
   } finally {
     Database.prototype.close = close;
   }
-});
-
-const insertToy =
-  "insert into toy (name, kind, made_at) values (?, 'ball', now())";
-
-class Deliveries {
-  constructor(
-    private readonly database: Database,
-    private readonly toys: Toys,
-  ) {}
-
-  /** Adds all toys or none. */
-  add(names: AsyncIterable<string>): Promise<void> {
-    return this.database.orm.em.fork().transactional(async (em) => {
-      await this.toys.lockIds(em);
-      for await (const name of names) await em.execute(insertToy, [name]);
-    });
-  }
-}
-
-test('a transaction through the EntityManager that locks the ids precedes every creation, so that no walk and no live list misses its rows', async () => {
-  const { database } = withToys;
-  const toys: Toys = new Records(database, ToyEntity);
-  const [added, held] = [Promise.withResolvers(), Promise.withResolvers()];
-  async function* names() {
-    yield 'first';
-    added.resolve(undefined);
-    await held.promise;
-    yield 'second';
-  }
-  const delivery = new Deliveries(database, toys).add(names());
-  await added.promise;
-  let isCreated = false;
-  const third = { name: 'third', kind: 'ball', madeAt: new Date() } as NewToy;
-  const creation = toys.create(third).then(() => {
-    isCreated = true;
-  });
-  const waiting =
-    "select from pg_locks where locktype = 'advisory' and not granted";
-  // The embedded store has one backend, which the transaction holds.
-  if (onPostgres) {
-    await eventually(
-      async () => isCreated || (await sql(database, waiting)).length > 0,
-    );
-  }
-  held.resolve(undefined);
-  await Promise.all([delivery, creation]);
-  const { items } = await toys.list({ limit: 3 } as never);
-  expect(items.map(({ name }) => name)).toEqual(['first', 'second', 'third']);
 });
 
 test('one call with an idempotency key creates several items, and repeats them', async () => {

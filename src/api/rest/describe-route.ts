@@ -10,8 +10,9 @@ import {
   notIdempotent,
 } from '../../access/idempotency/idempotency-key.ts';
 import { forbidden, type Scope } from '../../access/keys/scopes.ts';
+import { reused } from '../../database/claims.ts';
 import { internalError, StoreError } from '../../errors.ts';
-import { inUse, reused } from '../../records/insertions.ts';
+import { inUse } from '../../records/insertions.ts';
 import { validator } from '../../validation/validator.ts';
 import { notJson } from '../http/failures.ts';
 import { requestTimeout } from '../http/malformed.ts';

@@ -1,0 +1,71 @@
+import { hash } from 'node:crypto';
+import { deserialize, serialize } from 'node:v8';
+import type { Call, Claim } from '../call.ts';
+import { StoreError, Unavailable } from '../errors.ts';
+import type { RunStatement, Statement } from './postgres-server.ts';
+
+/**
+ * Allows a retry after an unknown outcome, because the idempotency key makes it
+ * safe.
+ */
+export function retryable(error: unknown): unknown {
+  if (!(error instanceof Unavailable && error.isOutcomeUnknown)) return error;
+  const message =
+    'The database did not say whether this was stored: it may have been. Send it again with the same Idempotency-Key.';
+  return new Unavailable(message, error.cause);
+}
+
+/** The error for an idempotency key that was used for another input. */
+export function reused(): StoreError {
+  const message =
+    'This Idempotency-Key was used for another input; a new creation needs a new key.';
+  return new StoreError('IDEMPOTENCY_KEY_REUSED', message);
+}
+
+const ofClaim = '(key_id, operation, hash) = ($1::int, $2, $3)';
+const claimKey: Statement = {
+  name: 'claim_key',
+  text: `insert into idempotency_key (key_id, operation, hash, fingerprint, generated)
+    values ($1::int, $2, $3, $4, '{}') on conflict do nothing returning 1`,
+};
+const findAnswer: Statement = {
+  name: 'find_answer',
+  text: `select encode(fingerprint, 'hex'), generated[1] from idempotency_key where ${ofClaim}`,
+};
+const storeAnswer: Statement = {
+  name: 'store_answer',
+  text: `update idempotency_key set generated = array[$4] where ${ofClaim}`,
+};
+
+/**
+ * Does the work of a transaction once for a claim, and repeats its answer. It
+ * waits for an open transaction with the same claim.
+ *
+ * @param input validated, so that its members are in one order
+ * @throws StoreError IDEMPOTENCY_KEY_REUSED
+ */
+export async function answerOnce<Answer>(
+  rows: RunStatement,
+  call: Call,
+  { keyId, operation, hash: key }: Claim,
+  input: object,
+  work: () => Promise<Answer>,
+): Promise<Answer> {
+  const claim = [keyId, operation, key];
+  const text = JSON.stringify(input, (_, value) =>
+    typeof value === 'bigint' ? `${value}` : value,
+  );
+  const fingerprint = hash('sha256', text);
+  const row = [...claim, Buffer.from(fingerprint, 'hex')];
+  const isNew = (await rows(claimKey, row)).length > 0;
+  call.replayed(!isNew);
+  if (isNew) {
+    const answer = await work();
+    const stored = serialize(answer).toString('base64');
+    await rows(storeAnswer, [...claim, stored]);
+    return answer;
+  }
+  const [[known, stored] = []] = await rows(findAnswer, claim);
+  if (known !== fingerprint) throw reused();
+  return deserialize(Buffer.from(`${stored}`, 'base64'));
+}

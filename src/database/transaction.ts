@@ -1,0 +1,147 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { EntityName } from '@mikro-orm/core';
+import type { EntityManager, MikroORM } from '@mikro-orm/postgresql';
+import { escapeIdentifier as quoted } from 'pg';
+import { StoreError } from '../errors.ts';
+import { refusalOf } from './postgres-errors.ts';
+import {
+  asText,
+  type RunStatement,
+  type Send,
+  type Statement,
+} from './postgres-server.ts';
+
+const current = new AsyncLocalStorage<Transaction>();
+
+/** The transaction in which this code runs. */
+export const currentTransaction = () => current.getStore();
+
+/** Calls a listener when the rows are stored: now, or after the commit. */
+export function whenCommitted(listener: () => void): void {
+  const transaction = currentTransaction();
+  if (transaction) transaction.listeners.push(listener);
+  else listener();
+}
+
+export type Work<Answer> = (em: EntityManager) => Promise<Answer>;
+
+/** What a transaction says of itself. */
+export interface Frame {
+  /**
+   * The entities of which it creates rows. It locks their ids first, so that
+   * they become visible in ascending order, and in one order, so that no two
+   * transactions wait for each other there.
+   */
+  readonly creates: readonly EntityName[];
+  /**
+   * The validated input. With the idempotency key of the call, the same input
+   * gets the same answer.
+   */
+  readonly input: object;
+}
+
+/** The lock that an insertion takes, too (`records/statements.ts`). */
+const lockIds: Statement = {
+  name: 'lock_ids',
+  text: `select pg_advisory_xact_lock(hashtext(name))::text
+    from (select unnest($1::text[]) as name order by name) as locked`,
+};
+
+/** Runs statements in the connection of a transaction, one after the other. */
+export class Transaction {
+  /** Called after the commit. */
+  readonly listeners: Array<() => void> = [];
+  readonly #em: EntityManager;
+  #isOpen = true;
+  /** The first error of a statement, after which PostgreSQL refuses others. */
+  #failure: unknown;
+  #pending = 0;
+  #last: Promise<unknown> = Promise.resolve();
+
+  /** @param tables those in which it creates rows */
+  constructor(
+    orm: MikroORM,
+    private readonly tables: readonly string[],
+    private readonly send: Send,
+  ) {
+    this.#em = orm.em.fork();
+    this.#em.setTransactionContext({
+      executeQuery: ({ sql }: { sql: string }) => this.#execute(sql),
+      savepoint: () => {
+        throw nested();
+      },
+    } as never);
+  }
+
+  readonly rows: RunStatement = async ({ text }, values) =>
+    (await this.#send({ text, values, rowMode: 'array', types: asText })).rows;
+
+  assertCreates(table: string): void {
+    if (this.tables.includes(table)) return;
+    throw new Error(
+      `The transaction must name the entity of ${table} in its \`creates\`.`,
+    );
+  }
+
+  /** @throws the error of a statement, even if the work ignores it */
+  async run<Answer>(work: Work<Answer>): Promise<Answer> {
+    try {
+      if (this.tables.length > 0) await this.rows(lockIds, [this.tables]);
+      const answer = await current.run(this, () => work(this.#em));
+      const isAwaited = this.#pending === 0;
+      await this.#em.flush();
+      while (this.#pending > 0) await this.#last;
+      if (this.#failure) throw this.#failure;
+      if (isAwaited) return answer;
+      throw new Error('The transaction must await all that it does.');
+    } catch (error) {
+      throw error instanceof StoreError ? error : (this.#failure ?? error);
+    }
+  }
+
+  end(): void {
+    this.#isOpen = false;
+  }
+
+  async #execute(text: string) {
+    const [, table] = /^insert into (?:"[^"]+"\.)?"([^"]+)"/i.exec(text) ?? [];
+    if (table) this.assertCreates(table);
+    const { rows, rowCount } = await this.#send({ text });
+    return { rows, numAffectedRows: BigInt(rowCount ?? 0) };
+  }
+
+  /** Sends a query after those before it. */
+  async #send(query: Parameters<Send>[0]): ReturnType<Send> {
+    const sent = this.#last.then(() => {
+      if (this.#failure) throw this.#failure;
+      if (this.#isOpen) return this.send(query);
+      throw new Error('The transaction has ended: await what it does.');
+    });
+    this.#pending += 1;
+    this.#last = sent
+      .catch((error) => {
+        this.#failure ??= error;
+      })
+      .finally(() => {
+        this.#pending -= 1;
+      });
+    return sent;
+  }
+}
+
+export const nested = () =>
+  new Error('A transaction is open here, and contains no other.');
+
+/** Converts the error of a row that breaks a key. */
+export function refusalIn(orm: MikroORM, error: unknown): unknown {
+  const { table } = error as { table?: string };
+  const entity = [...orm.getMetadata()].find(
+    ({ tableName }) => tableName === table,
+  );
+  return refusalOf(
+    error,
+    (column) =>
+      entity?.props.find(({ fieldNames }) => quoted(`${fieldNames}`) === column)
+        ?.name,
+  );
+}

@@ -1,0 +1,392 @@
+// runs: embedded, postgres
+
+import { hash } from 'node:crypto';
+import type { EntityManager } from '@mikro-orm/postgresql';
+import { Call } from '../../src/call.ts';
+import { StoreError } from '../../src/errors.ts';
+import { PetEntity } from '../../src/modules/pets/pet.entity.ts';
+import { PetService } from '../../src/modules/pets/pet.service.ts';
+import { LiveList } from '../../src/records/live-list.ts';
+import { Records } from '../../src/records/records.ts';
+import type { Int64 } from '../../src/validation/int64.ts';
+import { sql } from '../support/database-access.ts';
+import {
+  beforeAll,
+  beforeEach,
+  describe,
+  expect,
+  test,
+} from '../support/jest.ts';
+import { eventually, onPostgres, ownsSessions } from '../support/process.ts';
+import { citusLayout } from '../support/servers/citus-database.ts';
+import { openSession } from '../support/session.ts';
+import { storeForAll } from '../support/store.ts';
+import { CheckupEntity, type Checkups } from './checkups/checkup.entity.ts';
+import type { Checkup } from './checkups/checkup.schemas.ts';
+import { checkupsModule } from './checkups/checkups.module.ts';
+import { ToyEntity, type Toys } from './toys/toy.entity.ts';
+import { toysModule } from './toys/toys.module.ts';
+
+/** Several tables in one transaction (docs/add-a-module.md). */
+
+// Citus allows a foreign key between distributed tables only when both are
+// distributed by it.
+const describeHere = citusLayout ? describe.skip : describe;
+
+describeHere('a transaction', () => {
+  const store = storeForAll({}, undefined, {
+    more: [toysModule, checkupsModule],
+  });
+  let pets: PetService;
+  let toys: Toys;
+  let checkups: Checkups;
+
+  beforeAll(() => {
+    pets = new PetService(store.database);
+    toys = new Records(store.database, ToyEntity, { filters: ['kind'] });
+    checkups = new Records(store.database, CheckupEntity);
+  });
+  beforeEach(async () => {
+    await sql(store.database, 'delete from toy');
+    await sql(store.database, 'delete from checkup');
+  });
+
+  const toy = (name: string) =>
+    ({ name, kind: 'ball', madeAt: new Date(0) }) as never;
+  const checkup = (petId: unknown, reason = 'x-ray') =>
+    ({ petId, reason, state: 'planned' }) as never;
+  const pet = { name: 'Rex', categoryId: 1n as Int64, status: 'available' };
+  const counts = async () =>
+    (
+      await sql(
+        store.database,
+        'select (select count(*) from toy), (select count(*) from checkup)',
+      )
+    )[0]?.map(Number);
+  const creates = [PetEntity, CheckupEntity, ToyEntity];
+  const frame = { creates, input: {} };
+  const transact = <Answer>(
+    work: (em: EntityManager) => Promise<Answer>,
+    call = new Call(),
+  ) => store.database.transaction(call, frame, work);
+  const claimed = (key: string, timeout?: number) => {
+    const call = new Call(timeout);
+    call.claim = {
+      keyId: 0,
+      operation: 'createAll',
+      hash: hash('sha256', key, 'buffer'),
+    };
+    return call;
+  };
+  const visit = async (call = new Call()) => {
+    const { id } = await pets.create(pet as never, call);
+    const one = await checkups.create(checkup(id));
+    const changed = await checkups.change(one.id, {
+      version: 1,
+      reason: 'vaccination',
+    } as never);
+    return { changed, toy: await toys.create(toy('Ball')) };
+  };
+
+  test('stores several tables, sees its own rows, and others see them after its end', async () => {
+    const call = new Call();
+    const answer = await transact(async () => {
+      const made = await visit(call);
+      const petId = made.changed?.petId;
+      expect(await pets.find(petId)).toMatchObject({ name: 'Rex' });
+      expect((await toys.list({ limit: 5 } as never)).items).toEqual([
+        made.toy,
+      ]);
+      expect(await toys.count({} as never)).toMatchObject({ count: 1 });
+      return made;
+    }, call);
+    expect(answer.changed).toMatchObject({ reason: 'vaccination', version: 2 });
+    expect(await toys.find(answer.toy.id)).toEqual(answer.toy);
+    expect(await counts()).toEqual([1, 1]);
+    expect(call.items).toBe(1);
+  });
+
+  test.each<[string, (em: EntityManager) => Promise<unknown>, object]>([
+    [
+      'its own error',
+      async () => {
+        throw new StoreError('CONFLICT', 'The till is closed.');
+      },
+      { code: 'CONFLICT', message: 'The till is closed.' },
+    ],
+    [
+      'a relation that does not exist',
+      () => checkups.create(checkup(7n)),
+      {
+        code: 'BAD_USER_INPUT',
+        message: 'petId must be the id of one that exists.',
+      },
+    ],
+    [
+      'an error that the work ignores',
+      () => checkups.create(checkup(7n)).catch(() => undefined),
+      { code: 'BAD_USER_INPUT' },
+    ],
+    [
+      'a stale version',
+      async () => {
+        const [{ id }] = (await checkups.list({ limit: 1 } as never)).items as [
+          Checkup,
+        ];
+        return checkups.change(id, { version: 1, note: 'x' } as never);
+      },
+      { code: 'CONFLICT', details: { version: 2 } },
+    ],
+    [
+      'a relation that does not exist, of an entity',
+      async (em) => {
+        em.create(CheckupEntity, checkup(7n));
+        await em.flush();
+      },
+      {
+        code: 'BAD_USER_INPUT',
+        message: 'petId must be the id of one that exists.',
+      },
+    ],
+    [
+      'a table that it does not name',
+      (em) => em.execute(`insert into "api_key" ("name") values ('x')`),
+      {
+        message:
+          'The transaction must name the entity of api_key in its `creates`.',
+      },
+    ],
+    [
+      'work that it does not await',
+      async () => {
+        void toys.create(toy('Late'));
+      },
+      { message: 'The transaction must await all that it does.' },
+    ],
+    [
+      'another transaction in it',
+      () => transact(async () => undefined),
+      { message: expect.stringContaining('A transaction is open here') },
+    ],
+    [
+      'a transaction of the EntityManager in it',
+      (em) => em.transactional(async () => undefined),
+      { message: expect.stringContaining('A transaction is open here') },
+    ],
+  ])('stores nothing after %s', async (_what, fail, error) => {
+    const work = async (em: EntityManager) => {
+      await visit();
+      await fail(em);
+    };
+    await expect(transact(work)).rejects.toMatchObject(error);
+    expect(await counts()).toEqual([0, 0]);
+  });
+
+  test('creates no rows of a table that it does not name', async () => {
+    const only = { creates: [PetEntity], input: {} };
+    const creation = store.database.transaction(new Call(), only, () =>
+      visit(),
+    );
+    await expect(creation).rejects.toThrow('the entity of checkup');
+  });
+
+  test('cannot be used after its end', async () => {
+    const ended = Promise.withResolvers<void>();
+    let late: Promise<unknown> | undefined;
+    await transact(async () => {
+      late = ended.promise.then(() => toys.create(toy('Late')));
+    });
+    ended.resolve();
+    await expect(late).rejects.toThrow('The transaction has ended');
+    expect(await counts()).toEqual([0, 0]);
+  });
+
+  test('ends at the deadline of its call, and stores nothing', async () => {
+    const call = new Call(200);
+    const late = transact(async () => {
+      await visit();
+      await new Promise(() => undefined);
+    }, call);
+    await expect(late).rejects.toMatchObject({ code: 'SERVICE_UNAVAILABLE' });
+    expect(await counts()).toEqual([0, 0]);
+    expect(await transact(() => visit())).toMatchObject({
+      toy: { name: 'Ball' },
+    });
+  });
+
+  test('is done once for an idempotency key, and its answer is repeated as it was', async () => {
+    const calls = Array.from({ length: 8 }, () => claimed('once'));
+    const answers = await Promise.all(
+      calls.map((call) => transact(() => visit(), call)),
+    );
+    expect(await counts()).toEqual([1, 1]);
+    for (const answer of answers) expect(answer).toEqual(answers[0]);
+    expect(calls.filter(({ isReplay }) => isReplay)).toHaveLength(7);
+    await checkups.remove(answers[0]?.changed?.id, {} as never);
+    expect(await transact(() => visit(), claimed('once'))).toEqual(answers[0]);
+    const other = { creates, input: { name: 'other' } };
+    await expect(
+      store.database.transaction(claimed('once'), other, () => visit()),
+    ).rejects.toMatchObject({ code: 'IDEMPOTENCY_KEY_REUSED' });
+  });
+
+  test('leaves its idempotency key free when it fails', async () => {
+    const failing = transact(async () => {
+      await visit();
+      throw new Error('failed');
+    }, claimed('free'));
+    await expect(failing).rejects.toThrow('failed');
+    const call = claimed('free');
+    await transact(() => visit(), call);
+    expect(call.isReplay).toBe(false);
+  });
+
+  test('tells live lists after the commit', async () => {
+    const events = new LiveList(toys).subscribe({} as never);
+    await events.next();
+    const next = events.next();
+    let told = 0;
+    toys.onInserted(() => {
+      told += 1;
+    });
+    const made = await transact(async () => {
+      const answer = await visit();
+      expect(told).toBe(0);
+      return answer;
+    });
+    expect(told).toBe(1);
+    expect((await next).value).toMatchObject({ items: [made.toy] });
+    await events.return();
+    await expect(
+      transact(async () => {
+        await visit();
+        throw new Error('failed');
+      }),
+    ).rejects.toThrow('failed');
+    expect(told).toBe(1);
+  });
+
+  test('precedes each creation that begins after it, so that no walk and no live list misses its rows', async () => {
+    const held = Promise.withResolvers<void>();
+    const begun = Promise.withResolvers<void>();
+    const transaction = transact(async (em) => {
+      await toys.create(toy('first'));
+      begun.resolve();
+      await held.promise;
+      await em.execute(
+        `insert into "toy" ("name", "kind", "made_at") values ('second', 'ball', now())`,
+      );
+    });
+    await begun.promise;
+    let isCreated = false;
+    const creation = toys.create(toy('third')).then(() => {
+      isCreated = true;
+    });
+    const waiting =
+      "select from pg_locks where locktype = 'advisory' and not granted";
+    // The embedded store has one backend, which the transaction holds.
+    if (onPostgres)
+      await eventually(
+        async () =>
+          isCreated || (await sql(store.database, waiting)).length > 0,
+      );
+    held.resolve();
+    await Promise.all([transaction, creation]);
+    const { items } = await toys.list({ limit: 3 } as never);
+    expect(items.map(({ name }) => name)).toEqual(['first', 'second', 'third']);
+  });
+
+  test('removes and creates in one, and 32 at once in any order of tables leave connections to others', async () => {
+    const work = async (at: number) => {
+      const creations = [
+        async () => {
+          const { id } = await toys.create(toy('removed'));
+          await toys.remove(id, {} as never);
+          await toys.create(toy(`${at}`));
+        },
+        () => pets.create(pet as never),
+      ];
+      if (at % 2 === 1) creations.reverse();
+      for (const create of creations) await create();
+    };
+    await Promise.all([
+      ...Array.from({ length: 32 }, (_, at) => transact(() => work(at))),
+      ...Array.from({ length: 32 }, () => toys.create(toy('alone'))),
+      ...Array.from({ length: 32 }, () => pets.list({ limit: 1 } as never)),
+    ]);
+    expect(await counts()).toEqual([64, 0]);
+  });
+
+  test('has items of the EntityManager as those of Records', async () => {
+    const { id } = await pets.create(pet as never);
+    const item = await transact(async (em) => {
+      const created = em.create(CheckupEntity, {
+        petId: id,
+        reason: 'x-ray',
+        state: 'planned',
+      });
+      await em.flush();
+      return created;
+    });
+    expect({ ...item }).toEqual(await checkups.find(item.id));
+  });
+
+  const otherSession = async () => {
+    const [[name] = []] = await sql<[string]>(
+      store.database,
+      'select current_database()',
+    );
+    return openSession({ env: { DATABASE_URL: `postgres://host/${name}` } });
+  };
+
+  // A pooler gives its clients other process ids.
+  const ofSessions = ownsSessions ? test : test.skip;
+  ofSessions(
+    'stores nothing when its connection is killed, and the next one works',
+    async () => {
+      const other = await otherSession();
+      const killed = transact(async () => {
+        await visit();
+        const pid = await sql(store.database, 'select pg_backend_pid()');
+        await other.query('select pg_terminate_backend($1)', pid[0]);
+        await toys.create(toy('after'));
+      });
+      await expect(killed).rejects.toMatchObject({
+        code: 'SERVICE_UNAVAILABLE',
+        isOutcomeUnknown: false,
+      });
+      expect(await counts()).toEqual([0, 0]);
+      await transact(() => visit());
+      await other.end();
+    },
+  );
+
+  ofSessions('runs again after a deadlock of changed rows', async () => {
+    const ids = await Promise.all(
+      ['one', 'two'].map(async (name) => {
+        const { id } = await pets.create({ ...pet, name } as never);
+        return (await checkups.create(checkup(id))).id;
+      }),
+    );
+    const other = await otherSession();
+    // The transaction finds the deadlock, and so it ends.
+    await other.query("set deadlock_timeout = '1h'");
+    await other.query('begin');
+    await other.query('select from checkup where id = $1 for update', [ids[1]]);
+    let runs = 0;
+    await transact(async () => {
+      runs += 1;
+      for (const id of ids) {
+        const change = { version: 1, note: 'changed' } as never;
+        await checkups.change(id, change);
+        if (runs > 1 || id !== ids[0]) continue;
+        const lock = 'select from checkup where id = $1 for update';
+        void other
+          .query(lock, [id])
+          .then(() => other.query('commit'))
+          .then(() => other.end());
+      }
+    });
+    expect(runs).toBeGreaterThan(1);
+  });
+});
