@@ -150,6 +150,24 @@ describe('the OpenAPI document', () => {
       expect(Object.keys(responses)).toContain('400');
   });
 
+  test('describes a failure of several operations once', () => {
+    const described = operations.flatMap(({ responses }) =>
+      Object.entries<any>(responses).filter(
+        ([status]) => Number(status) >= 400,
+      ),
+    );
+    const written = described
+      .filter(([, { $ref }]) => !$ref)
+      .map(([, failure]) => JSON.stringify(failure));
+    expect(new Set(written).size).toBe(written.length);
+    const { responses } = committed.components;
+    const uses = described.map(([, { $ref = '' }]) => $ref.split('/').at(-1));
+    for (const [name, failure] of Object.entries(responses)) {
+      expect(uses.filter((one) => one === name).length).toBeGreaterThan(1);
+      expect(written).not.toContain(JSON.stringify(failure));
+    }
+  });
+
   test('requires a bearer key for every operation', () => {
     expect(committed.components.securitySchemes.apiKey).toMatchObject({
       type: 'http',

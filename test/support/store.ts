@@ -136,9 +136,7 @@ async function start(
     modules: all,
     parts,
     contract:
-      more.length > 0
-        ? new Contract(app.swagger() as { paths: object })
-        : undefined,
+      more.length > 0 ? new Contract(app.swagger() as never) : undefined,
     database,
     keys,
     empty: async () => {

@@ -27,7 +27,7 @@ function addList(
   const page = pageOf(schemas.item, types, `A page of ${nouns}.`, true);
   const schema = {
     operationId: `list${types}`,
-    summary: `Lists ${nouns}`,
+    summary: `List ${nouns}`,
     querystring: schemas.query,
     response: { 200: page },
   };
@@ -47,7 +47,7 @@ function addCreate(
 ): void {
   const schema = {
     operationId: `create${type}`,
-    summary: `Adds one to the ${nouns}`,
+    summary: `Add one to the ${nouns}`,
     body: schemas.input,
     response: { 201: success(schemas.item, 'It is added.') },
   };

@@ -4,6 +4,7 @@ import fastifyPlugin from 'fastify-plugin';
 import { reportFault } from '../../errors.ts';
 import { serveDocument } from '../http/documents.ts';
 import type { Routes } from '../http/routes.ts';
+import type { Response } from './documented-responses.ts';
 import { toOpenApi30 } from './openapi-3.0.ts';
 import { offerEvents } from './responses.ts';
 
@@ -77,7 +78,7 @@ export const openApi = fastifyPlugin<{
       }),
       transformObject: (document) =>
         'openapiObject' in document
-          ? withPlainReferences(document.openapiObject)
+          ? withSharedFailures(withPlainReferences(document.openapiObject))
           : document.swaggerObject,
     });
     // Responses are serialised by reference, too, because the serialiser
@@ -160,6 +161,55 @@ function withPlainReferences<Part>(part: Part): Part {
       withPlainReferences(value),
     ]),
   ) as Part;
+}
+
+/**
+ * Describes a failure that several operations have once, in
+ * `components/responses`, by its code.
+ */
+function withSharedFailures<
+  Document extends { paths?: object; components?: object },
+>(document: Document): Document {
+  const paths: Paths = { ...document.paths };
+  const operations = Object.values(paths).flatMap((path) =>
+    Object.values(path),
+  );
+  const failures = operations.flatMap(({ responses }) =>
+    Object.entries(responses).filter(([status]) => Number(status) >= 400),
+  );
+  const uses = Map.groupBy(failures, ([, failure]) => JSON.stringify(failure));
+  const names = new Map<string, string>();
+  const shared: Record<string, unknown> = {};
+  for (const [text, { length }] of uses) {
+    if (length < 2) continue;
+    const name = nameOf(JSON.parse(text), Object.keys(shared));
+    names.set(text, `#/components/responses/${name}`);
+    shared[name] = JSON.parse(text);
+  }
+  for (const { responses } of operations)
+    for (const [status, failure] of Object.entries(responses)) {
+      const $ref = names.get(JSON.stringify(failure));
+      if ($ref) responses[status] = { $ref };
+    }
+  const components = { ...document.components, responses: shared };
+  return { ...document, components };
+}
+
+type Paths = Record<
+  string,
+  Record<string, { responses: Record<string, object> }>
+>;
+
+/** `NotFound`; `NotFound2` for a second one. */
+function nameOf({ content }: Response, taken: string[]): string {
+  const error = content?.['application/json']?.example;
+  const { code = '' } = error as { code?: string };
+  const words = code.toLowerCase().split('_');
+  const name = words
+    .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
+    .join('');
+  const same = taken.filter((one) => one.replace(/\d+$/, '') === name).length;
+  return same > 0 ? `${name}${same + 1}` : name;
 }
 
 declare module 'fastify' {

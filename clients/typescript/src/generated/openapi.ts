@@ -153,7 +153,90 @@ export interface components {
             status: components["schemas"]["PetStatus"];
         };
     };
-    responses: never;
+    responses: {
+        /** @description API key missing or invalid. */
+        Unauthenticated: {
+            headers: {
+                /** @description RFC 6750 section 3; with `error="invalid_token"` when a key was given. */
+                "WWW-Authenticate"?: string;
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "code": "UNAUTHENTICATED",
+                 *       "message": "The API key is not valid.",
+                 *       "status": 401
+                 *     }
+                 */
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description The key has used up its quota, or too many wrong keys came from this address. */
+        TooManyRequests: {
+            headers: {
+                /** @description RFC 9110 section 10.2.3: in how many seconds to try again. */
+                "Retry-After"?: string;
+                /** @description What is left of the quota, and when it is renewed; absent if nothing was charged. */
+                RateLimit?: string;
+                /** @description The quota (draft-ietf-httpapi-ratelimit-headers-11). */
+                "RateLimit-Policy"?: string;
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "code": "TOO_MANY_REQUESTS",
+                 *       "message": "This key has used its 6000 units of this minute.",
+                 *       "status": 429
+                 *     }
+                 */
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description The service failed. */
+        InternalServerError: {
+            headers: {
+                /** @description What is left of the quota, and when it is renewed; absent if nothing was charged. */
+                RateLimit?: string;
+                /** @description The quota (draft-ietf-httpapi-ratelimit-headers-11). */
+                "RateLimit-Policy"?: string;
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "code": "INTERNAL_SERVER_ERROR",
+                 *       "message": "The service failed to answer this request.",
+                 *       "status": 500
+                 *     }
+                 */
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description The database cannot be reached for the moment. */
+        ServiceUnavailable: {
+            headers: {
+                /** @description RFC 9110 section 10.2.3: in how many seconds to try again. */
+                "Retry-After"?: string;
+                /** @description What is left of the quota, and when it is renewed; absent if nothing was charged. */
+                RateLimit?: string;
+                /** @description The quota (draft-ietf-httpapi-ratelimit-headers-11). */
+                "RateLimit-Policy"?: string;
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "code": "SERVICE_UNAVAILABLE",
+                 *       "message": "The database cannot be reached; try again shortly.",
+                 *       "status": 503
+                 *     }
+                 */
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+    };
     parameters: never;
     requestBodies: never;
     headers: never;
@@ -257,24 +340,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description API key missing or invalid. */
-            401: {
-                headers: {
-                    /** @description RFC 6750 section 3; with `error="invalid_token"` when a key was given. */
-                    "WWW-Authenticate"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "code": "UNAUTHENTICATED",
-                     *       "message": "The API key is not valid.",
-                     *       "status": 401
-                     *     }
-                     */
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            401: components["responses"]["Unauthenticated"];
             /** @description The key or token lacks the scope. */
             403: {
                 headers: {
@@ -293,70 +359,9 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description The key has used up its quota, or too many wrong keys came from this address. */
-            429: {
-                headers: {
-                    /** @description RFC 9110 section 10.2.3: in how many seconds to try again. */
-                    "Retry-After"?: string;
-                    /** @description What is left of the quota, and when it is renewed; absent if nothing was charged. */
-                    RateLimit?: string;
-                    /** @description The quota (draft-ietf-httpapi-ratelimit-headers-11). */
-                    "RateLimit-Policy"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "code": "TOO_MANY_REQUESTS",
-                     *       "message": "This key has used its 6000 units of this minute.",
-                     *       "status": 429
-                     *     }
-                     */
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description The service failed. */
-            500: {
-                headers: {
-                    /** @description What is left of the quota, and when it is renewed; absent if nothing was charged. */
-                    RateLimit?: string;
-                    /** @description The quota (draft-ietf-httpapi-ratelimit-headers-11). */
-                    "RateLimit-Policy"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "code": "INTERNAL_SERVER_ERROR",
-                     *       "message": "The service failed to answer this request.",
-                     *       "status": 500
-                     *     }
-                     */
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description The database cannot be reached for the moment. */
-            503: {
-                headers: {
-                    /** @description RFC 9110 section 10.2.3: in how many seconds to try again. */
-                    "Retry-After"?: string;
-                    /** @description What is left of the quota, and when it is renewed; absent if nothing was charged. */
-                    RateLimit?: string;
-                    /** @description The quota (draft-ietf-httpapi-ratelimit-headers-11). */
-                    "RateLimit-Policy"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "code": "SERVICE_UNAVAILABLE",
-                     *       "message": "The database cannot be reached; try again shortly.",
-                     *       "status": 503
-                     *     }
-                     */
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
         };
     };
     createPet: {
@@ -410,24 +415,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description API key missing or invalid. */
-            401: {
-                headers: {
-                    /** @description RFC 6750 section 3; with `error="invalid_token"` when a key was given. */
-                    "WWW-Authenticate"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "code": "UNAUTHENTICATED",
-                     *       "message": "The API key is not valid.",
-                     *       "status": 401
-                     *     }
-                     */
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            401: components["responses"]["Unauthenticated"];
             /** @description The key or token lacks the scope. */
             403: {
                 headers: {
@@ -536,70 +524,9 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description The key has used up its quota, or too many wrong keys came from this address. */
-            429: {
-                headers: {
-                    /** @description RFC 9110 section 10.2.3: in how many seconds to try again. */
-                    "Retry-After"?: string;
-                    /** @description What is left of the quota, and when it is renewed; absent if nothing was charged. */
-                    RateLimit?: string;
-                    /** @description The quota (draft-ietf-httpapi-ratelimit-headers-11). */
-                    "RateLimit-Policy"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "code": "TOO_MANY_REQUESTS",
-                     *       "message": "This key has used its 6000 units of this minute.",
-                     *       "status": 429
-                     *     }
-                     */
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description The service failed. */
-            500: {
-                headers: {
-                    /** @description What is left of the quota, and when it is renewed; absent if nothing was charged. */
-                    RateLimit?: string;
-                    /** @description The quota (draft-ietf-httpapi-ratelimit-headers-11). */
-                    "RateLimit-Policy"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "code": "INTERNAL_SERVER_ERROR",
-                     *       "message": "The service failed to answer this request.",
-                     *       "status": 500
-                     *     }
-                     */
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description The database cannot be reached for the moment. */
-            503: {
-                headers: {
-                    /** @description RFC 9110 section 10.2.3: in how many seconds to try again. */
-                    "Retry-After"?: string;
-                    /** @description What is left of the quota, and when it is renewed; absent if nothing was charged. */
-                    RateLimit?: string;
-                    /** @description The quota (draft-ietf-httpapi-ratelimit-headers-11). */
-                    "RateLimit-Policy"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "code": "SERVICE_UNAVAILABLE",
-                     *       "message": "The database cannot be reached; try again shortly.",
-                     *       "status": 503
-                     *     }
-                     */
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
         };
     };
     getPet: {
@@ -879,24 +806,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description API key missing or invalid. */
-            401: {
-                headers: {
-                    /** @description RFC 6750 section 3; with `error="invalid_token"` when a key was given. */
-                    "WWW-Authenticate"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "code": "UNAUTHENTICATED",
-                     *       "message": "The API key is not valid.",
-                     *       "status": 401
-                     *     }
-                     */
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            401: components["responses"]["Unauthenticated"];
             /** @description The key or token lacks the scope. */
             403: {
                 headers: {
