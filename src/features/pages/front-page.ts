@@ -95,8 +95,16 @@ export function serveFrontPage(site: Site): void {
       .filter(([, shown]) => shown.length > 0);
   const sendPage = keep((address) => {
     const sections = served().map(sectionOf).join('\n');
-    const bar = site.bar('/');
-    return fill(page, { address: escaped(address), sections, bar });
+    const [{ document: query } = { document: '' }] = site.app.examples;
+    return fill(page, {
+      address: escaped(address),
+      path: escaped(site.firstList().path),
+      query: escaped(
+        JSON.stringify({ query: query.replace(/\s+/g, ' ').trim() }),
+      ),
+      sections,
+      bar: site.bar('/'),
+    });
   }, pageHeaders(policy));
   const sendLinks = keep(
     (address) => {

@@ -5,9 +5,8 @@ import { publicRoute, serveDocument } from '../../api/http/documents.ts';
 import { acceptedTypes } from '../../api/http/negotiation.ts';
 import { asset, escaped, fill, type HtmlPage } from './html.ts';
 
-/** The pages of the bar, by their paths. */
+/** The pages of the bar after the front page, by their paths. */
 const barLinks = {
-  '/': 'Animals',
   '/guide': 'Guides',
   '/docs': 'REST',
   '/graphiql': 'GraphiQL',
@@ -65,6 +64,15 @@ export class Site {
     return this.app.hasRoute({ method: 'GET', url: path });
   }
 
+  /** The path of the first list, and what it lists: `Animals`. */
+  firstList(): { path: string; title: string } {
+    const [[path = '', item] = []] = Object.entries(
+      this.app.swagger().paths ?? {},
+    );
+    const items = item?.get?.summary?.replace(/^List /, '') ?? 'Items';
+    return { path, title: items.charAt(0).toUpperCase() + items.slice(1) };
+  }
+
   /**
    * Creates the links that all pages have, and marks the page's own.
    *
@@ -73,7 +81,8 @@ export class Site {
    */
   bar(path: string, top = path.lastIndexOf('/') > 0 ? '../' : './'): string {
     const [section] = /^\/[^/]*/.exec(path) ?? [];
-    const items = Object.entries(barLinks)
+    const titles = { '/': escaped(this.firstList().title), ...barLinks };
+    const items = Object.entries(titles)
       .filter(([path]) => this.isServed(path))
       .map(([path, title]) => {
         const mark = path === section ? ' aria-current="true"' : '';

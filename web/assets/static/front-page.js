@@ -65,19 +65,24 @@ function listCollections() {
   );
 }
 
-/** Also when a key is revoked, or a token ends, while the page is open. */
-function refuse(error) {
-  hide();
-  say(error.message, true);
-  if (error.status !== 401) return;
-  forgetKey();
-  at('forget').hidden = true;
+/**
+ * Also when a key is revoked, or a token ends, while the page is open. Another
+ * failure is not the key's: it may read other lists.
+ */
+function refuse({ status, message }) {
+  const isWrongKey = status === 401;
+  hide(isWrongKey);
+  say(message, true);
+  at('key').setAttribute('aria-invalid', `${isWrongKey}`);
+  at('forget').hidden = isWrongKey;
+  if (isWrongKey) forgetKey();
 }
 
-function hide() {
+function hide(isWithoutKey = true) {
   closeTable();
   at('store').hidden = true;
-  at('get-key').hidden = false;
+  at('collections').hidden ||= isWithoutKey;
+  at('get-key').hidden = !isWithoutKey;
 }
 
 function showNumbers(headers) {

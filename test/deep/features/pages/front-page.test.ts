@@ -458,4 +458,24 @@ inBrowser(() => {
       expect(await page.locator('#live').textContent()).toBe('');
       await eachDisplay(page);
     }));
+
+  test('a key of one module reads its collection, and is told about another', () =>
+    visit(
+      async (page) => {
+        const ofToys = { name: 'toys', scope: 'toys:write' };
+        const { key } = await store.keys.issue(ofToys);
+        await page.goto('/');
+        await page.getByLabel('API key').fill(key);
+        await page.keyboard.press('Enter');
+        await page
+          .getByText('This needs an API key with the scope "pets:read".')
+          .waitFor();
+        expect(await page.locator('#get-key').isVisible()).toBe(false);
+        await eachDisplay(page);
+        await page.getByRole('link', { name: 'toys', exact: true }).click();
+        await page.getByText('The key “toys” (toys:write) is valid.').waitFor();
+        await page.getByRole('heading', { name: 'Add a toy' }).waitFor();
+      },
+      { errors: [failed('403 (Forbidden)')] },
+    ));
 });
