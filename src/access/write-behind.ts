@@ -5,9 +5,9 @@ import { every } from './background.ts';
 /**
  * Collects notes in memory and writes them periodically, so that no request
  * waits for the write. A killed process loses the notes since the last `flush`.
- * Notes that may have been stored are dropped if their statement has `isWrite`;
- * others are written again, so their statement must change nothing when it is
- * repeated (`touchKeys`).
+ * After an unknown outcome a statement with `isWrite` loses its notes. One
+ * without `isWrite` is sent again, so a repetition must change nothing
+ * (`touchKeys`).
  */
 export class WriteBehind<Note> {
   #notes = new Map<string, Note>();

@@ -112,8 +112,8 @@ export function pageQueryMembers(
 
 /**
  * Maximum number of items that a list returns for this `limit`. The quota is
- * charged before the input is validated: a limit that is too large or not an
- * integer is charged as the longest page, and then refused.
+ * reserved before the input is validated: the longest page for a limit that is
+ * too large or not an integer. After the refusal all but one unit is returned.
  */
 export function mostItems(limit: unknown): number {
   const count =

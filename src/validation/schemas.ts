@@ -130,8 +130,8 @@ export function moment(options: { description: string; examples?: string[] }) {
 }
 
 /**
- * TypeBox marks an optional schema with a property that a copy lacks:
- * `Optional` goes around `nullable` and `use`.
+ * `nullable` and `use` copy a schema, and the copy loses the mark of `Optional`.
+ * So write `Optional(nullable(...))`.
  */
 type Required = TSchema & { '~optional'?: never };
 

@@ -91,9 +91,8 @@ export function lifecycle(
 
   const unread = new Unread();
   app.decorate('unread', unread);
-  // The database can answer many requests at once. Large answers are made one
-  // after another, so that others are served in between, and beyond the limit
-  // at most one is in memory.
+  // Large answers are made one after another, and small requests are served in
+  // between. Of the answers that the budget refuses, one is in memory.
   let pause: Promise<void> | undefined;
   const proceed = (next: () => void): void => {
     if (pause) void pause.then(() => proceed(next));

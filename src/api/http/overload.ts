@@ -20,9 +20,9 @@ declare module 'fastify' {
  * Accepts queued connections before it begins requests. Node accepts one
  * connection per turn of the event loop (libuv, `uv__server_io`), so of
  * thousands of new clients the last would wait for seconds while the requests
- * of the first make turns long. If nearly every turn accepts a connection, and
- * the event loop is busy, more are queued: then requests wait until all are
- * accepted, a second at most, and are then served for as long as they waited.
+ * of the first make turns long. Nearly every turn accepts a connection, and the
+ * event loop is busy: more connections are queued. Requests then wait until all
+ * are accepted, at most a second. For the same time afterwards none has to wait.
  * Public routes, including health checks, never wait.
  */
 export function acceptConnectionsFirst(app: FastifyInstance): void {
