@@ -72,10 +72,10 @@ export function costOf(
 
 function ownCost(field: Field, isRoot: boolean): number {
   if (isRoot) return 2;
-  return isRead(field) ? 1 : 0;
+  return hasResolver(field) ? 1 : 0;
 }
 
-const isRead = ({ extensions }: Field) => extensions.isRead === true;
+const hasResolver = ({ extensions }: Field) => extensions.isRead === true;
 const isList = ({ type }: Field) => isListType(getNullableType(type));
 
 /**
@@ -85,7 +85,7 @@ const isList = ({ type }: Field) => isListType(getNullableType(type));
 function countsItems(field: Field): boolean {
   const { complexity } = field.extensions;
   return complexity === undefined
-    ? isRead(field) || isPaged(field) || isList(field)
+    ? hasResolver(field) || isPaged(field) || isList(field)
     : complexity !== countedAbove;
 }
 
@@ -133,7 +133,7 @@ export interface Estimate {
 }
 
 /** Where a selection is. */
-interface Place {
+interface Level {
   /** The response path of the field above; empty at the root. */
   path: string;
   /** The response path of the field that counts the item. */
@@ -184,7 +184,7 @@ export function estimateOf(
   function costsIn(
     parent: GraphQLNamedType,
     set: SelectionSetNode,
-    place: Place,
+    level: Level,
   ): Cost[] {
     const types = isAbstractType(parent)
       ? schema.getPossibleTypes(parent)
@@ -192,7 +192,7 @@ export function estimateOf(
     return fieldsIn(set, fragments).flatMap((node) => {
       const costs = types.filter(isObjectType).flatMap((type) => {
         const field = type.getFields()[node.name.value];
-        return field ? costsOf(node, field, place) : [];
+        return field ? costsOf(node, field, level) : [];
       });
       const [first] = costs;
       if (!first) return [];
@@ -204,17 +204,17 @@ export function estimateOf(
   }
 
   /** Nothing for a field that costs nothing. */
-  function costsOf(node: FieldNode, field: Field, place: Place): Cost[] {
-    const path = `${place.path}.${(node.alias ?? node.name).value}`;
-    const isRoot = place.path === '';
-    if (!node.selectionSet && place.isItem && !isRead(field))
-      leaves.set(place.item, (leaves.get(place.item) ?? new Set()).add(path));
+  function costsOf(node: FieldNode, field: Field, level: Level): Cost[] {
+    const path = `${level.path}.${(node.alias ?? node.name).value}`;
+    const isRoot = level.path === '';
+    if (!node.selectionSet && level.isItem && !hasResolver(field))
+      leaves.set(level.item, (leaves.get(level.item) ?? new Set()).add(path));
 
     const isCounted = isRoot || countsItems(field);
-    const isInItem = isCounted ? !isPaged(field) : place.isItem;
-    const inside: Place = {
+    const isInItem = isCounted ? !isPaged(field) : level.isItem;
+    const inside: Level = {
       path,
-      item: isCounted ? path : place.item,
+      item: isCounted ? path : level.item,
       isItem: isInItem || isList(field),
     };
     const below = node.selectionSet
@@ -225,7 +225,7 @@ export function estimateOf(
     const surplus = Math.max(0, (leaves.get(path)?.size ?? 0) - freeLeaves);
     if (surplus > 0) hasSurplus = true;
 
-    const least = isRoot || isRead(field) ? 1 : 0;
+    const least = isRoot || hasResolver(field) ? 1 : 0;
     const { complexity = countedAbove } = field.extensions;
     const isFree = least === 0 && surplus === 0 && below.length === 0;
     if (isFree && complexity === countedAbove) return [];
@@ -235,7 +235,7 @@ export function estimateOf(
     const once = below.filter((one) => isConnection && !one.isOfItems);
     const ofItems = below.filter((one) => !once.includes(one));
     const of: Cost['of'] = (variables, hasLeaves) => {
-      const args = argumentsOf(node, field, variables);
+      const args = argumentValues(node, field, variables);
       const childComplexity =
         sumOf(ofItems, variables, hasLeaves) + (hasLeaves ? surplus : 0);
       const own = cost({ args, childComplexity });
@@ -245,7 +245,7 @@ export function estimateOf(
   }
 
   const root = schema.getRootType(operation);
-  const atRoot: Place = { path: '', item: '', isItem: false };
+  const atRoot: Level = { path: '', item: '', isItem: false };
   const costs = root ? costsIn(root, selectionSet, atRoot) : [];
   // Without a prototype, because a variable may be named `toString`.
   const defaults: Values = { __proto__: null };
@@ -274,7 +274,7 @@ function sumOf(costs: readonly Cost[], ...given: Parameters<Cost['of']>) {
   return costs.reduce((sum, cost) => sum + cost.of(...given), 0);
 }
 
-function argumentsOf(
+function argumentValues(
   node: FieldNode,
   { args }: Field,
   variables: Values,

@@ -153,7 +153,7 @@ export function fieldsIn(
  */
 const aliasLength = 64;
 
-const nothing = { depth: 0, aliases: 0, fields: 0 };
+const noSize = { depth: 0, aliases: 0, fields: 0 };
 
 /**
  * Measures a selection with its fragments expanded, also in an invalid
@@ -163,23 +163,23 @@ const nothing = { depth: 0, aliases: 0, fields: 0 };
 function sizeOf(
   selectionSet: SelectionSetNode,
   fragments: Fragments,
-  measured = new Map<unknown, typeof nothing>(),
+  measured = new Map<unknown, typeof noSize>(),
 ) {
   const known = measured.get(selectionSet);
   if (known) return known;
   // Ends the recursion of a fragment that spreads itself, which another rule
   // rejects.
-  measured.set(selectionSet, nothing);
-  const total = { ...nothing };
+  measured.set(selectionSet, noSize);
+  const total = { ...noSize };
   for (const node of selectionSet.selections) {
     const isField = node.kind === Kind.FIELD;
     const below =
       node.kind === Kind.FRAGMENT_SPREAD
         ? fragments(node.name.value)?.selectionSet
         : node.selectionSet;
-    const inner: typeof nothing = below
+    const inner: typeof noSize = below
       ? sizeOf(below, fragments, measured)
-      : nothing;
+      : noSize;
     total.depth = Math.max(total.depth, inner.depth + (isField ? 1 : 0));
     total.aliases +=
       inner.aliases +

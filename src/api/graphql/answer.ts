@@ -44,18 +44,18 @@ export function outcomeOf(
   result: Omit<Outcome, 'errors'> & Pick<ExecutionResult, 'errors'>,
 ): Outcome {
   const { errors: failures } = result;
-  return failures
-    ? { ...result, failures, errors: failures.map(formatError) }
-    : (result as Outcome);
+  if (!failures) return result as Outcome;
+  return { ...result, failures, errors: failures.map(formatError) };
 }
 
 /** @param failure of an operation that has not run */
 export function refused(failure: Error): Outcome {
-  const error =
-    failure instanceof GraphQLError
-      ? failure
-      : new GraphQLError(failure.message, { originalError: failure });
-  return outcomeOf({ errors: [error], status: 500 });
+  return outcomeOf({ errors: [asGraphQLError(failure)], status: 500 });
+}
+
+export function asGraphQLError(failure: Error): GraphQLError {
+  if (failure instanceof GraphQLError) return failure;
+  return new GraphQLError(failure.message, { originalError: failure });
 }
 
 /**
@@ -104,7 +104,7 @@ export function formatError(error: GraphQLError): GraphQLFormattedError {
 }
 
 /** Formats a failure outside an operation. */
-export function toFormatted({
+function toFormatted({
   message,
   code,
   status,

@@ -3,7 +3,6 @@ import {
   createSourceEventStream,
   type ExecutionResult,
   execute,
-  GraphQLError,
   type GraphQLFormattedError,
   type GraphQLSchema,
 } from 'graphql';
@@ -11,7 +10,12 @@ import { StoreError } from '../../errors.ts';
 import type { ListEvent } from '../../records/live-list.ts';
 import type { OperationObserver } from '../../runtime/observers.ts';
 import { serverSentEvents } from '../subscriptions/format.ts';
-import { formatError, logErrors, type Outcome } from './answer.ts';
+import {
+  asGraphQLError,
+  formatError,
+  logErrors,
+  type Outcome,
+} from './answer.ts';
 import type { Execute, GraphQLContext } from './context.ts';
 import { executionOptions, type Operation } from './document.ts';
 
@@ -102,11 +106,7 @@ export async function subscribe(
     shareKey: isNested || hasDirectives ? undefined : key,
     framesOf,
     failureAsJson(failure) {
-      errors = [
-        formatError(
-          new GraphQLError(failure.message, { originalError: failure }),
-        ),
-      ];
+      errors = [formatError(asGraphQLError(failure))];
       return JSON.stringify(errors);
     },
   });

@@ -91,7 +91,7 @@ export type FindDocument = (parameters: RequestParameters) => RequestParameters;
 /** The error for JSON that is not a request of GraphQL over HTTP: a 422. */
 export class Unprocessable extends StoreError {}
 
-const malformed = (message: string) =>
+const unprocessable = (message: string) =>
   new Unprocessable('BAD_USER_INPUT', message);
 
 /**
@@ -107,11 +107,11 @@ export function parametersOf(
   const given =
     request.method === 'POST' ? request.body : searchParameters(request);
   if (Array.isArray(given))
-    throw malformed(
+    throw unprocessable(
       'The body must be one operation, a JSON object: a list of them is not accepted.',
     );
   if (!isObject(given))
-    throw malformed(
+    throw unprocessable(
       'The body must be a JSON object with a member `query`, sent with Content-Type: application/json.',
     );
   const { documentId } = given;
@@ -124,7 +124,9 @@ export function parametersOf(
   });
   if (found.query !== undefined || found.extensions?.persistedQuery)
     return found;
-  throw malformed('There is no `query`: it must be the text of an operation.');
+  throw unprocessable(
+    'There is no `query`: it must be the text of an operation.',
+  );
 }
 
 const isString = (value: unknown): value is string => typeof value === 'string';
@@ -139,7 +141,7 @@ function parameterIn<Value>(
 ): Value | undefined {
   const value = given[name] ?? undefined;
   if (value === undefined || isValid(value)) return value;
-  throw malformed(`\`${name}\` must be ${type}.`);
+  throw unprocessable(`\`${name}\` must be ${type}.`);
 }
 
 /** An empty parameter is an absent one (GraphQL over HTTP, "GET"). */

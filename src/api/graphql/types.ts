@@ -51,17 +51,17 @@ export const ID = new GraphQLScalarType<string, string>({
     // bigint instead.
     if (typeof value === 'bigint' || Number.isSafeInteger(value))
       return `${value}`;
-    throw refusal(inspect(value));
+    throw notAnId(inspect(value));
   },
   parseLiteral: (node) => {
     if (node.kind === Kind.STRING) return node.value;
     // As a JSON number, -0 is 0 as well.
     if (node.kind === Kind.INT) return node.value === '-0' ? '0' : node.value;
-    throw refusal(print(node), node);
+    throw notAnId(print(node), node);
   },
 });
 
-function refusal(found: string, nodes?: ValueNode): GraphQLError {
+function notAnId(found: string, nodes?: ValueNode): GraphQLError {
   const message = `ID cannot represent value: ${found}. It must be a string, or an integer in plain digits.`;
   return new GraphQLError(message, nodes && { nodes });
 }

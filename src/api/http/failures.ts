@@ -89,10 +89,10 @@ function toStoreError(error: unknown, bodyLimit: number): StoreError {
       `The body has more than ${bodyLimit} bytes.`,
     );
   if (statusCode === 415) return refusal('UNSUPPORTED_MEDIA_TYPE', notJson);
-  const isCut = code === 'FST_ERR_CTP_INVALID_CONTENT_LENGTH';
-  const cut = 'The body is shorter or longer than its Content-Length.';
-  return refusal(
-    'BAD_USER_INPUT',
-    isCut ? cut : 'This request cannot be answered.',
-  );
+  if (code === 'FST_ERR_CTP_INVALID_CONTENT_LENGTH')
+    return refusal(
+      'BAD_USER_INPUT',
+      'The body is shorter or longer than its Content-Length.',
+    );
+  return refusal('BAD_USER_INPUT', 'This request cannot be answered.');
 }

@@ -66,9 +66,8 @@ export function answerMalformed(
   if (failed.has(socket)) return;
   failed.add(socket);
   const isUnknown = error.code === 'HPE_INVALID_METHOD' && isRequestLine(error);
-  const failure = isUnknown
-    ? unknownMethod(this.allowedMethods.all)
-    : (ofParser[error.code ?? ''] ?? malformed);
+  let failure = ofParser[error.code ?? ''] ?? malformed;
+  if (isUnknown) failure = unknownMethod(this.allowedMethods.all);
   const response = socket.latestResponse;
   const isActive =
     response && !response.writableFinished && !response.destroyed;
@@ -80,8 +79,10 @@ export function answerMalformed(
     );
     endConnection(socket, responseOf(failure));
   };
-  const afterResponse = (work: () => void) =>
-    isActive ? response.once('close', work) : work();
+  const afterResponse = (work: () => void) => {
+    if (isActive) response.once('close', work);
+    else work();
+  };
   // The body of an answered request is malformed. The client would take a
   // second response for that to its next request.
   if (response?.headersSent && !response.req.complete)

@@ -137,7 +137,7 @@ export async function caching(
     reply.header('etag', `W/"${tag}"`);
     // Tags contain no comma or space, so a substring match is a list match.
     const isCurrent = known?.includes(`"${tag}"`) || known?.trim() === '*';
-    done(null, isCurrent ? notModified(request, reply) : payload);
+    done(null, isCurrent ? unchanged(request, reply) : payload);
   });
   if (!compression) return;
   await app.register(import('@fastify/compress'), {
@@ -206,7 +206,7 @@ function mayKeep(
  * Keeps all headers of the 200 except content headers (RFC 9110 section
  * 15.4.5), so that caches get a new `Link`.
  */
-function notModified(
+function unchanged(
   { method }: FastifyRequest,
   reply: FastifyReply,
 ): Readable | null {

@@ -43,10 +43,10 @@ export function serverOptions(options: Config['http']): FastifyServerOptions {
     connectionTimeout: Math.max(120_000, requestTimeout, keepAliveTimeout),
     // `//` has no route. The router ignores the first character of a path: `*`
     // (RFC 9112 section 3.2.4) would be `/`.
-    rewriteUrl: (raw: IncomingMessage) =>
-      raw.url === undefined || raw.url.startsWith('*') || unreadable.has(raw)
-        ? '//'
-        : raw.url,
+    rewriteUrl: (raw: IncomingMessage) => {
+      const { url = '*' } = raw;
+      return url.startsWith('*') || unreadable.has(raw) ? '//' : url;
+    },
     // A function, because Fastify trusts no proxy when it gets their number: it
     // could not validate the peer
     // (https://github.com/advisories/GHSA-3m5p-2c4r-xxw2).
@@ -114,14 +114,9 @@ class AllowedMethods {
 
   add({ url, method }: Pick<RouteOptions, 'url' | 'method'>): void {
     if (url === '*') return;
-    let methods: Set<string> | undefined = this.#router.findRoute(
-      'GET',
-      url,
-    )?.store;
-    if (!methods) {
-      methods = new Set(['OPTIONS']);
-      this.#router.on('GET', url, () => undefined, methods);
-    }
+    const known: Set<string> = this.#router.findRoute('GET', url)?.store;
+    const methods = known ?? new Set(['OPTIONS']);
+    if (!known) this.#router.on('GET', url, () => undefined, methods);
     for (const one of [method].flat()) {
       methods.add(one);
       this.all.add(one);
@@ -130,11 +125,8 @@ class AllowedMethods {
 
   /** @returns undefined for an unknown path */
   of({ raw: { url = '/' } }: FastifyRequest): string[] | undefined {
-    const methods: Set<string> | undefined = this.#router.find(
-      'GET',
-      url,
-    )?.store;
-    return methods && [...methods].sort();
+    const known: Set<string> | undefined = this.#router.find('GET', url)?.store;
+    return known && [...known].sort();
   }
 }
 
@@ -190,11 +182,11 @@ const host = /^(?:[\w.-]{0,253}|\[[\da-f:.]{2,45}\])(?::\d{0,5})?$/i;
  * 999.1.1.1, [::::].
  */
 export function isHost(text: string): boolean {
-  return (
-    host.test(text) &&
-    (!/^[\d[]|\.\d/.test(text) || URL.canParse(`http://${text}`))
-  );
+  const isAddress = /^[\d[]|\.\d/.test(text);
+  return host.test(text) && (!isAddress || isUrl(text));
 }
+
+const isUrl = (text: string) => URL.canParse(`http://${text}`);
 
 /**
  * Reduces what a chain of proxies has written to what its first trusted one
@@ -251,12 +243,12 @@ export function origin(request: FastifyRequest): string {
   const { protocol, host, ips, headers } = request;
   const scheme = /^https?$/i.test(protocol) ? protocol : 'http';
   const named = [host, headers.host ?? ''].find(
-    (text) => isHost(text) && URL.canParse(`http://${text}`),
+    (text) => isHost(text) && isUrl(text),
   );
   // `ips` has more than the socket's address only when Fastify trusts that
   // address.
-  const prefix =
-    ips && ips.length > 1 ? headers['x-forwarded-prefix'] : undefined;
-  const isPath = typeof prefix === 'string' && /^(?:\/[\w.~-]+)+$/.test(prefix);
+  const isTrusted = ips && ips.length > 1;
+  const prefix = `${headers['x-forwarded-prefix']}`;
+  const isPath = isTrusted && /^(?:\/[\w.~-]+)+$/.test(prefix);
   return `${scheme}://${named ?? 'localhost'}${isPath ? prefix : ''}`;
 }
