@@ -25,7 +25,11 @@ interface KeyFlags {
   json?: boolean;
 }
 
-const id = ['<id>', 'as in the list', integerBetween(0, 2 ** 31 - 1)] as const;
+const idArgument = [
+  '<id>',
+  'as in the list',
+  integerBetween(0, 2 ** 31 - 1),
+] as const;
 
 export function keyCommands(program: Command): void {
   const group = program
@@ -69,7 +73,7 @@ export function keyCommands(program: Command): void {
   group
     .command('rotate')
     .description('give a key a new secret, shown only now')
-    .argument(...id)
+    .argument(...idArgument)
     .addOption(
       new Option(
         '--overlap <time>',
@@ -91,7 +95,7 @@ export function keyCommands(program: Command): void {
   group
     .command('revoke')
     .description('refuse a key from now on')
-    .argument(...id)
+    .argument(...idArgument)
     .option(...json)
     .action(async (id: number, flags: KeyFlags) => {
       const row = rowOfKey(await withKeys((keys) => keys.revoke(id)));

@@ -59,12 +59,18 @@ export async function applyMigrations(
         (error) => {
           const isUnknown = !isTransactional || leavesOutcomeUnknown(error);
           const left = pending.slice(pending.indexOf(name) + 1);
-          throw new Error(
-            `The migration ${name} ${isUnknown ? 'may be applied in part' : 'was rolled back'}: ${error.message}.` +
-              `${sqlState(error) === '42501' ? ' Its role needs the right: `grant usage, create on schema ... to ...`.' : ''}` +
-              ` Applied before: ${applied.join(', ') || 'none'}. Not applied: ${left.join(', ') || 'no other'}.`,
-            { cause: error },
-          );
+          const outcome = isUnknown
+            ? 'may be applied in part'
+            : 'was rolled back';
+          const isForbidden = sqlState(error) === '42501';
+          const sentences = [
+            `The migration ${name} ${outcome}: ${error.message}.`,
+            isForbidden ? lacksRight : '',
+            `Applied before: ${applied.join(', ') || 'none'}.`,
+            `Not applied: ${left.join(', ') || 'no other'}.`,
+          ];
+          const message = sentences.filter(Boolean).join(' ');
+          throw new Error(message, { cause: error });
         },
       );
       options.log?.info(
@@ -78,6 +84,9 @@ export async function applyMigrations(
   }
   return applied;
 }
+
+const lacksRight =
+  'Its role needs the right: `grant usage, create on schema ... to ...`.';
 
 async function migratorOptions(options: MigrationOptions, model: Model) {
   const migrationsList = model.migrations.map((migration) =>
@@ -94,13 +103,8 @@ async function migratorOptions(options: MigrationOptions, model: Model) {
   }
   // For migrations without a transaction; the role may have a timeout. Poolers
   // get no options.
-  const session = config.options
-    ? { options: `${config.options} -c lock_timeout=0` }
-    : {};
-  const { migrations, ...rest } = ormOptions(options, model, {
-    ...config,
-    ...session,
-  });
+  if (config.options) config.options += ' -c lock_timeout=0';
+  const { migrations, ...rest } = ormOptions(options, model, config);
   return {
     ...rest,
     // Where the table of applied migrations is.
@@ -178,8 +182,9 @@ const waiting = { pause: 200, logInterval: 30_000, limit: 3_600_000 };
  * exists since PostgreSQL 17.
  */
 export const withoutLimits = `
-  select set_config(name, '0', true) from pg_settings where name in
-    ('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')`;
+  select set_config(name, '0', true) from pg_settings where name in (
+    'statement_timeout', 'lock_timeout',
+    'idle_in_transaction_session_timeout', 'transaction_timeout')`;
 
 /**
  * Runs work that only one process at a time may do to this database.

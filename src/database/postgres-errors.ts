@@ -208,22 +208,16 @@ export function failureOf(error: unknown): {
   const state = sqlState(cause);
   // Limited to the classes in PostgreSQL's manual, appendix A, whatever the
   // server sends.
-  if (state)
-    return {
-      state,
-      type: /^(?:[0-5][0-9A-Z]|[FHPX][0-9VX])/.exec(state)?.[0] ?? 'other',
-    };
+  if (state) {
+    const [type = 'other'] = /^(?:[0-5]\w|[FHPX][0-9VX])/.exec(state) ?? [];
+    return { state, type };
+  }
   const { code, message = '' } = (cause ?? {}) as NodeJS.ErrnoException;
   const isTimeout =
     code === 'ETIMEDOUT' || message.includes('timeout exceeded');
-  return {
-    state,
-    type: isTimeout
-      ? 'timeout'
-      : error instanceof Unavailable
-        ? 'unavailable'
-        : 'other',
-  };
+  if (isTimeout) return { state, type: 'timeout' };
+  const isAway = error instanceof Unavailable;
+  return { state, type: isAway ? 'unavailable' : 'other' };
 }
 
 /**

@@ -24,10 +24,13 @@ function readinessStatement(orm: MikroORM, { migrations }: Model): Statement {
   return {
     name: 'readiness',
     text: `
-      select pg_is_in_recovery() or current_setting('transaction_read_only')::bool,
-        (select bool_and(has_table_privilege(quote_ident(name), 'select') and has_table_privilege(quote_ident(name), 'insert'))
+      select
+        pg_is_in_recovery() or current_setting('transaction_read_only')::bool,
+        (select bool_and(has_table_privilege(quote_ident(name), 'select')
+            and has_table_privilege(quote_ident(name), 'insert'))
           from ${list(tables)})
-        and (select bool_and(has_sequence_privilege(pg_get_serial_sequence(quote_ident(name), 'id'), 'usage'))
+        and (select bool_and(has_sequence_privilege(
+            pg_get_serial_sequence(quote_ident(name), 'id'), 'usage'))
           from ${list(countedTables(orm).map(({ table }) => table))}),
         (select count(*) from mikro_orm_migrations where name in (select name from ${list(migrations.map(({ name }) => name))}))`,
   };
@@ -73,7 +76,8 @@ const schemasOfPath = {
   name: 'schemas_of_path',
   text: `
     select schema, to_regclass(format('%I.mikro_orm_migrations', schema)) is not null
-    from unnest(current_schemas(false)) with ordinality as path (schema, place) order by place`,
+    from unnest(current_schemas(false)) with ordinality as path (schema, place)
+    order by place`,
 };
 
 /**
@@ -155,10 +159,14 @@ async function idsOf(
 ) {
   // The ids are read before the counter: an insert draws its id before its row
   // is visible. Citus accepts only CTEs.
+  const all = `select max(${quoted(column)}) as id from ${quoted(table)}`;
   const text = `
-    with greatest as materialized (select max(${quoted(column)}) as id from ${quoted(table)} where ${quoted(column)} < ${end}),
-      last as materialized (select max(${quoted(column)}) as id from ${quoted(table)})
-    select greatest.id, last.id, greatest.id > coalesce(pg_sequence_last_value(${counter}), 0) from greatest, last`;
+    with
+      greatest as materialized (${all} where ${quoted(column)} < ${end}),
+      last as materialized (${all})
+    select greatest.id, last.id,
+      greatest.id > coalesce(pg_sequence_last_value(${counter}), 0)
+    from greatest, last`;
   const [[greatest, last, isBehind] = []] = await rows(
     { name: `ids_${table}`, text },
     [],
@@ -183,8 +191,10 @@ export async function advanceCounters(
     if (isBehind) {
       // A second statement, because Citus rejects one.
       const text = `
-        with lock as materialized (select pg_advisory_xact_lock(hashtext(${literal(table)}))::text)
-        select setval(${counter}, $1::bigint) from lock where coalesce(pg_sequence_last_value(${counter}), 0) < $1::bigint`;
+        with lock as materialized (
+          select pg_advisory_xact_lock(hashtext(${literal(table)}))::text)
+        select setval(${counter}, $1::bigint) from lock
+        where coalesce(pg_sequence_last_value(${counter}), 0) < $1::bigint`;
       const [[moved] = []] = await rows(
         { name: `advance_counter_${table}`, isWrite: true, text },
         [greatest],

@@ -73,7 +73,7 @@ async function detectSessions(
     try {
       const found = await inspectSession(config, limits);
       const { isPooled, schema, pathSource } = found;
-      const setsPath = /search_path/i.test(`${parsed(url).options}`);
+      const setsPath = /search_path/i.test(`${parsedUrl(url).options}`);
       if (setsPath && !/^(?:client|session)$/.test(pathSource)) {
         throw new Error(pathDropped);
       }
@@ -99,7 +99,7 @@ function configFor(url: string, limits: DatabaseOptions): ClientConfig {
     statement_timeout,
     query_timeout,
     ...rest
-  } = parsed(url);
+  } = parsedUrl(url);
   const { name, connectTimeout, statementTimeout } = limits;
   const config = toClientConfig(rest as ConnectionOptions);
   // Without this, pg would check the certificate of an IP address for
@@ -120,7 +120,7 @@ function configFor(url: string, limits: DatabaseOptions): ClientConfig {
   };
 }
 
-function parsed(
+function parsedUrl(
   url: string,
 ): ConnectionOptions & { [parameter: string]: unknown } {
   try {

@@ -24,7 +24,7 @@ import {
 import { logStarted } from './welcome.ts';
 
 /** The running service. `main.ts` runs it. */
-export interface Service extends Pick<Server, 'close' | 'left'> {
+export interface RunningService extends Pick<Server, 'close' | 'left'> {
   /** Logs that the service listens; undefined where a parent logs it. */
   logStarted: (() => Promise<void>) | undefined;
 }
@@ -43,7 +43,7 @@ interface ProcessOptions
 const backlog = 4096;
 
 /** Serves in this process, or opens what serves in its place. */
-export async function serve(options: ProcessOptions): Promise<Service> {
+export async function serve(options: ProcessOptions): Promise<RunningService> {
   const { config, log, output, limiters = inMemory, open } = options;
   const { hasParent: isWorker = false } = options;
   const { logger } = log;

@@ -41,8 +41,10 @@ const addCalls: Statement = {
   // A retry would count twice.
   isWrite: true,
   text: `
-    insert into deprecated_call as known (key_id, operation, removal, calls, last_call_at)
-    select * from unnest($1::int[], $2::text[], $3::timestamptz[], $4::bigint[], $5::timestamptz[])
+    insert into deprecated_call as known (
+      key_id, operation, removal, calls, last_call_at)
+    select * from unnest($1::int[], $2::text[],
+      $3::timestamptz[], $4::bigint[], $5::timestamptz[])
     on conflict (key_id, operation) do update set
       removal = excluded.removal,
       calls = known.calls + excluded.calls,

@@ -42,15 +42,18 @@ const selectExpired: Statement = {
   name: 'select_expired_idempotency_keys',
   text: `
     select key_id, operation, hash::text from idempotency_key
-    where created_at < now() - make_interval(hours => $1::int) order by created_at limit ${maxRows}`,
+    where created_at < now() - make_interval(hours => $1::int)
+    order by created_at limit ${maxRows}`,
 };
 const removeExpired: Statement = {
   name: 'remove_expired_idempotency_keys',
   isWrite: true,
   text: `
     delete from idempotency_key as stored
-    using unnest($1::int[], $2::text[], $3::bytea[]) as expired (key_id, operation, hash)
-    where (stored.key_id, stored.operation, stored.hash) = (expired.key_id, expired.operation, expired.hash)
+    using unnest($1::int[], $2::text[], $3::bytea[])
+      as expired (key_id, operation, hash)
+    where (stored.key_id, stored.operation, stored.hash)
+        = (expired.key_id, expired.operation, expired.hash)
       and created_at < now() - make_interval(hours => $4::int)`,
 };
 

@@ -73,8 +73,9 @@ export function begin(session: ClientBase, mode: 'read only' | 'read write') {
   const isolation = mode === 'read only' ? 'repeatable read' : 'read committed';
   return session.query(`
     begin isolation level ${isolation} ${mode};
-    set local timezone = 'UTC'; set local datestyle = 'ISO, YMD'; set local intervalstyle = 'postgres';
-    set local bytea_output = 'hex'; set local extra_float_digits = 1; set local client_encoding = 'UTF8';
+    set local timezone = 'UTC'; set local datestyle = 'ISO, YMD';
+    set local intervalstyle = 'postgres'; set local bytea_output = 'hex';
+    set local extra_float_digits = 1; set local client_encoding = 'UTF8';
     set local standard_conforming_strings = on; ${withoutLimits}`);
 }
 
@@ -143,9 +144,10 @@ export async function assertCurrent(
 }
 
 const routines = `
-  select format('trigger %s', trigger_name) as object from information_schema.triggers
-    where trigger_schema = current_schema()
-  union select format('function %s', routine_name) from information_schema.routines
+  select format('trigger %s', trigger_name) as object
+    from information_schema.triggers where trigger_schema = current_schema()
+  union select format('function %s', routine_name)
+    from information_schema.routines
     where routine_schema = current_schema()`;
 
 /**
@@ -157,8 +159,10 @@ export async function differingColumns(
   tables: StoredTable[],
 ) {
   const { rows } = await session.query<{ name: string }>(`
-    select format('%s.%s', table_name, column_name) as name from information_schema.columns
-    where table_schema = current_schema() and table_name <> 'mikro_orm_migrations'`);
+    select format('%s.%s', table_name, column_name) as name
+    from information_schema.columns
+    where table_schema = current_schema()
+      and table_name <> 'mikro_orm_migrations'`);
   const found = rows.map(({ name }) => name);
   const known = tables.flatMap(({ name, columns }) =>
     Object.keys(columns).map((column) => `${name}.${column}`),
@@ -190,8 +194,10 @@ export async function readTable(
 ): Promise<Contents> {
   const hash = createHash('sha256');
   let count = 0;
+  const rows = `select ${namesOfColumns(table)} from ${quoted(table.name)}`;
   await session.query(`declare stored no scroll cursor for
-    select to_json(stored)::text from (select ${namesOfColumns(table)} from ${quoted(table.name)}) stored order by ${keyOrder(table)}`);
+    select to_json(stored)::text from (${rows}) stored
+    order by ${keyOrder(table)}`);
   for (;;) {
     const { rows } = await session.query<{ to_json: string }>(
       `fetch ${chunkSize} from stored`,
@@ -233,7 +239,8 @@ export async function insertRows(
   const name = quoted(table.name);
   const text = `
     insert into ${name} (${namesOfColumns(table)})
-    select ${namesOfColumns(table)} from json_populate_recordset(null::${name}, $1::json)`;
+    select ${namesOfColumns(table)}
+    from json_populate_recordset(null::${name}, $1::json)`;
   await session.query(text, [`[${lines.join(',')}]`]);
 }
 
@@ -251,8 +258,11 @@ async function counterOf(
   const end = endOfCounter(`${columns[counted]}`);
   const id = quoted(counted);
   const { rows } = await session.query(
-    `select greatest(pg_sequence_last_value(${sequence}), max(${id}) filter (where ${id} between 1 and ${end}))::text
-      as counter, max(${id})::text as greatest from ${quoted(name)}`,
+    `select
+      greatest(pg_sequence_last_value(${sequence}),
+        max(${id}) filter (where ${id} between 1 and ${end}))::text as counter,
+      max(${id})::text as greatest
+    from ${quoted(name)}`,
     [name, counted],
   );
   return rows[0];

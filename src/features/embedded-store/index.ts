@@ -11,16 +11,12 @@ export const embeddedStore = feature({
     const { startFlag } = await import('../../commands/program.ts');
     startFlag(program, '--data-dir <folder>', 'DATA_DIR');
   },
-  checks: ({ config, values: { DATA_DIR: folder } }) =>
-    config.database.url
-      ? []
-      : [
-          {
-            name: 'disk',
-            remedy: 'free space, or choose another DATA_DIR',
-            run: async () => (await import('./store.ts')).spaceIn(folder),
-          },
-        ],
+  checks({ config, values: { DATA_DIR: folder } }) {
+    if (config.database.url) return [];
+    const remedy = 'free space, or choose another DATA_DIR';
+    const run = async () => (await import('./store.ts')).spaceIn(folder);
+    return [{ name: 'disk', remedy, run }];
+  },
   async store({ values: { DATA_DIR: folder } }) {
     const { storeIn } = await import('./store.ts');
     return storeIn(folder);

@@ -72,14 +72,14 @@ export const tokens = feature({
   async start({ values, log }) {
     const provider = providerOf(values);
     if (!provider) return undefined;
-    const [{ acceptTokens }, { assertModules, leadToLogin }] =
+    const [{ acceptTokens }, { assertScopesExist, leadToLogin }] =
       await Promise.all([import('./tokens.ts'), import('./login.ts')]);
     const identities = acceptTokens(provider, log);
     return {
       identities,
       dependencies: { provider: identities },
       http(app) {
-        assertModules(app, provider);
+        assertScopesExist(app, provider);
         leadToLogin(app, provider);
       },
     };

@@ -5,7 +5,7 @@ import { reportFault } from '../../errors.ts';
 import { type Provider, scopePairs } from './provider.ts';
 
 /** @throws Error for a scope of a module that does not exist */
-export function assertModules(
+export function assertScopesExist(
   { scopeModules }: FastifyInstance,
   { scopes }: Provider,
 ): void {

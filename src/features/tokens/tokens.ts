@@ -50,9 +50,9 @@ const otherKinds: unknown[] = ['ID', 'Refresh', 'Offline', 'Logout'];
  */
 const pause = 10_000;
 /** How long (ms) until the keys of the provider are read again. */
-const refreshAfter = 600_000;
+const refreshInterval = 600_000;
 /** The same after a failure; the known keys serve until then. */
-const retryAfter = 60_000;
+const retryInterval = 60_000;
 
 /** The keys of a provider, which need not be reachable yet. */
 class ProviderKeys {
@@ -84,7 +84,7 @@ class ProviderKeys {
 
   /** Reads them when it is time. A failure leaves the known ones. */
   refresh(): Promise<void> {
-    const interval = this.isUp ? refreshAfter : retryAfter;
+    const interval = this.isUp ? refreshInterval : retryInterval;
     return this.#read(interval).catch(() => undefined);
   }
 

@@ -143,16 +143,14 @@ export function openTracing(log: DatabaseLog) {
 export function samplerFromEnv(): Sampler {
   const name =
     getStringFromEnv('OTEL_TRACES_SAMPLER') ?? 'parentbased_always_on';
-  const root = name.endsWith('always_off')
-    ? new AlwaysOffSampler()
-    : name.endsWith('traceidratio')
-      ? new TraceIdRatioBasedSampler(
-          getNumberFromEnv('OTEL_TRACES_SAMPLER_ARG') ?? 1,
-        )
-      : new AlwaysOnSampler();
-  return name.startsWith('parentbased_')
-    ? new ParentBasedSampler({ root })
-    : root;
+  let root: Sampler = new AlwaysOnSampler();
+  if (name.endsWith('always_off')) root = new AlwaysOffSampler();
+  if (name.endsWith('traceidratio')) {
+    const share = getNumberFromEnv('OTEL_TRACES_SAMPLER_ARG') ?? 1;
+    root = new TraceIdRatioBasedSampler(share);
+  }
+  const isOfParent = name.startsWith('parentbased_');
+  return isOfParent ? new ParentBasedSampler({ root }) : root;
 }
 
 const propagator = new W3CTraceContextPropagator();
@@ -192,12 +190,14 @@ function requestSpans(
       const address = addressOf(request);
       if (address) attributes['client.address'] = address;
       if (route !== other) attributes['http.route'] = route;
-      const name = `${label === other ? 'HTTP' : label}${route === other ? '' : ` ${route}`}`;
+      const words = [label === other ? 'HTTP' : label];
+      if (route !== other) words.push(route);
       const context = headers.traceparent
         ? propagator.extract(ROOT_CONTEXT, headers, onlyTraceparent)
         : ROOT_CONTEXT;
       const kind = SpanKind.SERVER;
-      const span = tracer.startSpan(name, { kind, attributes }, context);
+      const options = { kind, attributes };
+      const span = tracer.startSpan(words.join(' '), options, context);
       spans.set(request.call, { request: span });
       request.call.traceId = span.spanContext().traceId;
     },

@@ -5,7 +5,7 @@ import { assertFree, writeWhole } from '../../commands/files.ts';
 import type { Int64 } from '../../validation/int64.ts';
 import { pageLimit, pageQueryMembers } from '../../validation/page.ts';
 import { validator } from '../../validation/validator.ts';
-import { type FormatName, fieldsOf, formatOf, formats } from './formats.ts';
+import { csvColumnsOf, type FormatName, formatOf, formats } from './formats.ts';
 import type { Report, Transfer } from './transfer.ts';
 
 export interface ExportFlags {
@@ -23,7 +23,7 @@ export async function exportItems(
 ): Promise<Report> {
   if (output) assertFree(output, force);
   const { head, write } = formats[format];
-  const columns = fieldsOf(item);
+  const columns = csvColumnsOf(item);
   let exported = 0;
   let last: Int64 | undefined;
   /**

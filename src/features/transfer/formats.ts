@@ -16,7 +16,7 @@ export type Line =
   | { line: number; fault: string };
 
 /** A member of an item, and a column of CSV. */
-type CsvColumn = ReturnType<typeof fieldsOf>[number];
+type CsvColumn = ReturnType<typeof csvColumnsOf>[number];
 
 interface Format {
   /**
@@ -38,7 +38,7 @@ interface Format {
 }
 
 /** The columns of a collection: the members of its items and of its input. */
-export function fieldsOf(...schemas: TObject[]) {
+export function csvColumnsOf(...schemas: TObject[]) {
   return Object.entries(
     Object.assign({}, ...schemas.map(({ properties }) => properties)),
   ).map(([name, schema]) => {

@@ -9,8 +9,8 @@ import { isDataError } from '../../database/postgres-errors.ts';
 import { StoreError } from '../../errors.ts';
 import { validator } from '../../validation/validator.ts';
 import {
+  csvColumnsOf,
   type FormatName,
-  fieldsOf,
   formatOf,
   formats,
   type Line,
@@ -35,7 +35,7 @@ export async function importFile(
   const stream = input ? (await open(input)).createReadStream() : process.stdin;
   addAbortSignal(signal, stream);
   const { read, hasOnlyTexts: isLenient } = formats[format];
-  const columns = fieldsOf(collection.item, collection.input);
+  const columns = csvColumnsOf(collection.item, collection.input);
   const lines = read(stream, columns, maxLength);
   const source = input ? resolve(input) : '-';
   return importLines(lines, transfer, {

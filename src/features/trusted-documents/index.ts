@@ -11,7 +11,7 @@ export const trustedDocuments = feature({
     ),
   },
   async start({ values }) {
-    const { partsOf } = await import('./trusted-documents.ts');
-    return { graphql: partsOf(values.TRUSTED_DOCUMENTS) };
+    const { documentParts } = await import('./trusted-documents.ts');
+    return { graphql: documentParts(values.TRUSTED_DOCUMENTS) };
   },
 });

@@ -112,7 +112,7 @@ const notTrusted = (message: string) =>
  * @param manifest a file; undefined when every document may run
  * @throws Error when it is not a manifest
  */
-export function partsOf(manifest: string | undefined): GraphQLParts {
+export function documentParts(manifest: string | undefined): GraphQLParts {
   const setting = 'TRUSTED_DOCUMENTS';
   if (manifest === undefined) return { findDocument: noneTrusted(setting) };
   const file = `${manifest} (${setting})`;

@@ -104,17 +104,9 @@ function errorFields(error: unknown): object {
     return { type: typeof error, message: String(error), stack: '' };
   const { name, message, stack = '', cause } = error;
   const { code } = error as NodeJS.ErrnoException;
-  const causes =
-    error instanceof AggregateError
-      ? error.errors
-      : cause === undefined
-        ? []
-        : [cause];
-  return {
-    type: name,
-    code,
-    message,
-    stack,
-    ...(causes.length > 0 && { causes: causes.map(errorFields) }),
-  };
+  const causes = cause === undefined ? [] : [cause];
+  if (error instanceof AggregateError) causes.splice(0, 1, ...error.errors);
+  const fields = { type: name, code, message, stack };
+  if (causes.length === 0) return fields;
+  return { ...fields, causes: causes.map(errorFields) };
 }

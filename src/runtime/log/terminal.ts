@@ -25,83 +25,50 @@ export function forTerminal(lines: string): string {
   });
 }
 
-function formatted({
-  level,
-  time,
-  pid: _pid,
-  host: _host,
-  msg,
-  ...members
-}: LogLine) {
+type Members = Record<string, unknown>;
+
+function formatted({ pid: _pid, host: _host, ...line }: LogLine) {
+  const { level, time, msg, ...members } = line;
   const at = styleText('dim', new Date(time).toTimeString().slice(0, 8));
-  return `${at} ${members.req && members.ms !== undefined ? requestOf(members, msg) : eventOf(level, msg, members)}`;
+  const isRequest = members.req && members.ms !== undefined;
+  const rest = isRequest ? requestOf(members, msg) : eventOf(line, members);
+  return `${at} ${rest}`;
 }
 
 /**
  * `GET /v1/pets 200 12 ms key 1`; GraphQL adds its operation, a failure its
  * code.
  */
-function requestOf(
-  {
-    req,
-    api,
-    operation,
-    fields,
-    status,
-    code,
-    ms,
-    key,
-  }: Record<string, unknown>,
-  msg: string,
-) {
-  const { method, path } = req as { method: string; path: string };
-  const name =
-    api === 'graphql'
-      ? (operation ?? (fields as string[] | undefined)?.join(' '))
-      : undefined;
-  const colour =
-    status === undefined || Number(status) >= 500
-      ? 'red'
-      : code || Number(status) >= 400
-        ? 'yellow'
-        : 'green';
-  const result = styleText(
-    colour,
-    [status ?? msg, code].filter(Boolean).join(' '),
-  );
-  return [
-    method,
-    path,
-    name,
-    result,
-    `${Math.round(Number(ms))} ms`,
-    key !== undefined && `key ${key}`,
-  ]
-    .filter(Boolean)
-    .join(' ');
+function requestOf({ req, ms, key, ...members }: Members, msg: string) {
+  const { api, operation, fields = [], status = msg, code } = members;
+  const { method, path } = req as Members;
+  const words = [method, path];
+  const name = operation ?? (fields as string[]).join(' ');
+  if (api === 'graphql' && name) words.push(name);
+  const result = code ? `${status} ${code}` : `${status}`;
+  words.push(styleText(colourOf(Number(members.status ?? 500), code), result));
+  words.push(`${Math.round(Number(ms))} ms`);
+  if (key !== undefined) words.push(`key ${key}`);
+  return words.join(' ');
 }
 
-function eventOf(
-  level: number,
-  msg: string,
-  { config: _, err, ...members }: Record<string, unknown>,
-) {
-  const text = (value: unknown) =>
-    typeof value === 'object' ? JSON.stringify(value) : `${value}`;
-  const details = Object.entries(members).map(
-    ([name, value]) => `${name} ${text(value)}`,
-  );
-  const event =
-    level >= 50
-      ? styleText('red', msg)
-      : level >= 40
-        ? styleText('yellow', msg)
-        : msg;
+function colourOf(status: number, code: unknown) {
+  if (status >= 500) return 'red';
+  return code || status >= 400 ? 'yellow' : 'green';
+}
+
+function eventOf({ level, msg }: Pick<LogLine, 'level' | 'msg'>, all: Members) {
+  const { config: _, err, ...members } = all;
+  let line = msg;
+  if (level >= 40) line = styleText(level >= 50 ? 'red' : 'yellow', msg);
+  const details = Object.entries(members).map(([name, value]) => {
+    const isObject = typeof value === 'object';
+    return `${name} ${isObject ? JSON.stringify(value) : value}`;
+  });
   // A terminal would interpret control characters.
-  const line =
-    details.length > 0
-      ? `${event}  ${styleText('dim', details.join(', ').replace(/\p{Cc}/gu, '?'))}`
-      : event;
+  const plain = details.join(', ').replace(/\p{Cc}/gu, '?');
+  if (plain) line += `  ${styleText('dim', plain)}`;
   const { stack } = (err ?? {}) as { stack?: string };
-  return stack ? `${line}\n${stack.replace(/[^\P{Cc}\n]/gu, '?')}` : line;
+  if (stack) line += `\n${stack.replace(/[^\P{Cc}\n]/gu, '?')}`;
+  return line;
 }

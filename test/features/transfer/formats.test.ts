@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import {
+  csvColumnsOf,
   type FormatName,
-  fieldsOf,
   formats,
 } from '../../../src/features/transfer/formats.ts';
 import { expect, test } from '../../support/jest.ts';
@@ -11,7 +11,7 @@ const item = Type.Object({
   name: Type.String(),
   note: Type.Unsafe<string | null>({ type: 'string', nullable: true }),
 });
-const columns = fieldsOf(item);
+const columns = csvColumnsOf(item);
 
 /** Reads text that arrives byte by byte. */
 async function read(
