@@ -1,5 +1,6 @@
 import { StoreError } from '../errors.ts';
-import { type Int64, int64FromText } from '../validation/int64.ts';
+import { type Int64, int64From, int64FromText } from '../validation/int64.ts';
+import { maxCursorLength } from '../validation/page.ts';
 
 /** A place in a list: that of the item with this id. */
 export interface Place {
@@ -20,21 +21,43 @@ export function cursorOf(sort: string, value: string, id: Int64): string {
 }
 
 /**
+ * The cursor that includes the item of a place in the list on its other side.
+ */
+export function cursorBeside(
+  { id, value }: Place,
+  { sort, isDescending }: { sort: string; isDescending: boolean },
+): string {
+  const beside = BigInt(id) + (isDescending ? -1n : 1n);
+  const within = int64From(beside) ?? id;
+  return value === undefined ? `${within}` : cursorOf(sort, value, within);
+}
+
+/**
  * @param cursor the id, in an order by ids
  * @throws StoreError BAD_USER_INPUT for a cursor of another order
  */
-export function placeOf(cursor: Int64 | string, sort: string): Place {
+export function placeOf(
+  cursor: Int64 | string,
+  { sort = 'id', parameter = 'after' }: Asked,
+): Place {
   const by = memberOf(sort);
   const isId = by === 'id';
   if (isId && typeof cursor !== 'string') return { id: cursor };
   const [member, value, digits] = isId ? [by, '', cursor] : parsed(`${cursor}`);
   const id = int64FromText(digits);
   if (member !== by || typeof value !== 'string' || id === undefined)
-    throw notACursor(sort);
+    throw notACursor({ sort, parameter });
   return isId ? { id } : { id, value };
 }
 
+/** The order of a list, and the parameter with the cursor. */
+interface Asked {
+  readonly sort?: string | undefined;
+  readonly parameter?: 'after' | 'before';
+}
+
 function parsed(cursor: string): unknown[] {
+  if (cursor.length > maxCursorLength) return [];
   try {
     const place = JSON.parse(`${Buffer.from(cursor, 'base64url')}`);
     return Array.isArray(place) ? place : [];
@@ -43,7 +66,8 @@ function parsed(cursor: string): unknown[] {
   }
 }
 
-export function notACursor(sort: string): StoreError {
-  const message = `after is not a cursor of this list sorted by ${sort}: it must be that of its last item.`;
+export function notACursor({ sort, parameter = 'after' }: Asked): StoreError {
+  const end = parameter === 'after' ? 'last' : 'first';
+  const message = `${parameter} is not a cursor of this list sorted by ${sort}: it must be that of its ${end} item.`;
   return new StoreError('BAD_USER_INPUT', message);
 }

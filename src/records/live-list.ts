@@ -1,9 +1,10 @@
 import { StoreError, Unavailable } from '../errors.ts';
 import type { Int64 } from '../validation/int64.ts';
+import type { FilterOf } from '../validation/list-query.ts';
 import { type Page, type PageQuery, pageLimit } from '../validation/page.ts';
 import type { Validated } from '../validation/validator.ts';
 import { placeOf } from './cursor.ts';
-import type { FilterOf, Records } from './records.ts';
+import type { Records } from './records.ts';
 import { parameterOf } from './table.ts';
 
 /**
@@ -23,7 +24,8 @@ type Identified = { readonly id: Int64 };
 type GrowingList<Item extends Identified> = Pick<
   Records<Item, never>,
   'list' | 'lastId' | 'onInserted'
->;
+> &
+  Partial<Pick<Records<Item, never>, 'assertListed'>>;
 
 /**
  * Follows the items after an id (by default only new ones), optionally
@@ -83,11 +85,12 @@ export class LiveList<Item extends Identified> {
         'BAD_USER_INPUT',
         'sort must be id for a live list: it grows at its end.',
       );
-    const start = after === undefined ? undefined : placeOf(after, sort).id;
+    const start = after === undefined ? undefined : placeOf(after, { sort }).id;
+    this.list.assertListed?.({ ...query, sort, after: start ?? 0 });
     let hasLeft = false;
     // The `limit` of a list's query is that of its own page.
     const events = this.#events(
-      { ...query, after: start, limit: pageLimit.max },
+      { ...query, sort, after: start, limit: pageLimit.max },
       () => hasLeft,
     );
     // A generator that awaits something hears of `return` at its next `yield`,
@@ -109,7 +112,7 @@ export class LiveList<Item extends Identified> {
       ([name, value]) => name !== 'after' && value !== undefined,
     );
     const key = JSON.stringify(
-      filters.map(([name, value]) => [name, parameterOf(value)]),
+      filters.map(([name, value]) => [name, [value].flat().map(parameterOf)]),
     );
     this.#followers += 1;
     // A new follower gets the current list.

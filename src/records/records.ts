@@ -5,7 +5,9 @@ import type { Batches, Database } from '../database/database.ts';
 import { isDataError, isUnsupported } from '../database/postgres-errors.ts';
 import { whenCommitted } from '../database/transaction.ts';
 import { type Int64, int64, int64FromDigits } from '../validation/int64.ts';
+import type { FilterOf, Lists } from '../validation/list-query.ts';
 import {
+  cursorAt,
   maxExactTotal,
   type Page,
   type PageQuery,
@@ -15,17 +17,13 @@ import {
 import type { Removal } from '../validation/schemas.ts';
 import type { Validated } from '../validation/validator.ts';
 import { type ChangeOf, Changes, type CheckRemoval } from './changes.ts';
-import { cursorOf, notACursor, type Place, placeOf } from './cursor.ts';
+import { cursorBeside, cursorOf, notACursor } from './cursor.ts';
 import { type Check, Insertions } from './insertions.ts';
+import { ListStatements, parametersOf } from './list-statements.ts';
+import { type Listing, Listings } from './listing.ts';
 import { shared } from './shared-items.ts';
-import { type Order, type Statements, statementsFor } from './statements.ts';
-import {
-  type Column,
-  type Computed,
-  parameterOf,
-  Table,
-  textsOf,
-} from './table.ts';
+import { type Statements, statementsFor } from './statements.ts';
+import { type Computed, Table, textsOf } from './table.ts';
 
 /**
  * An input for new items: each member has the name and type of an item's
@@ -40,16 +38,6 @@ type InputOf<Item, New> = {
 };
 
 type ListRow = Array<string | null>;
-interface Query {
-  readonly limit: number;
-  readonly sort: string;
-  readonly place: Place | undefined;
-  readonly filters: unknown[];
-}
-export type FilterOf<Item> = {
-  readonly [Member in keyof Item]?: Item[Member] | undefined;
-};
-
 /**
  * Reads and writes rows of an entity's table. Concurrent reads of a kind share
  * a batch (`batches.ts`), and so do creations. Services build on it; its rules
@@ -61,11 +49,12 @@ export class Records<
 > {
   readonly #database: Database;
   readonly #table: Table;
-  readonly #filters: Column[];
   readonly #statements: Statements;
-  readonly #lists: Batches<Query, Page<Item>>;
+  readonly #listings: Listings;
+  readonly #listStatements: ListStatements;
+  readonly #lists: Batches<Listing, Page<Item>>;
   readonly #finds: Batches<Int64, Item | null>;
-  readonly #totals: Batches<unknown[], Total>;
+  readonly #totals: Batches<Listing, Total>;
   readonly #insertions: Insertions<Item, New>;
   readonly #changes: Changes<Item>;
   #onInserted: Array<() => void> = [];
@@ -74,27 +63,22 @@ export class Records<
   #supportsMany = true;
 
   /**
-   * @param options.filters the members to filter lists by. Each combination of
-   *   them needs an index, which ends with the id.
-   * @param options.orders the members to sort lists by, beside the id, as
-   *   `sortSchema` has them. Each needs the same indexes with it before the id.
-   * @param options.computed members of items that follow from others
-   * @param options.check a rule for creations and changes
-   * @param options.checkRemoval a rule for removals
-   * @throws Error naming the indexes that the entity lacks
+   * @param options the lists that clients may ask for, as in `listQuery`,
+   *   members of items that follow from others (`computed`), a rule for
+   *   creations and changes, and one for removals. Each combination of
+   *   filters needs an index that ends with the id; for each order another one,
+   *   with its member before the id.
+   * @throws Error with the indexes that the entity lacks
    */
   constructor(
     database: Database,
     entity: EntityName,
     {
-      filters = [],
-      orders = [],
       computed,
       check,
       checkRemoval,
-    }: {
-      filters?: Array<keyof Item & string>;
-      orders?: Array<keyof Item & string>;
+      ...lists
+    }: Lists<keyof Item & string> & {
       computed?: Computed;
       check?: Check<New, Item>;
       checkRemoval?: CheckRemoval<Item>;
@@ -102,12 +86,9 @@ export class Records<
   ) {
     this.#database = database;
     this.#table = new Table(database.orm.getMetadata(entity), computed);
-    this.#filters = filters.map((member) => this.#table.column(member));
-    this.#statements = statementsFor(
-      this.#table,
-      this.#filters,
-      orders.map((member) => this.#table.column(member)),
-    );
+    this.#statements = statementsFor(this.#table);
+    this.#listings = new Listings(this.#table, lists);
+    this.#listStatements = new ListStatements(this.#table);
     const queue = <In, Out>(
       operation: string,
       run: RunBatch<In, Out>,
@@ -142,23 +123,62 @@ export class Records<
   /**
    * Reads one page.
    *
-   * @throws StoreError BAD_USER_INPUT for a cursor of another order;
-   *   Unavailable
+   * @throws StoreError BAD_USER_INPUT for a list that the options do not
+   *   declare, or a cursor of another order; Unavailable
    */
   async list(
     query: Validated<PageQuery & FilterOf<Item>>,
     call = new Call(),
   ): Promise<Page<Item>> {
-    const { limit, after, sort = 'id' } = query;
-    const place = after === undefined ? undefined : placeOf(after, sort);
-    const filters = this.#filtersIn(query);
-    const page = await this.#lists
-      .add({ limit, place, sort, filters }, call)
-      .catch((error) => {
-        throw place && isDataError(error) ? notACursor(sort) : error;
-      });
-    call.count(page.items.length);
-    return page;
+    const listing = this.#listings.read(query);
+    const page = await this.#readPage(listing, call);
+    call.count(page.items.length + listing.among);
+    return listing.isBackward || listing.place
+      ? this.#withOtherEnd(page, listing, query, call)
+      : page;
+  }
+
+  /** @throws StoreError BAD_USER_INPUT as `list` does */
+  assertListed(query: Partial<PageQuery> & FilterOf<Item>): void {
+    this.#listings.read(query);
+  }
+
+  #readPage(listing: Listing, call: Call): Promise<Page<Item>> {
+    return this.#lists.add(listing, call).catch((error) => {
+      throw listing.place && isDataError(error) ? notACursor(listing) : error;
+    });
+  }
+
+  /**
+   * Adds what the page itself does not tell: whether there are items on the side
+   * of its cursor.
+   */
+  async #withOtherEnd(
+    page: Page<Item>,
+    listing: Listing,
+    query: PageQuery & FilterOf<Item>,
+    call: Call,
+  ): Promise<Page<Item>> {
+    const { isBackward, place, sort, shape } = listing;
+    const { isDescending } = shape;
+    const hasPrevious = async () => page.hasNext;
+    if (!place) return { ...page, hasNext: false, hasPrevious };
+    const cursor = cursorBeside(place, { sort, isDescending });
+    const edge = cursorAt(page, isBackward ? -1 : 0) ?? cursor;
+    const beyond = isBackward
+      ? { before: undefined, after: edge }
+      : { after: undefined, before: edge };
+    const others = { ...query, ...beyond, limit: 0, fromEnd: !isBackward };
+    const hasMore = async () => {
+      const { hasNext } = await this.#readPage(
+        this.#listings.read(others),
+        call,
+      );
+      return hasNext;
+    };
+    return isBackward
+      ? { ...page, cursor, hasNext: await hasMore(), hasPrevious }
+      : { ...page, cursor, hasPrevious: hasMore };
   }
 
   /**
@@ -170,32 +190,10 @@ export class Records<
     query: Partial<PageQuery> & FilterOf<Item>,
     call = new Call(),
   ): Promise<Total> {
-    const total = await this.#totals.add(this.#filtersIn(query), call);
+    const { limit: _, after: __, before: ___, ...filters } = query;
+    const total = await this.#totals.add(this.#listings.read(filters), call);
     call.count(totalCost);
     return total;
-  }
-
-  /** The values of the filters, null for those that are not in use. */
-  #filtersIn(query: FilterOf<Item>): unknown[] {
-    return this.#filters.map(({ member }) =>
-      parameterOf(query[member as keyof Item]),
-    );
-  }
-
-  /** Those of some statements for the filters in use, and their values. */
-  #byFilters<Of extends { filters: Column[] }>(
-    statements: Of[],
-    filters: unknown[],
-  ) {
-    const used = filters.reduce(
-      (bits: number, value, at) => (value === null ? bits : bits | (1 << at)),
-      0,
-    );
-    const chosen = statements[used] as Of;
-    const values = chosen.filters.map(
-      (column) => filters[this.#filters.indexOf(column)],
-    );
-    return { ...chosen, values };
   }
 
   /**
@@ -275,24 +273,19 @@ export class Records<
   }
 
   /**
-   * Equal queries are read once and share one page; a single query needs no
-   * key.
+   * Equal lists are read once and share one page; a single list needs no key.
    */
-  async #readPages(queries: Query[]): Promise<Array<Page<Item>>> {
-    const keyOf = ({ filters, limit, place, sort }: Query) =>
-      `${sort} ${limit} ${place?.id} ${place?.value} ${JSON.stringify(filters)}`;
-    const keys = queries.length === 1 ? [''] : queries.map(keyOf);
-    const distinct = new Map(queries.map((query, at) => [keys[at], query]));
+  async #readPages(listings: Listing[]): Promise<Array<Page<Item>>> {
+    const keys = listings.length === 1 ? [''] : listings.map(keyOf);
+    const distinct = new Map(listings.map((one, at) => [keys[at], one]));
     const horizon = await this.#horizon();
     const pages = new Map<string | undefined, Page<Item>>();
-    const byOrder = Map.groupBy(distinct, ([, query]) => orderOf(query));
-    for (const [order, entries] of byOrder) {
-      const lists = entries.map(([, query]) => query);
-      const rows = await this.#selectLists(order, lists, horizon);
-      for (const [at, [key, query]] of entries.entries()) {
-        const page = this.#toPage(rows[at] as ListRow, query);
-        pages.set(key, order === 'id' ? upTo(horizon, page) : page);
-      }
+    const families = Map.groupBy(distinct, ([, one]) => one.shape.family);
+    for (const entries of families.values()) {
+      const lists = entries.map(([, one]) => upTo(horizon, one));
+      const rows = await this.#selectLists(lists);
+      for (const [at, [key, listing]] of entries.entries())
+        pages.set(key, this.#toPage(rows[at] as ListRow, listing, horizon));
     }
     return keys.map((key) => pages.get(key) as Page<Item>);
   }
@@ -318,30 +311,19 @@ export class Records<
    * several lists of a hash-distributed table in one statement ("complex joins
    * are only supported when ..."); from then on each list is one statement.
    *
-   * @returns one row per query, in order
+   * @returns one row per list, in order
    */
-  async #selectLists(
-    name: string,
-    queries: Query[],
-    horizon: Int64 | undefined,
-  ): Promise<ListRow[]> {
-    const pages = this.#statements.pages.get(name);
-    if (!pages) {
-      const message = `${this.#table.name} is not sorted by ${queries[0]?.sort}: name it in the orders of its Records.`;
-      throw new Error(message);
-    }
-    const { order, lists, listMany } = pages;
-    const places = queries.map(({ place }) => beginOf(place, order, horizon));
-    if (queries.length > 1 && this.#supportsMany) {
-      const columns = [
-        queries.map(({ limit }) => limit + 1),
-        ...this.#filters.map((_, at) =>
-          queries.map(({ filters }) => filters[at]),
-        ),
-        ...(places[0] ?? []).map((_, at) => places.map((place) => place[at])),
-      ];
+  async #selectLists(listings: Listing[]): Promise<ListRow[]> {
+    const [{ shape }] = listings as [Listing];
+    if (listings.length > 1 && this.#supportsMany) {
+      const shapes = this.#listings.familyOf(shape);
+      const many = this.#listStatements.pages(shapes);
+      const parameters = listings.map((listing) => parametersOf(many, listing));
+      const columns = many.slots.map((_, at) =>
+        parameters.map((values) => values[at]),
+      );
       try {
-        return await this.#database.read(listMany, columns);
+        return await this.#database.read(many, columns);
       } catch (error) {
         if (!isUnsupported(error)) throw error;
         this.#supportsMany = false;
@@ -349,10 +331,10 @@ export class Records<
     }
     // Sequential, because a batch may use only one connection.
     const rows: ListRow[] = [];
-    for (const [at, { filters, limit }] of queries.entries()) {
-      const { values, ...list } = this.#byFilters(lists, filters);
-      const parameters = [limit + 1, ...values, ...(places[at] ?? [])];
-      rows.push(...(await this.#database.read<ListRow>(list, parameters)));
+    for (const listing of listings) {
+      const page = this.#listStatements.page(listing.shape);
+      const parameters = parametersOf(page, listing);
+      rows.push(...(await this.#database.read<ListRow>(page, parameters)));
     }
     return rows;
   }
@@ -370,21 +352,20 @@ export class Records<
   }
 
   /** One or two statements per combination of values. */
-  async #readTotals(queries: unknown[][]): Promise<Total[]> {
+  async #readTotals(listings: Listing[]): Promise<Total[]> {
     const totals = new Map<string, Total>();
-    for (const filters of queries) {
-      const key = JSON.stringify(filters);
+    for (const listing of listings) {
+      const key = keyOf(listing);
       if (totals.has(key)) continue;
-      const { count, estimate, values } = this.#byFilters(
-        this.#statements.counts,
-        filters,
-      );
+      const count = this.#listStatements.count(listing.shape);
+      const values = parametersOf(count, listing);
       const [[counted] = []] = await this.#database.read<[string]>(
         count,
         values,
       );
       let total = { count: Number(counted), isExact: true };
       if (total.count > maxExactTotal) {
+        const estimate = this.#listStatements.estimate(listing.shape);
         const [[plan = ''] = []] = await this.#database.read<[string]>(
           estimate,
           values,
@@ -397,12 +378,15 @@ export class Records<
       }
       totals.set(key, total);
     }
-    return queries.map(
-      (filters) => totals.get(JSON.stringify(filters)) as Total,
-    );
+    return listings.map((listing) => totals.get(keyOf(listing)) as Total);
   }
 
-  #toPage(row: ListRow, { limit, sort }: Query): Page<Item> {
+  /** @param horizon the id after which a page in their order ends */
+  #toPage(
+    row: ListRow,
+    { shape, sort, limit, isBackward }: Listing,
+    horizon: Int64 | undefined,
+  ): Page<Item> {
     if (row[0] === null) return { items: [], hasNext: false };
     const { columns, decodeColumns } = this.#table;
     const texts = columns.map((column, at) =>
@@ -412,51 +396,40 @@ export class Records<
     const items: Item[] = [];
     for (let place = 0; place < count && place < limit; place += 1)
       items.push(decodeColumns(texts, place) as Item);
-    const page = { items: shared(items), hasNext: count > limit };
+    let hasNext = count > limit;
+    const isAscendingById = !shape.by && !shape.isDescending;
+    if (horizon !== undefined && isAscendingById) {
+      const end = items.findIndex(({ id }) => id > horizon);
+      if (end >= 0) {
+        items.length = end;
+        hasNext = false;
+      }
+    }
     const order = row[columns.length];
-    if (!order) return page;
-    const values: string[] = JSON.parse(order);
+    const values: string[] = order ? JSON.parse(order) : [];
     const cursors = items.map(({ id }, at) =>
-      cursorOf(sort, `${values[at]}`, id),
+      order ? cursorOf(sort, `${values[at]}`, id) : `${id}`,
     );
-    return { ...page, cursors };
+    if (isBackward) {
+      items.reverse();
+      cursors.reverse();
+    }
+    return { items: shared(items), hasNext, ...(order && { cursors }) };
   }
 }
 
-/** Names the statements of a list: see `Statements.pages`. */
-function orderOf({ sort, place }: Query): string {
-  return place?.value === undefined ? sort : `${sort}_after`;
+/** Of equal lists. */
+function keyOf({ shape, limit, values, isBackward }: Listing): string {
+  return `${shape.name} ${limit} ${isBackward} ${JSON.stringify(values)}`;
 }
 
-/**
- * The parameters of the place where a list begins: see `range` in
- * statements.ts.
- */
-function beginOf(
-  place: Place | undefined,
-  { by, isAscending, hasPlace }: Order,
-  horizon: Int64 = int64.max,
-): unknown[] {
-  if (!hasPlace) return [];
-  const id = isAscending
-    ? (place?.id ?? int64.min)
-    : greatestBelow(place?.id, horizon);
-  return by ? [place?.value, `${id}`] : [`${id}`];
-}
-
-function greatestBelow(id: Int64 | undefined, horizon: Int64): Int64 {
-  if (id === undefined || id > horizon) return horizon;
-  return id > int64.min ? BigInt(id) - 1n : id;
-}
-
-/** Cuts a page after an id. */
-function upTo<Item extends { readonly id: Int64 }>(
-  horizon: Int64 | undefined,
-  page: Page<Item>,
-): Page<Item> {
-  const end =
-    horizon === undefined ? -1 : page.items.findIndex(({ id }) => id > horizon);
-  return end < 0
-    ? page
-    : { items: shared(page.items.slice(0, end)), hasNext: false };
+/** A descending list by ids that begins at an id at most. */
+function upTo(horizon: Int64 | undefined, listing: Listing): Listing {
+  const { shape, values } = listing;
+  const isDescendingById = !shape.by && shape.isDescending;
+  if (horizon === undefined || !isDescendingById) return listing;
+  const isBeyond = BigInt(`${values.place_id}`) > BigInt(horizon);
+  return isBeyond
+    ? { ...listing, values: { ...values, place_id: `${horizon}` } }
+    : listing;
 }

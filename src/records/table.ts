@@ -87,7 +87,7 @@ export class Table {
     generated: readonly unknown[],
   ) => unknown;
 
-  /** The members of each index. */
+  /** The keys of each index: members, or `lower(name)` (`Column.key`). */
   readonly #indexes: string[][];
   /** The members of each unique one. */
   readonly #uniques: string[][];
@@ -99,9 +99,26 @@ export class Table {
   ) {
     const membersOf = ({ properties = [] }: { properties?: unknown }) =>
       [properties].flat() as string[];
-    this.#uniques = uniques.map(membersOf).filter(({ length }) => length > 0);
-    this.#indexes = [...indexes.map(membersOf), ...this.#uniques];
     const columns = props.map((property) => columnOf(property, tableName));
+    const keysIn = ({ expression }: { expression?: unknown }) => {
+      const [, keys = ''] = ofIndex.exec(`${expression}`) ?? [];
+      return keys.split(',').map((key) => {
+        const text = key.replaceAll('"', '').trim();
+        const isKey = ({ key, name }: Column) =>
+          [key, name].some((one) => one.replaceAll('"', '') === text);
+        const column = columns.find(isKey);
+        return column && text.startsWith('lower(')
+          ? inLowerCase(column.member)
+          : `${column?.member}`;
+      });
+    };
+    this.#uniques = uniques.map(membersOf).filter(({ length }) => length > 0);
+    this.#indexes = [
+      ...indexes.map((index) =>
+        index.expression ? keysIn(index) : membersOf(index),
+      ),
+      ...this.#uniques,
+    ];
     this.name = tableName;
     this.columns = columns;
     this.version = columns.find(({ member }) => member === versionProperty);
@@ -147,23 +164,25 @@ export class Table {
   }
 
   /**
-   * All combinations of some columns, from none to all: bit n of the index of a
-   * combination is set when it has column n. Each is in the order of its index,
-   * which ends with the order of the lists.
+   * The columns of lists in the order of their indexes, which end with the
+   * order of the lists.
    *
+   * @param combinations those that filter a list
    * @param by sorts the lists; undefined for the id
-   * @throws Error naming the indexes that the entity lacks
+   * @throws Error with the indexes that the entity lacks
    */
-  combinationsOf(columns: readonly Column[], by?: Column): Column[][] {
-    const order = by ? [by.member, 'id'] : ['id'];
+  inOrderOfIndexes(
+    combinations: readonly Column[][],
+    by?: Column,
+  ): IndexOrder[] {
+    const order = by
+      ? [by.isFolded ? inLowerCase(by.member) : by.member, 'id']
+      : ['id'];
     const missing: string[] = [];
-    const count = 2 ** columns.length;
-    const combinations = Array.from({ length: count }, (_, bits) => {
-      const members = columns
-        .filter((_, at) => bits & (1 << at))
-        .map(({ member }) => member);
+    const ordered = combinations.map((columns) => {
+      const members = columns.map(({ member }) => member);
       // The list of all rows uses the primary key.
-      if (members.length === 0 && !by) return [];
+      if (members.length === 0 && !by) return { columns: [], isOne: false };
       const unique = this.#uniques.find((index) =>
         index.every((member) => members.includes(member)),
       );
@@ -171,10 +190,11 @@ export class Table {
       const index = unique
         ? [...members.filter((member) => !unique.includes(member)), ...unique]
         : this.#indexes.find((index) => isKeyOf(index, members, order));
-      if (!index) missing.push(`['${[...members, ...order].join("', '")}']`);
-      return (index ?? members)
+      if (!index) missing.push(this.#lineFor(columns, by));
+      const ordered = (index ?? members)
         .slice(0, members.length)
         .map((member) => this.column(member));
+      return { columns: ordered, isOne: unique !== undefined };
     });
     const sorted = by ? ` sorted by ${by.member}` : '';
     const message = `Each combination of the filters of ${this.name}${sorted} needs an index; the entity lacks`;
@@ -183,7 +203,17 @@ export class Table {
         `${this.name} has an order by ${by.member}, which may be null.`,
       );
     if (missing.length > 0) reportFault(`${message} ${missing.join(', ')}.`);
-    return combinations;
+    return ordered;
+  }
+
+  /** The line to write in the entity. */
+  #lineFor(columns: readonly Column[], by?: Column): string {
+    const all = [...columns, ...(by ? [by] : []), this.column('id')];
+    const members = all.map(({ member }) => `'${member}'`).join(', ');
+    if (!by?.isFolded) return `{ properties: [${members}] }`;
+    const index = [this.name, ...all.map(({ member }) => member)].join('_');
+    const keys = all.map((column) => (column === by ? by.key : column.name));
+    return `{ name: '${index}', expression: 'create index "${index}" on ${quoted(this.name)} (${keys.join(', ')})' }`;
   }
 
   column(member: string): Column {
@@ -220,10 +250,17 @@ function columnOf(property: EntityProperty, table: string) {
     );
   }
   const sql = quoted(`${fieldNames[0]}`);
+  // Its lists have one order on every database, whatever its collation: no
+  // upgrade of the system's library changes it.
+  const isFolded = codec === text;
   return {
     member: name,
     /** The quoted SQL name. */
     name: sql,
+    /** SQL expression by which lists are sorted. */
+    key: isFolded ? `lower(${sql}) collate "C"` : sql,
+    /** True for a text that is not one of an enumeration. */
+    isFolded,
     type,
     /** SQL expression for its value as text. */
     text: codec.toText(sql),
@@ -257,6 +294,17 @@ function isPlain({
     (version && runtimeType !== 'number');
   return hasOneColumn && persist !== false && !isComputed;
 }
+
+/** The filters of a list in the order of its index. */
+export interface IndexOrder {
+  readonly columns: Column[];
+  /** True for a unique key, which finds one row at most. */
+  readonly isOne: boolean;
+}
+
+/** The keys of an index on expressions that is not partial. */
+const ofIndex = /^create index [^(]+\((.+)\)$/i;
+const inLowerCase = (member: string) => `lower(${member})`;
 
 /** True for an index on these members, in any order, and then on the order. */
 function isKeyOf(index: string[], members: string[], order: string[]): boolean {

@@ -18,12 +18,25 @@ export interface Page<Item> {
   readonly items: readonly Item[];
   /** True when there are items after the last one of this page. */
   readonly hasNext: boolean;
+  /** Asks whether there are items before its first one; absent for none. */
+  readonly hasPrevious?: () => Promise<boolean>;
+  /** The cursor of the place of a page without items. */
+  readonly cursor?: string;
   /** The items' cursors; where they are absent, the ids are. */
   readonly cursors?: readonly string[];
 }
 
+/** The cursor at the beginning or the end of a page. */
+export function cursorAt(
+  { items, cursors, cursor }: Page<{ id: Int64 }>,
+  place: 0 | -1,
+): string | undefined {
+  const item = items.at(place);
+  return item ? (cursors?.at(place) ?? `${item.id}`) : cursor;
+}
+
 /** Of a text of 1,000 characters, each of which JSON writes as six at most. */
-const maxCursorLength = 9000;
+export const maxCursorLength = 9000;
 
 /** The number of items of a list, on all its pages. */
 export interface Total {
@@ -72,7 +85,11 @@ export interface PageQuery {
    * is another one; from its beginning when undefined.
    */
   readonly after?: Int64 | string | undefined;
-  /** A member, or one with `_desc`; `id` when undefined. */
+  /** Only the last ones before this. */
+  readonly before?: Int64 | string | undefined;
+  /** True for the last ones, where `before` is absent. */
+  readonly fromEnd?: boolean | undefined;
+  /** A member, or one with `_desc`; `id`, or that of a range, when undefined. */
   readonly sort?: string | undefined;
 }
 
@@ -84,11 +101,18 @@ export function pageQueryMembers(
   noun: string,
   sort: ReturnType<typeof sortSchema<string>> = byId,
 ) {
-  const seen = `Return only ${noun}s after this one: the id of the last ${noun} seen`;
-  const afterCursor = textSchema({
-    maxLength: maxCursorLength,
-    description: `${seen}, or its cursor where the order is not the id.`,
-  });
+  const ofOrders =
+    sort === byId ? '' : ', or its cursor where the order is not the id';
+  const cursor = (words: string) => {
+    const description = `Return only ${words}${ofOrders}.`;
+    const text = textSchema({ maxLength: maxCursorLength, description });
+    return Type.Optional(
+      Type.Unsafe<Int64 | string>(
+        sort === byId ? int64Schema({ description }) : text,
+      ),
+    );
+  };
+  const newestFirst = `Order of the ${noun}s: \`id_desc\` is newest first.`;
   return {
     limit: withDefault(
       Type.Integer({
@@ -98,15 +122,19 @@ export function pageQueryMembers(
       }),
       pageLimit.default,
     ),
-    after: Type.Optional(
-      Type.Unsafe<Int64 | string>(
-        sort === byId ? int64Schema({ description: `${seen}.` }) : afterCursor,
-      ),
+    after: cursor(`${noun}s after this one: the id of the last ${noun} seen`),
+    before: cursor(
+      `the last ${noun}s before this one: the id of the first ${noun} seen`,
     ),
-    sort: withDefault(
-      use(sort, `Order of the ${noun}s: \`id_desc\` is newest first.`),
-      'id',
-    ),
+    sort:
+      sort === byId
+        ? withDefault(use(sort, newestFirst), 'id')
+        : Type.Optional(
+            use(
+              sort,
+              `${newestFirst} When absent, by the member of a range or a beginning, or else by \`id\`.`,
+            ),
+          ),
   };
 }
 

@@ -74,7 +74,8 @@ export function validator<Schema extends TObject>(
   };
   const faultOf = ({ name, rule }: Of, value: unknown): string => {
     // Only a query string turns a repeated member into an array.
-    if (isLenient && Array.isArray(value)) return `${name} must be given once`;
+    const isRepeated = isLenient && Array.isArray(value) && !rule.isList;
+    if (isRepeated) return `${name} must be given once`;
     const isText = isLenient && typeof value === 'string';
     const given = isText ? '' : butNot(value, rule.type);
     return `${name} must be ${rule.describe(value)}${given}`;
@@ -140,6 +141,8 @@ interface Rule {
   describe(value: unknown): string;
   /** How many characters a text may have. */
   readonly maxLength?: number | undefined;
+  /** True for several values. */
+  readonly isList?: boolean;
 }
 
 /** The JSON Schema of a member. */
@@ -159,6 +162,9 @@ export interface MemberSchema
   allOf?: TSchema[];
   anyOf?: TSchema[];
   nullable?: boolean;
+  items?: TSchema;
+  minItems?: number;
+  maxItems?: number;
 }
 
 const annotations = [
@@ -211,6 +217,7 @@ function kindOf(
   isLenient: boolean,
 ): { rule: Rule; keywords: string[] } | undefined {
   const { type, format, enum: values, maxLength, allOf, anyOf } = member;
+  const { items, minItems = 0, maxItems } = member;
   const [first, second] = anyOf ?? [];
   if (
     first &&
@@ -237,6 +244,15 @@ function kindOf(
       keywords: ['minLength', 'maxLength', 'pattern', 'format'],
     };
   }
+  if (items && maxItems !== undefined)
+    return {
+      rule: several(
+        ruleOf(items, isLenient),
+        { least: minItems, most: maxItems },
+        isLenient,
+      ),
+      keywords: ['items', 'minItems', 'maxItems'],
+    };
   if (type === 'boolean') return { rule: trueOrFalse(isLenient), keywords: [] };
   if (type === 'number')
     return { rule: finite(member, isLenient), keywords: ofNumbers };
@@ -274,6 +290,28 @@ function trueOrFalse(isLenient: boolean): Rule {
       if (isLenient && (value === 'true' || value === 'false'))
         return value === 'true';
       return typeof value === 'boolean' ? value : undefined;
+    },
+  };
+}
+
+/** In a query string, a single value is no array. */
+function several(
+  { read, describe }: Rule,
+  { least, most }: { least: number; most: number },
+  isLenient: boolean,
+): Rule {
+  const valuesOf = (value: unknown): unknown[] =>
+    Array.isArray(value) || isLenient ? [value].flat() : [];
+  return {
+    isList: true,
+    describe(value) {
+      const wrong = valuesOf(value).find((one) => read(one) === undefined);
+      return `${least} to ${most} values, each ${describe(wrong)}`;
+    },
+    read(value) {
+      const values = valuesOf(value).map(read);
+      const isBounded = values.length >= least && values.length <= most;
+      return isBounded && !values.includes(undefined) ? values : undefined;
     },
   };
 }

@@ -29,18 +29,22 @@ const create =
   () =>
     pets.create({ name, categoryId: 1n, status: 'available' } as never, call);
 
+const oneList = expect.stringMatching(/^list_pet_[0-9a-f]{16}$/);
+
 describe('a list', () => {
   test('reads one item more than its page, to know whether there is a next one', async () => {
     await stock(store.database, 4);
     const [sent] = await sentBy(list({ limit: 3, after: '0' }));
-    expect(sent).toEqual({ name: 'list_pet', values: [4, '0'] });
+    expect(sent).toEqual({ name: oneList, values: [4, '0'] });
     const { items, hasNext } = await pets.list({ limit: 3 } as never);
     expect([items.length, hasNext]).toEqual([3, true]);
   });
 
   test('has a statement of its own for each combination of filters', async () => {
+    const [all] = await sentBy(list({ limit: 3 }));
     const [sent] = await sentBy(list({ limit: 3, status: 'sold' }));
-    expect(sent?.name).toBe('list_pet_by_status');
+    expect(sent?.name).toEqual(oneList);
+    expect(sent?.name).not.toBe(all?.name);
     expect(sent?.values.slice(0, 2)).toEqual([4, 'sold']);
   });
 
@@ -49,10 +53,13 @@ describe('a list', () => {
     const first = list({ limit: 1, after: '0' });
     const others = list({ limit: 2, after: '0', status: 'available' });
     const sent = await sentBy(first, others);
-    expect(sent.map(({ name }) => name)).toEqual(['list_many_pet_by_status']);
-    // An array for each parameter: the limits, the filters, the places.
-    expect(sent[0]?.values.slice(0, 2)).toEqual([
+    expect(sent.map(({ name }) => name)).toEqual([
+      expect.stringMatching(/^lists_pet_/),
+    ]);
+    // An array for each parameter: the limits, the places, the filters.
+    expect(sent[0]?.values).toEqual([
       [2, 3],
+      ['0', '0'],
       [null, 'available'],
     ]);
     const pages = await Promise.all([first(), others()]);
@@ -64,7 +71,7 @@ describe('a list', () => {
       list({ limit: 3, after: '0' }),
       list({ limit: 3, after: '0' }),
     );
-    expect([sent?.name, more]).toEqual(['list_pet', []]);
+    expect([sent?.name, more]).toEqual([oneList, []]);
   });
 });
 

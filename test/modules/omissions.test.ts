@@ -200,8 +200,8 @@ describe('the service does not start', () => {
     );
     const lines = failure.message.split('\n');
     expect(lines.sort()).toEqual([
-      "Each combination of the filters of ball needs an index; the entity lacks ['size', 'id'].",
-      "Each combination of the filters of bone needs an index; the entity lacks ['size', 'id'].",
+      "Each combination of the filters of ball needs an index; the entity lacks { properties: ['size', 'id'] }.",
+      "Each combination of the filters of bone needs an index; the entity lacks { properties: ['size', 'id'] }.",
       'GET /v1/pets and GET /v1/things have the same operationId listPets.',
       expect.stringMatching(/^No rule checks {"type":"array"/),
       expect.stringMatching(/^No rule checks {"type":"string"}/),

@@ -61,7 +61,7 @@ describe('a page of a connection', () => {
     const [startCursor, endCursor] = [ids.at(0) ?? null, ids.at(-1) ?? null];
     const pageInfo = {
       hasNextPage,
-      hasPreviousPage: false,
+      hasPreviousPage: /after: "/.test(parameters),
       startCursor,
       endCursor,
     };

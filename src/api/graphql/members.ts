@@ -15,6 +15,7 @@ import {
 import { type Static, type TObject, type TSchema, Type } from 'typebox';
 import { reportFault } from '../../errors.ts';
 import { type Member, memberOf } from '../../validation/schemas.ts';
+import type { MemberSchema } from '../../validation/validator.ts';
 import {
   ConnectionArgs,
   Decimal,
@@ -46,7 +47,7 @@ export function inputTypeOf<Schema extends TObject>(schema: Schema) {
  * the members of the list's query.
  */
 export function argumentsOf({ properties }: TObject) {
-  const { limit: _, after: __, sort, ...filters } = properties;
+  const { limit: _, after: __, before: ___, sort, ...filters } = properties;
   const ofList = Type.Object({ ...filters, ...(sort && { sort }) });
   if (sort) registerOrders(memberOf(sort));
   return {
@@ -124,6 +125,8 @@ const scalars = {
 };
 
 function typeOf(schema: TSchema, isInput: boolean): object {
+  const { items } = schema as MemberSchema;
+  if (items) return [typeOf(items, isInput)];
   const member = memberOf(schema);
   const { kind } = member;
   if (kind === 'enum') return enumOf(member);

@@ -90,6 +90,12 @@ export class ListArgs {
     description: 'Only those after this one: the last id already seen.',
   })
   readonly after?: string | null;
+
+  @Field(() => ID, {
+    nullable: true,
+    description: 'Only the last ones before this one: the first id seen.',
+  })
+  readonly before?: string | null;
 }
 
 /** The arguments of every live list. */
@@ -114,6 +120,18 @@ export class ConnectionArgs {
     description: 'Only those after this cursor.',
   })
   readonly after?: string | null;
+
+  @Field(() => Int, {
+    nullable: true,
+    description: `How many of the last ones at most, 0 to ${pageLimit.max}, in place of \`first\`.`,
+  })
+  readonly last?: number | null;
+
+  @Field(() => String, {
+    nullable: true,
+    description: 'Only those before this cursor, with `last`.',
+  })
+  readonly before?: string | null;
 }
 
 @ObjectType({
@@ -124,14 +142,16 @@ class PageInfo {
   @Field(() => Boolean, { description: 'There are more after this page.' })
   readonly hasNextPage!: boolean;
 
-  @Field(() => Boolean, {
-    description: 'Always false: a connection is walked forwards.',
-  })
-  readonly hasPreviousPage!: boolean;
+  @Field(() => Boolean, { description: 'There are more before this page.' })
+  async hasPreviousPage(
+    @Root() { hasPrevious }: Pick<Page<never>, 'hasPrevious'>,
+  ): Promise<boolean> {
+    return (await hasPrevious?.()) === true;
+  }
 
   @Field(() => String, {
     nullable: true,
-    description: 'The cursor of the first one here.',
+    description: 'The cursor of the first one here; `before` ends there.',
   })
   readonly startCursor!: string | null;
 
@@ -217,15 +237,11 @@ const greatestInt = 2 ** 31 - 1;
  * count called once if the client asks for the total
  */
 export function toConnection(
-  {
-    items,
-    hasNext,
-    cursors = items.map(({ id }) => `${id}`),
-  }: Page<{
-    id: Int64;
-  }>,
+  page: Page<{ id: Int64 }>,
   count: () => Promise<Total>,
 ) {
+  const { items, hasNext, hasPrevious } = page;
+  const { cursors = items.map(({ id }) => `${id}`) } = page;
   const edges = items.map((node, at) => ({ cursor: `${cursors[at]}`, node }));
   const [startCursor, endCursor] = [
     edges.at(0)?.cursor ?? null,
@@ -233,7 +249,7 @@ export function toConnection(
   ];
   const pageInfo = {
     hasNextPage: hasNext,
-    hasPreviousPage: false,
+    hasPrevious,
     startCursor,
     endCursor,
   };
@@ -247,27 +263,43 @@ export function toConnection(
 
 /**
  * Validates the arguments of a connection by the rules of the list, with
- * `first` for `limit`. Zero means a page without items (GraphQL Cursor
+ * `first` or `last` for `limit`. Zero means a page without items (GraphQL Cursor
  * Connections Specification, "Pagination algorithm").
  */
 export function connectionValidator<Schema extends TObject>(schema: Schema) {
-  const { limit, after: byList, ...others } = schema.properties;
+  const { limit, after: cursor, before: _, ...others } = schema.properties;
   const first = Type.Optional({ ...limit, minimum: 0 });
-  const check = validator(Type.Object({ first, ...others } as never), {
-    isLenient: true,
-  });
+  const { default: __, ...unlimited } = first as TSchema & {
+    default?: unknown;
+  };
+  const last = Type.Optional(unlimited);
+  const members = { first, last, ...others };
+  const check = validator(Type.Object(members as never), { isLenient: true });
   // The list itself reads the cursors of its other orders.
-  const isId = memberOf(byList as TSchema).kind === 'int64';
-  return ({ after, ...args }: ConnectionArgs): Input<Schema> => {
-    const cursor = after ?? undefined;
-    const position = isId ? int64FromText(cursor) : cursor;
-    if (cursor !== undefined && position === undefined) {
-      const message =
-        'after is not a cursor of this list: it must be an `endCursor`, or the `cursor` of an edge.';
+  const isId = memberOf(cursor as TSchema).kind === 'int64';
+  const placeOf = (parameter: 'after' | 'before', given?: string | null) => {
+    const place = isId ? int64FromText(given) : given;
+    if (given != null && place === undefined) {
+      const end = parameter === 'after' ? 'an `endCursor`' : 'a `startCursor`';
+      const message = `${parameter} is not a cursor of this list: it must be ${end}, or the \`cursor\` of an edge.`;
       throw new StoreError('BAD_USER_INPUT', message);
     }
-    const { first: limit, ...query } = check(args) as Record<string, unknown>;
-    return { ...query, limit, after: position } as unknown as Input<Schema>;
+    return place ?? undefined;
+  };
+  return ({ after, before, ...args }: ConnectionArgs): Input<Schema> => {
+    const places = {
+      after: placeOf('after', after),
+      before: placeOf('before', before),
+    };
+    const { first, last, ...query } = check(args) as Record<string, unknown>;
+    const isBackward = last !== undefined;
+    if (isBackward && places.after !== undefined)
+      throw new StoreError(
+        'BAD_USER_INPUT',
+        'last and after exclude each other.',
+      );
+    const page = { limit: last ?? first, ...(isBackward && { fromEnd: true }) };
+    return { ...query, ...places, ...page } as unknown as Input<Schema>;
   };
 }
 

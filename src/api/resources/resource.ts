@@ -8,7 +8,7 @@ import {
 import { columnsOf } from '../../records/columns.ts';
 import { LiveList } from '../../records/live-list.ts';
 import type { Int64 } from '../../validation/int64.ts';
-import { pageQueryMembers, sortSchema } from '../../validation/page.ts';
+import { type Lists, listQuery } from '../../validation/list-query.ts';
 import {
   changeSchema,
   int64Schema,
@@ -32,10 +32,8 @@ import { graphQLOf } from './resolvers.ts';
 import { addRoutes } from './routes.ts';
 
 /** A resource with ordinary operations, in REST and GraphQL. */
-interface Declaration<
-  Members extends TProperties,
-  Computed extends TProperties,
-> {
+interface Declaration<Members extends TProperties, Computed extends TProperties>
+  extends Lists<keyof Members & string> {
   /** Its type: `Visit`. `NewVisit`, `visits` and `listVisits` follow. */
   name: string;
   /** What one is. */
@@ -51,10 +49,6 @@ interface Declaration<
   computed?: {
     [Name in keyof Computed]: ComputedMember<Members, Computed[Name]>;
   };
-  /** As in `Records`. */
-  filters?: Array<keyof Members & string>;
-  /** As in `Records`. */
-  orders?: Array<keyof Members & string>;
   /** Other resources, by the fields of its GraphQL type. */
   relations?: Record<string, Relation>;
   /** Operations on one item without an input: `cancel`. */
@@ -99,8 +93,7 @@ export function resource<
   Computed extends TProperties = Record<never, never>,
 >(declaration: Declaration<Members, Computed>) {
   const { name, path, operations } = declaration;
-  const { filters = [], orders = [], relations = {} } = declaration;
-  const { computed, transitions = {} } = declaration;
+  const { relations = {}, computed, transitions = {} } = declaration;
   const names = namesFor(name, path);
   const schemas = schemasOf(declaration, names.noun);
   const parts: Parts = { names, operations, relations, transitions, schemas };
@@ -108,7 +101,10 @@ export function resource<
   return {
     columns: columnsOf(schemas.stored),
     /** Options of its `Records`. */
-    lists: { filters, orders, computed: mapped(computed, ({ of }) => of) },
+    lists: {
+      ...listsOf(declaration),
+      computed: mapped(computed, ({ of }) => of),
+    },
     /** Its GraphQL type. */
     type,
     schemas,
@@ -140,7 +136,7 @@ function schemasOf<Members extends TProperties>(
   noun: string,
 ) {
   const { name, description, members, computed } = declaration;
-  const { fixed = [], filters = [], orders = [] } = declaration;
+  const { fixed = [] } = declaration;
   const stored = storedSchema(name, description, members);
   const ofItem = {
     ...stored.properties,
@@ -149,12 +145,6 @@ function schemasOf<Members extends TProperties>(
   const changed = Object.entries<TSchema>(members).filter(
     ([member]) => !fixed.includes(member),
   );
-  const filtered = filters.map((filter) => [
-    filter,
-    Type.Optional(withoutDefault(members[filter] as TSchema)),
-  ]);
-  const sort =
-    orders.length > 0 ? sortSchema(`${name}Sort`, orders) : undefined;
   return {
     stored,
     item: Type.Object(ofItem, { $id: name, description }),
@@ -166,11 +156,21 @@ function schemasOf<Members extends TProperties>(
       $id: `${name}Change`,
       description: 'What to change: null clears, absent members stay.',
     }),
-    query: Type.Object({
-      ...Object.fromEntries(filtered),
-      ...pageQueryMembers(noun, sort),
-    }),
+    query: listQuery(noun, stored, listsOf(declaration) as Lists<never>),
   };
+}
+
+function listsOf<Member extends string>({
+  filters,
+  in: among,
+  nulls,
+  combinations,
+  orders,
+  ranges,
+  prefixes,
+}: Lists<Member>): Lists<Member> {
+  const filtered = { filters, in: among, nulls, combinations };
+  return { ...filtered, orders, ranges, prefixes };
 }
 
 const id = int64Schema({ description: 'Its identifier.' });

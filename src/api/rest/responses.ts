@@ -3,7 +3,7 @@ import { StoreError } from '../../errors.ts';
 import type { ListEvent } from '../../records/live-list.ts';
 import { serialiseOnce } from '../../records/shared-items.ts';
 import type { Int64 } from '../../validation/int64.ts';
-import type { Page, Total } from '../../validation/page.ts';
+import { cursorAt, type Page, type Total } from '../../validation/page.ts';
 import { acceptedTypes, prefers, tagOf, varyBy } from '../http/negotiation.ts';
 import { origin } from '../http/server.ts';
 import {
@@ -25,7 +25,8 @@ export function orNotFound<Item>(
 
 /**
  * Sends a page: a bare array, and `Link: <...>; rel="next"` (RFC 8288) when
- * there are more items. The entity tag covers the link, because a client that
+ * there are more items, `rel="prev"` when there are some before its own. The
+ * entity tag covers the links, because a client that
  * caches only tag and body would otherwise never see it.
  *
  * @param count counts the items on all pages, for a client that sends `Prefer:
@@ -48,11 +49,16 @@ export async function sendPage(
       total.isExact ? 'count=exact' : 'count=estimated',
     );
   }
-  const last = page.items.at(-1);
-  if (page.hasNext && last) {
-    const cursor = page.cursors?.at(-1) ?? `${last.id}`;
-    reply.header('link', `<${urlWith(request, 'after', cursor)}>; rel="next"`);
-  }
+  const hasPrevious = await page.hasPrevious?.();
+  const next = page.hasNext && cursorAt(page, -1);
+  const previous = hasPrevious && cursorAt(page, 0);
+  const links = [
+    ...(next ? [`<${urlWith(request, { after: next })}>; rel="next"`] : []),
+    ...(previous
+      ? [`<${urlWith(request, { before: previous })}>; rel="prev"`]
+      : []),
+  ];
+  if (links.length > 0) reply.header('link', links.join(', '));
   // Each route has its own serializer, so requests share the JSON only if they
   // share the response schema.
   const serializer = reply.getSerializationFunction(
@@ -63,17 +69,17 @@ export async function sendPage(
     const json = serializer(items as never);
     return { json, tag: tagOf(json) };
   });
-  reply.contentTag = page.hasNext ? `${tag}+` : tag;
+  const shape = `${page.hasNext ? '+' : ''}${hasPrevious ? '-' : ''}`;
+  reply.contentTag = `${tag}${shape}`;
   return reply.type('application/json; charset=utf-8').send(json);
 }
 
 type Serializer = (items: never) => string;
 
-/** The client's URL of this request, with one query parameter replaced. */
+/** The client's URL of this request, with another place in the list. */
 function urlWith(
   request: FastifyRequest,
-  parameter: string,
-  value: string,
+  place: { after: string } | { before: string },
 ): string {
   // Without the host of an absolute form (RFC 9112 section 3.2.2). The router
   // treats `#` like `?`.
@@ -82,7 +88,9 @@ function urlWith(
     .split(/[?#](.*)/s);
   // A second question mark belongs to the first name.
   const parameters = new URLSearchParams(`&${query}`);
-  parameters.set(parameter, value);
+  const [[name, cursor] = ['', '']] = Object.entries(place);
+  parameters.delete(name === 'after' ? 'before' : 'after');
+  parameters.set(name, cursor);
   return `${origin(request)}${path}?${parameters}`;
 }
 

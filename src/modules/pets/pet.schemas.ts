@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox';
-import { pageQueryMembers } from '../../validation/page.ts';
+import { listQuery } from '../../validation/list-query.ts';
 import {
   enumSchema,
   int64Schema,
@@ -55,11 +55,6 @@ export const newPetSchema = Type.Object(
 /** The validated input of a new pet. */
 export type NewPet = Input<typeof newPetSchema>;
 
-export const petQuerySchema = Type.Object({
-  status: Type.Optional(use(status, 'Return only animals with this status.')),
-  ...pageQueryMembers('animal'),
-});
-
 export const petSchema = itemSchema(
   {
     id: int64Schema({
@@ -75,5 +70,9 @@ export const petSchema = itemSchema(
     examples: [{ id: 1, name: 'Rex', categoryId: 5, status: 'available' }],
   },
 );
+
+/** The lists of pets. */
+export const petLists = { filters: ['status'] } as const;
+export const petQuerySchema = listQuery('animal', petSchema, petLists);
 
 export interface Pet extends Readonly<Static<typeof petSchema>> {}

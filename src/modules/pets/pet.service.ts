@@ -6,7 +6,7 @@ import {
 } from '../../records/live-list.ts';
 import { Records } from '../../records/records.ts';
 import { PetEntity } from './pet.entity.ts';
-import type { NewPet, Pet } from './pet.schemas.ts';
+import { type NewPet, type Pet, petLists } from './pet.schemas.ts';
 
 /**
  * The catalogue of pets, for both APIs. Its lists have all pets, or those with
@@ -16,7 +16,7 @@ export class PetService extends Records<Pet, NewPet> {
   readonly #live = new LiveList<Pet>(this);
 
   constructor(database: Database) {
-    super(database, PetEntity, { filters: ['status'] });
+    super(database, PetEntity, petLists);
   }
 
   /**

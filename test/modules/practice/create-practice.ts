@@ -6,7 +6,9 @@ export class CreatePractice extends Migration {
     this.addSql(
       `create table "owner" ("id" bigserial primary key, "name" text not null, "email" text not null, "phone" text null, "version" int not null default 1)`,
     );
-    this.addSql(`create index "owner_name_id_index" on "owner" ("name", "id")`);
+    this.addSql(
+      `create index "owner_name_id" on "owner" (lower("name") collate "C", "id")`,
+    );
     this.addSql(
       `alter table "owner" add constraint "owner_email_unique" unique ("email")`,
     );

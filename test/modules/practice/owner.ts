@@ -20,7 +20,7 @@ export const owner = resource({
     ),
   },
   filters: ['email'],
-  orders: ['name'],
+  prefixes: ['name'],
 });
 export type Owner = ItemOf<typeof owner>;
 export type NewOwner = NewOf<typeof owner>;
@@ -29,6 +29,12 @@ export const OwnerEntity = defineEntity({
   name: 'Owner',
   tableName: 'owner',
   properties: owner.columns,
-  indexes: [{ properties: ['name', 'id'] }],
+  indexes: [
+    {
+      name: 'owner_name_id',
+      expression:
+        'create index "owner_name_id" on "owner" (lower("name") collate "C", "id")',
+    },
+  ],
   uniques: [{ properties: ['email'] }],
 });

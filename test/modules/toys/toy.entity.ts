@@ -8,11 +8,21 @@ export const ToyEntity = defineEntity({
   name: 'Toy',
   tableName: 'toy',
   properties: columnsOf(toySchema),
-  // Those of the filtered list, and of the lists by age.
+  // Those of the filtered list, and of the lists by age and by name.
   indexes: [
     { properties: ['kind', 'id'] },
     { properties: ['madeAt', 'id'] },
     { properties: ['kind', 'madeAt', 'id'] },
+    {
+      name: 'toy_name_id',
+      expression:
+        'create index "toy_name_id" on "toy" (lower("name") collate "C", "id")',
+    },
+    {
+      name: 'toy_kind_name_id',
+      expression:
+        'create index "toy_kind_name_id" on "toy" ("kind", lower("name") collate "C", "id")',
+    },
   ],
 });
 

@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox';
-import { pageQueryMembers, sortSchema } from '../../../src/validation/page.ts';
+import { listQuery } from '../../../src/validation/list-query.ts';
 import {
   enumSchema,
   int64Schema,
@@ -34,15 +34,18 @@ export const newToySchema = Type.Object(members, {
 /** The input of a creation. */
 export type NewToy = Input<typeof newToySchema>;
 
-export const toyQuerySchema = Type.Object({
-  kind: Type.Optional(kind),
-  ...pageQueryMembers('toy', sortSchema('ToySort', ['madeAt'])),
-});
-
 export const toySchema = itemSchema(
   { id: int64Schema({ description: 'Its identifier.' }), ...members },
   { $id: 'Toy', description: 'A toy of the store.' },
 );
+
+/** What the lists of toys are filtered and sorted by. */
+export const toyLists = {
+  in: ['kind'],
+  ranges: ['madeAt'],
+  prefixes: ['name'],
+} as const;
+export const toyQuerySchema = listQuery('toy', toySchema, toyLists);
 
 /** A toy of the store. */
 export interface Toy extends Readonly<Static<typeof toySchema>> {}

@@ -5,7 +5,7 @@ import { Records } from '../../../src/records/records.ts';
 import { type LiveToys, ToyEntity, type Toys } from './toy.entity.ts';
 import { ToyResolver } from './toy.resolver.ts';
 import { toyRoutes } from './toy.routes.ts';
-import { newToySchema, toySchema } from './toy.schemas.ts';
+import { newToySchema, toyLists, toySchema } from './toy.schemas.ts';
 
 class CreateToy extends Migration {
   override up(): void {
@@ -23,6 +23,12 @@ class CreateToy extends Migration {
     );
     this.addSql(
       'create index "toy_kind_made_at_id_index" on "toy" ("kind", "made_at", "id")',
+    );
+    this.addSql(
+      'create index "toy_name_id" on "toy" (lower("name") collate "C", "id")',
+    );
+    this.addSql(
+      'create index "toy_kind_name_id" on "toy" ("kind", lower("name") collate "C", "id")',
     );
     this.addSql(
       `alter table "toy" add constraint "toy_kind_check" check ("kind" in ('ball', 'bone', 'mouse'))`,
@@ -45,10 +51,7 @@ export const toysModule: Module = {
     },
   ],
   open({ database }) {
-    const toys: Toys = new Records(database, ToyEntity, {
-      filters: ['kind'],
-      orders: ['madeAt'],
-    });
+    const toys: Toys = new Records(database, ToyEntity, toyLists);
     const live: LiveToys = new LiveList(toys);
     return {
       collections: [

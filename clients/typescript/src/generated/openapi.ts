@@ -253,6 +253,8 @@ export interface operations {
                 limit?: number;
                 /** @description Return only animals after this one: the id of the last animal seen. */
                 after?: bigint;
+                /** @description Return only the last animals before this one: the id of the first animal seen. */
+                before?: bigint;
                 /** @description Order of the animals: `id_desc` is newest first. */
                 sort?: components["schemas"]["Sort"];
             };
@@ -333,7 +335,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "BAD_USER_INPUT",
-                     *       "message": "status must be one of available, pending, sold; limit must be an integer between 1 and 100; after must be an integer between -9223372036854775808 and 9223372036854775807; sort must be one of id, id_desc.",
+                     *       "message": "status must be one of available, pending, sold; limit must be an integer between 1 and 100; after must be an integer between -9223372036854775808 and 9223372036854775807; before must be an integer between -9223372036854775808 and 9223372036854775807; sort must be one of id, id_desc.",
                      *       "status": 400
                      *     }
                      */

@@ -1,0 +1,153 @@
+import {
+  type Static,
+  type TObject,
+  type TOptional,
+  type TSchema,
+  type TUnsafe,
+  Type,
+} from 'typebox';
+import { reportFault } from '../errors.ts';
+import { int64 } from './int64.ts';
+import { type PageQuery, pageQueryMembers, sortSchema } from './page.ts';
+import { memberOf, textSchema, use } from './schemas.ts';
+import type { MemberSchema } from './validator.ts';
+
+/** Members of an item, by which its lists are filtered and sorted. */
+export interface Lists<Member extends string = string> {
+  /** A query may give one value of each: `state`. */
+  filters?: readonly Member[] | undefined;
+  /** Filters with several values: `state_in`. */
+  in?: readonly Member[] | undefined;
+  /** Filters that may ask for null: `ownerId_is_null`. */
+  nulls?: readonly Member[] | undefined;
+  /** The combinations of filters, beside none; all of them when undefined. */
+  combinations?: ReadonlyArray<readonly Member[]> | undefined;
+  /** Beside the id: `sort=at`. Those of texts are in lower case. */
+  orders?: readonly Member[] | undefined;
+  /** Orders that may begin and end at a value: `at_gte`, `at_lt`. */
+  ranges?: readonly Member[] | undefined;
+  /** Orders of texts that may have a beginning: `name_prefix`. */
+  prefixes?: readonly Member[] | undefined;
+}
+
+/** The most values of a filter by several, and of all these filters together. */
+export const maxAmong = 20;
+
+/**
+ * The ends of ranges. Items with the value of an end are in the range up to
+ * this id, or above it.
+ */
+export const rangeEnds = {
+  gte: { slot: 'from', id: int64.min, words: 'of at least this' },
+  gt: { slot: 'from', id: int64.max, words: 'greater than this' },
+  lte: { slot: 'to', id: int64.max, words: 'of at most this' },
+  lt: { slot: 'to', id: int64.min, words: 'less than this' },
+} as const;
+
+/** The parameters by which a list of items is filtered. */
+export type FilterOf<Item> = {
+  readonly [Member in keyof Item]?: Item[Member] | undefined;
+} & {
+  readonly [Member in keyof Item & string as `${Member}_in`]?:
+    | ReadonlyArray<NonNullable<Item[Member]>>
+    | undefined;
+} & {
+  readonly [Member in keyof Item & string as `${Member}_is_null`]?:
+    | boolean
+    | undefined;
+} & {
+  readonly [Member in keyof Item &
+    string as `${Member}_${keyof typeof rangeEnds | 'prefix'}`]?:
+    | NonNullable<Item[Member]>
+    | undefined;
+};
+
+type QueryOf<Item> = TObject<
+  { limit: TUnsafe<number> } & {
+    [Name in keyof FilterOf<Item> | 'after' | 'before' | 'sort']: TOptional<
+      TUnsafe<NonNullable<(PageQuery & FilterOf<Item>)[Name]>>
+    >;
+  }
+>;
+
+/** All members by which lists are filtered, and sorted beside the id. */
+export function membersOf<Member extends string>(lists: Lists<Member>) {
+  const { filters = [], in: among = [], nulls = [] } = lists;
+  const { orders = [], ranges = [], prefixes = [] } = lists;
+  return {
+    filters: [...new Set([...filters, ...among, ...nulls])],
+    orders: [...new Set([...orders, ...ranges, ...prefixes])],
+  };
+}
+
+/**
+ * The query of a list, in one spelling for both APIs.
+ *
+ * @param noun names one item in the descriptions; its plural ends in s
+ * @param lists what the `Records` of the list get, too
+ */
+export function listQuery<Item extends TObject>(
+  noun: string,
+  item: Item,
+  lists: Lists<keyof Static<Item> & string>,
+) {
+  const { in: among = [], nulls = [], ranges = [], prefixes = [] } = lists;
+  const { filters, orders } = membersOf(lists);
+  const properties: Record<string, TSchema> = {};
+  const add = (name: string, words: string, schema: TSchema) => {
+    if (Object.hasOwn(properties, name) || ofPages.includes(name))
+      reportFault(`${name} has two meanings in the list of ${noun}s.`);
+    properties[name] = Type.Optional(
+      described(schema, `Return only ${noun}s ${words}.`),
+    );
+  };
+  const schemaOf = (member: string) => item.properties[member] as TSchema;
+  for (const member of filters)
+    add(member, `with this ${member}`, schemaOf(member));
+  for (const member of among) {
+    const values = described(schemaOf(member), `A ${member}.`);
+    const options = { minItems: 1, maxItems: maxAmong };
+    add(
+      `${member}_in`,
+      `with one of these values of ${member}`,
+      Type.Array(values, options),
+    );
+  }
+  for (const member of nulls)
+    add(`${member}_is_null`, `without ${member}: true`, Type.Boolean());
+  for (const member of ranges)
+    for (const [end, { words }] of Object.entries(rangeEnds))
+      add(`${member}_${end}`, `with a ${member} ${words}`, schemaOf(member));
+  for (const member of prefixes)
+    add(
+      `${member}_prefix`,
+      `whose ${member} begins with this, in upper or lower case`,
+      schemaOf(member),
+    );
+  const sort = sortSchema(`${(item as { $id?: string }).$id}Sort`, orders);
+  const page = pageQueryMembers(noun, orders.length > 0 ? sort : undefined);
+  return Type.Object({ ...properties, ...page }) as unknown as QueryOf<
+    Static<Item>
+  >;
+}
+
+const ofPages = ['limit', 'first', 'last', 'after', 'before', 'sort'];
+
+/** The schema of a filter by a member: never null, and without a default. */
+function described(member: TSchema, description: string): TSchema {
+  if ('items' in member) return { ...member, description };
+  const { kind } = memberOf(member);
+  if (kind === 'string') return textSchema({ description });
+  const {
+    default: _,
+    nullable: __,
+    ...schema
+  } = member as MemberSchema & {
+    default?: unknown;
+  };
+  const [enumeration = kind === 'enum' && schema] =
+    schema.anyOf ?? schema.allOf ?? [];
+  return enumeration
+    ? use(enumeration as TSchema, description)
+    : ({ ...schema, description } as TSchema);
+}
