@@ -152,6 +152,8 @@ export class VisitResolver {}
   write('src/modules/visits/visits.module.ts', '// new VisitResolver()\n');
   write('src/modules/visits/rules/visit.resolver.ts', '');
   expect(await launch()).toMatchObject({ code: 0 });
+  rmSync(join(folder, 'src/modules'), { recursive: true });
+  expect(await launch()).toMatchObject({ code: 0 });
 });
 
 test('it runs the bundle until a source changes', async () => {
@@ -180,6 +182,16 @@ test('with sources that do not compile no program runs, not even the previous bu
   expect(await launch()).toMatchObject({ code: 0, stdout: 'three\n' });
   rmSync(join(folder, 'dist/.built'));
   write('dist/src/word.js', 'half of a fi');
+  expect(await launch()).toMatchObject({ code: 0, stdout: 'three\n' });
+});
+
+test('wrong types are named beside the program, which runs all the same', async () => {
+  write('src/word.ts', 'export const word: number = "four";\n');
+  const { code, stdout, stderr } = await launch();
+  expect([code, stdout]).toEqual([0, 'four\n']);
+  expect(stderr).toContain('src/word.ts(1,14): error TS2322:');
+  expect(stderr).toMatch(/\nanimal-store: these types are wrong; it runs/);
+  write('src/word.ts', 'export const word: string = "three";\n');
   expect(await launch()).toMatchObject({ code: 0, stdout: 'three\n' });
 });
 
