@@ -77,8 +77,8 @@ inBrowser(() => {
 
   test.each(Object.keys(pictures))('%s is taken in light and dark', (name) =>
     visit(async (page) => {
-      // GraphiQL keeps its tabs.
-      await page.addInitScript('localStorage.clear()');
+      // Pages keep the key, and GraphiQL its tabs.
+      await page.addInitScript('sessionStorage.clear(); localStorage.clear()');
       for (const colorScheme of ['light', 'dark'] as const) {
         await page.setViewportSize({ width: 1100, height: 700 });
         await page.emulateMedia({ colorScheme });
