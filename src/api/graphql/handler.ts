@@ -148,12 +148,11 @@ export class Pipeline {
     parameters: RequestParameters,
     context: GraphQLContext,
   ): Promise<Outcome> {
+    const { documents } = this;
     const found =
-      this.documents.known(parameters) ??
-      (await this.documents.find(parameters));
-    return found instanceof Operation
-      ? this.perform(found, parameters.variables, context)
-      : found;
+      documents.known(parameters) ?? (await documents.find(parameters));
+    if (!(found instanceof Operation)) return found;
+    return this.perform(found, parameters.variables, context);
   }
 
   async perform(
