@@ -158,7 +158,6 @@ describe.each(['custom', 'generic'])('with %s plans', (mode) => {
     const orm = await MikroORM.init({
       entities: [VisitEntity],
       dbName: 'none',
-      connect: false,
     });
     const table = new Table(orm.getMetadata(VisitEntity));
     const listings = new Listings(table, lists);

@@ -168,7 +168,7 @@ test.each([
     schema,
     limits,
     executor: interpreter(schema, false),
-  };
+  } as Partial<DocumentOptions> as DocumentOptions;
   expect(isSuitable(new Operation(document, node, options))).toBe(expected);
 });
 
