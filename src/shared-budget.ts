@@ -23,7 +23,7 @@ export class SharedBudget {
   }
 
   /** Counts what cannot be refused, or, below zero, what is given back. */
-  add(holder: Holder, amount: number): void {
+  add(holder: Holder, amount: number) {
     const held = (this.#held.get(holder) ?? 0) + amount;
     if (held === 0) this.#held.delete(holder);
     else this.#held.set(holder, held);
@@ -83,7 +83,7 @@ export class FairQueue<Item> {
   }
 
   /** Removes the items for which `keeps` is false. */
-  filter(keeps: (item: Item) => boolean): void {
+  filter(keeps: (item: Item) => boolean) {
     for (const [holder, queue] of this.#queues) {
       const kept = queue.filter(keeps);
       this.#budget.add(holder, kept.length - queue.length);

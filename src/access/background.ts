@@ -17,7 +17,7 @@ export function every(
   ms: number,
   work: () => Promise<unknown>,
   message: string,
-): void {
+) {
   let timer: NodeJS.Timeout | undefined;
   let running = Promise.resolve();
   const run = async () => {

@@ -18,7 +18,7 @@ export class WriteBehind<Note> {
     private readonly merge: (earlier: Note, later: Note) => Note,
   ) {}
 
-  add(key: string, note: Note): void {
+  add(key: string, note: Note) {
     const earlier = this.#notes.get(key);
     this.#notes.set(
       key,
@@ -30,7 +30,7 @@ export class WriteBehind<Note> {
    * Writes the collected notes. After a failure they are kept for the next
    * flush, unless the outcome is unknown.
    */
-  async flush(): Promise<void> {
+  async flush() {
     const notes = this.#notes;
     if (notes.size === 0) return;
     this.#notes = new Map();
@@ -55,7 +55,7 @@ const notWritten = 'notes are not written yet';
 export function flushRegularly(
   app: FastifyInstance,
   buffer: Pick<WriteBehind<unknown>, 'flush'>,
-): void {
+) {
   // Fastify calls the hooks that are added later first.
   app.addHook('onClose', () =>
     buffer.flush().catch((err) => app.log.warn({ err }, notWritten)),

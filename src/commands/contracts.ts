@@ -12,10 +12,7 @@ import { contracts } from '../process/contracts.ts';
  *
  * @throws Error that names a file that differs
  */
-export async function emitContracts(
-  folder: string,
-  check: boolean,
-): Promise<void> {
+export async function emitContracts(folder: string, check: boolean) {
   const files = Object.entries(await contracts(modules)).map(
     ([name, text]) => [join(folder, name), text] as const,
   );

@@ -17,7 +17,7 @@ interface Finding {
   remedy?: string;
 }
 
-export function doctorCommand(program: Command): void {
+export function doctorCommand(program: Command) {
   program
     .command('doctor')
     .description(

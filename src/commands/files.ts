@@ -4,7 +4,7 @@ import { type FileHandle, open, rename, rm } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 
 /** @throws Error when the file exists, unless `force` allows overwriting it */
-export function assertFree(file: string, force: boolean): void {
+export function assertFree(file: string, force: boolean) {
   const found = lstatSync(file, { throwIfNoEntry: false });
   // `rename` would replace a device or a link with a file.
   if (found && !found.isFile())

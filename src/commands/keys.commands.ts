@@ -31,7 +31,7 @@ const idArgument = [
   integerBetween(0, 2 ** 31 - 1),
 ] as const;
 
-export function keyCommands(program: Command): void {
+export function keyCommands(program: Command) {
   const group = program
     .command('keys')
     .description(
@@ -156,7 +156,7 @@ function scopesFrom(text: string): string[] {
 }
 
 /** @throws Error for a scope of a module that does not exist */
-async function assertModules(scopes: string[]): Promise<void> {
+async function assertModules(scopes: string[]) {
   if (!scopes.some((scope) => scope.includes(':'))) return;
   const { modules } = await import('../modules/modules.ts');
   const names = modules.map(({ tag }) => scopeNameOf(tag.name));

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { json, show } from './program.ts';
 
-export function migrateCommand(program: Command): void {
+export function migrateCommand(program: Command) {
   program
     .command('migrate')
     .description(

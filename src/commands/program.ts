@@ -30,7 +30,7 @@ export function show(
   flags: { json?: boolean },
   text: string,
   stream: NodeJS.WritableStream = process.stdout,
-): void {
+) {
   stream.write(`${flags.json ? JSON.stringify(result) : text}\n`);
 }
 
@@ -48,11 +48,7 @@ const heading = (text: string) =>
   styleText('bold', text, { validateStream: false });
 
 /** Adds an option of `start` that sets a variable. */
-export function startFlag(
-  program: Command,
-  flags: string,
-  variable: string,
-): void {
+export function startFlag(program: Command, flags: string, variable: string) {
   const option = new Option(flags, `as ${variable}`);
   program.commands
     .find((command) => command.name() === 'start')
@@ -110,10 +106,7 @@ export function momentFrom(text: string): Date {
  * Runs the command that the arguments name. @param before called first; throws
  * when no command can run
  */
-export async function runProgram(
-  program: Command,
-  before: () => void,
-): Promise<void> {
+export async function runProgram(program: Command, before: () => void) {
   const prefix = `${program.name()}: `;
   const outputError = (text: string, write: (text: string) => void) =>
     write(text.replace(/^error: /, prefix));
@@ -201,7 +194,7 @@ export class Progress {
     this.stream.write(`\r\x1b[2K${name}: ${done}\r`);
   };
 
-  clear(): void {
+  clear() {
     if (this.stream.isTTY) this.stream.write('\r\x1b[2K');
   }
 }

@@ -264,7 +264,7 @@ export function releasedVersion(): string {
 const oldest = 24;
 
 /** @throws Error when this Node.js is older */
-export function assertNode(): void {
+export function assertNode() {
   if (Number.parseInt(process.versions.node, 10) >= oldest) return;
   const remedy =
     'On Linux `npm ci` brings one, which `npm start` and bin/animal-store.js find by themselves.';

@@ -55,10 +55,7 @@ const differences = {
 };
 
 /** @throws Error with a line for every difference */
-export async function assertColumns(
-  rows: RunStatement,
-  orm: MikroORM,
-): Promise<void> {
+export async function assertColumns(rows: RunStatement, orm: MikroORM) {
   const tables = orm.schema.getTargetSchema().getTables();
   const columns = tables.flatMap((table) =>
     table.getColumns().map(({ name, type, nullable }) => ({

@@ -346,7 +346,7 @@ export class Database {
    * Compares a migrated database with the entities. @throws Error that lists
    * all differences
    */
-  assertColumns(): Promise<void> {
+  assertColumns() {
     return assertColumns(this.primary.rows, this.orm);
   }
 
@@ -355,7 +355,7 @@ export class Database {
    *
    * @throws Unavailable, also for a Citus worker
    */
-  async assertReachable(): Promise<void> {
+  async assertReachable() {
     if (this.own) return this.own.patiently(() => this.ping());
     // https://docs.citusdata.com/en/stable/develop/api_metadata.html: the
     // coordinator's group is 0. On a worker, ids would not ascend: its
@@ -369,7 +369,7 @@ export class Database {
   }
 
   /** @throws Unavailable */
-  async ping(): Promise<void> {
+  async ping() {
     await this.checks.rows({ name: 'ping', text: 'select 1' }, []);
   }
 
@@ -377,7 +377,7 @@ export class Database {
    * Checks that the database is reachable, writable, migrated and not stuck.
    * @throws Unavailable
    */
-  async assertReady(): Promise<void> {
+  async assertReady() {
     if (this.#queues.some(({ isStuck }) => isStuck))
       throw new Unavailable(
         'Requests queued for the database are not making progress.',
@@ -391,7 +391,7 @@ export class Database {
     );
   }
 
-  async close(): Promise<void> {
+  async close() {
     await this.reads?.close();
     await this.checks.pool.end();
     await endPool(this.orm, this.primary.pool);

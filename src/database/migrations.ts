@@ -122,7 +122,7 @@ function withLimits(
 ): MigrationObject {
   const Released = released as Constructor<Migration>;
   class Limited extends Released {
-    override async up(): Promise<void> {
+    override async up() {
       if (this.isTransactional()) {
         await this.execute(withoutLimits);
         await this.execute(`set local lock_timeout = ${lockTimeout}`);

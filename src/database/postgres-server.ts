@@ -216,12 +216,12 @@ export class PostgresServer {
   /**
    * Discards all current sessions: the address may now lead to another server.
    */
-  discardSessions(): void {
+  discardSessions() {
     this.#usable.clear();
   }
 
   /** Breaks all sessions, so that waiting statements fail immediately. */
-  cut(): void {
+  cut() {
     for (const client of this.#usable)
       client.connection.stream.destroy(
         new Error('Connection terminated: silence'),

@@ -47,7 +47,7 @@ export async function assertServable(
   model: Model,
   checks: PostgresServer,
   primary: PostgresServer,
-): Promise<void> {
+) {
   const { rows } = checks;
   const [[isReadOnly, mayWrite, applied] = []] = await rows(
     readinessStatement(orm, model),
@@ -184,7 +184,7 @@ export async function advanceCounters(
   rows: RunStatement,
   orm: MikroORM,
   log: DatabaseLog | undefined,
-): Promise<void> {
+) {
   for (const one of countedTables(orm)) {
     const { table, counter, end } = one;
     const { greatest, last, isBehind } = await idsOf(rows, one);

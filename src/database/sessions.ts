@@ -251,7 +251,7 @@ export function createPool(config: PoolConfig): Pool {
 }
 
 /** MikroORM ends the pool only if one of its entity managers has used it. */
-export async function endPool(orm: MikroORM, pool: Pool): Promise<void> {
+export async function endPool(orm: MikroORM, pool: Pool) {
   await orm.close(true);
   if (!pool.ending) await pool.end();
 }

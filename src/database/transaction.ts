@@ -17,7 +17,7 @@ const current = new AsyncLocalStorage<Transaction>();
 export const currentTransaction = () => current.getStore();
 
 /** Calls a listener when the rows are stored: now, or after the commit. */
-export function whenCommitted(listener: () => void): void {
+export function whenCommitted(listener: () => void) {
   const transaction = currentTransaction();
   if (transaction) transaction.listeners.push(listener);
   else listener();
@@ -76,7 +76,7 @@ export class Transaction {
   readonly rows: RunStatement = async ({ text }, values) =>
     (await this.#send({ text, values, rowMode: 'array', types: asText })).rows;
 
-  assertCreates(table: string): void {
+  assertCreates(table: string) {
     if (this.tables.includes(table)) return;
     throw new Error(
       `The transaction must name the entity of ${table} in its \`creates\`.`,
@@ -99,7 +99,7 @@ export class Transaction {
     }
   }
 
-  end(): void {
+  end() {
     this.#isOpen = false;
   }
 

@@ -20,7 +20,7 @@ export async function logStarted(
   }: { config: Config; log: Log; output: LogOutput },
   database: Database,
   address: string,
-): Promise<void> {
+) {
   const envFile = process.env.ANIMAL_STORE_ENV_FILE || undefined;
   const pages = features.flatMap(
     ({ addresses }) => addresses?.(config.values) ?? [],

@@ -74,7 +74,7 @@ const lateCheck = () =>
 export async function health(
   app: FastifyInstance,
   { check }: { check: CheckReadiness },
-): Promise<void> {
+) {
   const options = { schema: { hide: true }, config: { public: true } };
   app.addHook('onRequest', async (_request, reply) => {
     reply.contentTag = null;

@@ -58,7 +58,9 @@ export class LogOutput {
     const { dropped } = this;
     const lines = this.#pending.subarray(0, this.#length);
     const note = Buffer.from(this.#note());
-    [this.#pending, this.#other] = [this.#other, this.#pending];
+    const written = this.#pending;
+    this.#pending = this.#other;
+    this.#other = written;
     this.#length = 0;
     this.#isWriting = true;
     const bytes = note.length > 0 ? Buffer.concat([lines, note]) : lines;

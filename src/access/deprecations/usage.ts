@@ -79,7 +79,7 @@ export class DeprecationUsage {
   /**
    * Counts a call. @param operation the name in the API: `getPet`, `Query.pet`
    */
-  called({ id: keyId, name }: Caller, operation: string, removal: Date): void {
+  called({ id: keyId, name }: Caller, operation: string, removal: Date) {
     this.calls.add(`${keyId} ${operation}`, {
       keyId,
       operation,

@@ -87,7 +87,7 @@ export function expireIdempotencyKeys(
   database: Pick<Database, 'rows'>,
   hours: number,
   pause = 60_000,
-): void {
+) {
   const message = 'expired idempotency keys are not removed yet';
   every(app, pause, () => removeExpiredKeys(database, hours), message);
 }

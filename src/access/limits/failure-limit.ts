@@ -41,7 +41,7 @@ export class FailureLimit {
   }
 
   /** @param attempt what was tried, for example the hash of a key */
-  async count(address: string, attempt: string): Promise<void> {
+  async count(address: string, attempt: string) {
     const network = networkOf(address);
     const { consumedPoints } = await this.#counted.penalty(
       `${network} ${attempt}`,

@@ -30,7 +30,7 @@ const tools: Omit<OpenApiMcpOptions, 'document' | 'origins'> = {
 export async function serveAssistants(
   app: FastifyInstance,
   origins: readonly string[],
-): Promise<void> {
+) {
   const document = () => app.swagger();
   await app.register(openApiMcp, { ...tools, document, origins });
 }

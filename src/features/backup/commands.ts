@@ -17,7 +17,7 @@ interface BackupFlags {
 }
 
 /** Each loads what it runs: help and usage errors come at once. */
-export function backupCommands(program: Command, stores: Stores): void {
+export function backupCommands(program: Command, stores: Stores) {
   program.commandsGroup('The database:');
   const backingUp = program
     .command('backup')

@@ -97,7 +97,7 @@ export function assertKnownMigrations(
   applied: string[],
   { migrations }: Model,
   subject: string,
-): void {
+) {
   const newer = applied.filter(
     (name) => !migrations.some((known) => known.name === name),
   );
@@ -235,7 +235,7 @@ export async function insertRows(
   session: ClientBase,
   table: StoredTable,
   lines: string[],
-): Promise<void> {
+) {
   const name = quoted(table.name);
   const text = `
     insert into ${name} (${namesOfColumns(table)})
@@ -286,10 +286,7 @@ export async function nonEmptyOf(
 }
 
 /** Locks tables until the end of the transaction. */
-export async function lock(
-  session: ClientBase,
-  tables: StoredTable[],
-): Promise<void> {
+export async function lock(session: ClientBase, tables: StoredTable[]) {
   const names = tables.map(({ name }) => quoted(name));
   await session.query(`lock table ${names} in access exclusive mode`);
 }
@@ -299,7 +296,7 @@ export async function setCounter(
   session: ClientBase,
   { name, counted }: StoredTable,
   counter: string,
-): Promise<void> {
+) {
   const values = [name, counted, counter];
   await session.query(`select setval(${sequence}, $3)`, values);
 }

@@ -74,7 +74,7 @@ class OperationMetrics {
     );
   }
 
-  count(api: Api, operation: string, code: unknown, seconds: number): void {
+  count(api: Api, operation: string, code: unknown, seconds: number) {
     this.#durations.observe({ api, operation }, seconds);
     this.#total.inc({ api, operation, code: codeLabel(code) });
   }
@@ -83,7 +83,7 @@ class OperationMetrics {
    * Creates all series, because alerts use them, and Prometheus detects no
    * increase in the first sample of a series.
    */
-  zero(app: FastifyInstance): void {
+  zero(app: FastifyInstance) {
     for (const [api, operation] of [...operationsOf(app), ['rest', other]]) {
       this.#durations.zero({ api, operation } as never);
       for (const code of ['OK', 'SERVICE_UNAVAILABLE', 'INTERNAL_SERVER_ERROR'])

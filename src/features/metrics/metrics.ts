@@ -8,13 +8,9 @@ export class Metrics {
   readonly registry = new Registry();
   readonly #registers = [this.registry];
 
-  counter(
-    name: string,
-    help: string,
-    labelNames: string[] = [],
-  ): Counter<string> {
+  counter(name: string, help: string, labelNames: string[] = []) {
     const registers = this.#registers;
-    return new Counter({ name, help, labelNames, registers });
+    return new Counter<string>({ name, help, labelNames, registers });
   }
 
   /** @param buckets upper bounds */
@@ -23,36 +19,43 @@ export class Metrics {
     help: string,
     buckets: number[],
     labelNames: string[],
-  ): Histogram<string> {
+  ) {
     const registers = this.#registers;
-    return new Histogram({ name, help, labelNames, buckets, registers });
+    const options = { name, help, labelNames, buckets, registers };
+    return new Histogram<string>(options);
   }
 
   /** Adds metrics whose values are read at each scrape. */
-  read(...metrics: readonly Metric[]): void {
-    const registers = this.#registers;
-    for (const { name, help, labels: labelNames = [], of, read } of metrics) {
-      const aggregator = of ?? 'sum';
-      const collect = () => refill(metric, aggregator, read);
-      const options = { name, help, labelNames, registers, collect };
-      const metric: Counter<string> | Gauge<string> = name.endsWith('_total')
+  read(...metrics: readonly Metric[]) {
+    for (const { name, help, labels = [], of = 'sum', read } of metrics) {
+      const options = {
+        name,
+        help,
+        labelNames: labels,
+        registers: this.#registers,
+        collect: async () => refill(metric, of, await read()),
+      };
+      const metric: ReadMetric = name.endsWith('_total')
         ? new Counter(options)
-        : new Gauge({ ...options, aggregator });
+        : new Gauge({ ...options, aggregator: of });
     }
   }
 }
 
-async function refill(
-  metric: Counter<string> | Gauge<string>,
-  aggregator: Metric['of'],
-  read: Metric['read'],
+type ReadMetric = Counter<string> | Gauge<string>;
+
+function refill(
+  metric: ReadMetric,
+  of: Metric['of'],
+  found: number | Reading[],
 ) {
-  const found = await read();
   const readings: Reading[] = typeof found === 'number' ? [[found]] : found;
   metric.reset();
-  for (const [value, ...labels] of readings.sort(([a], [b]) => a - b)) {
-    if (aggregator === 'max')
-      (metric as Gauge<string>).labels(...labels).set(value);
+  // The greatest comes last.
+  readings.sort(([a], [b]) => a - b);
+  for (const [value, ...labels] of readings) {
+    if (of === 'max' && metric instanceof Gauge)
+      metric.labels(...labels).set(value);
     else metric.labels(...labels).inc(value);
   }
 }
@@ -65,7 +68,7 @@ const reportTimeout = 2500;
 type MetricsReport = Awaited<ReturnType<Registry['getMetricsAsJSON']>>;
 
 /** In a worker: sends its metrics to the parent every second. */
-export function reportToParent({ registry }: Metrics): void {
+export function reportToParent({ registry }: Metrics) {
   const send = async () => {
     const report = await registry.getMetricsAsJSON();
     if (process.connected) process.send?.({ report });
@@ -86,19 +89,23 @@ export class ClusterMetrics {
   #ended: Promise<MetricsReport> = Promise.resolve([]);
 
   constructor(private readonly own: Metrics) {
-    const store = (id: number, report: MetricsReport) =>
-      this.#reports.set(id, { report, at: performance.now() });
-    cluster.on('listening', ({ id }) => store(id, []));
+    cluster.on('listening', ({ id }) => this.#store(id, []));
     cluster.on('message', ({ id }, message: { report?: MetricsReport }) => {
-      if (message.report && this.#reports.has(id)) store(id, message.report);
+      const { report } = message;
+      if (report && this.#reports.has(id)) this.#store(id, report);
     });
     cluster.on('exit', ({ id }) => {
-      const counted = countersIn(this.#reports.get(id)?.report ?? []);
+      const last = this.#reports.get(id)?.report ?? [];
       this.#reports.delete(id);
-      this.#ended = this.#ended.then((sum) =>
-        Registry.aggregate([sum, counted]).getMetricsAsJSON(),
-      );
+      this.#ended = this.#ended.then((sum) => {
+        const reports = [sum, countersIn(last)];
+        return Registry.aggregate(reports).getMetricsAsJSON();
+      });
     });
+  }
+
+  #store(id: number, report: MetricsReport) {
+    this.#reports.set(id, { report, at: performance.now() });
   }
 
   /** The number of workers that listen. */
@@ -108,19 +115,19 @@ export class ClusterMetrics {
 
   /** The number of workers that have not reported lately. */
   get silent(): number {
-    return [...this.#reports.values()].filter(({ at }) => isSilent(at)).length;
+    const reports = [...this.#reports.values()];
+    return reports.filter(({ at }) => isSilent(at)).length;
   }
 
   /** In Prometheus' text format. */
   async text(): Promise<string> {
-    const reports = [...this.#reports.values()].map(({ report, at }) =>
-      isSilent(at) ? countersIn(report) : report,
-    );
-    const [own, ended] = await Promise.all([
-      this.own.registry.getMetricsAsJSON(),
-      this.#ended,
-    ]);
-    return Registry.aggregate([own, ...reports, ended]).metrics();
+    const reports = [
+      await this.own.registry.getMetricsAsJSON(),
+      await this.#ended,
+    ];
+    for (const { report, at } of this.#reports.values())
+      reports.push(isSilent(at) ? countersIn(report) : report);
+    return Registry.aggregate(reports).metrics();
   }
 }
 

@@ -23,7 +23,7 @@ const usedUp = {
 const uncharged = ['401', '403', '408', '413', '415'];
 
 /** Adds the quota to the contract. */
-export function describeQuota(app: FastifyInstance): void {
+export function describeQuota(app: FastifyInstance) {
   app.addHook('onRoute', ({ schema, config }) => {
     const responses = Object.entries(schema?.response ?? {});
     for (const [status, described] of responses as [string, Response][]) {

@@ -70,7 +70,7 @@ class QuotaMeter implements Meter {
    *
    * @throws StoreError TOO_MANY_REQUESTS
    */
-  async reserve(mayCost: number): Promise<void> {
+  async reserve(mayCost: number) {
     this.#release = await this.#charge(mayCost);
   }
 
@@ -81,7 +81,7 @@ class QuotaMeter implements Meter {
   }
 
   /** Charges units directly. @throws StoreError TOO_MANY_REQUESTS */
-  async take(units: number): Promise<void> {
+  async take(units: number) {
     const returnUnusedUnits = await this.#take(units);
     await returnUnusedUnits(0);
   }

@@ -367,7 +367,7 @@ export class Replicas implements Reads {
     };
   }
 
-  async close(): Promise<void> {
+  async close() {
     for (const { server } of this.#nodes) server.cut();
     await Promise.all(this.#nodes.map(({ server }) => server.pool.end()));
   }

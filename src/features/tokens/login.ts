@@ -8,7 +8,7 @@ import { type Provider, scopePairs } from './provider.ts';
 export function assertScopesExist(
   { scopeModules }: FastifyInstance,
   { scopes }: Provider,
-): void {
+) {
   const names = scopePairs(scopes).map(({ ours }) => ours);
   try {
     assertScopes(names, scopeModules);
@@ -26,7 +26,7 @@ const metadata = '/.well-known/oauth-protected-resource';
 export function leadToLogin(
   app: FastifyInstance,
   { issuer, audience, scopes }: Provider,
-): void {
+) {
   const names = scopePairs(scopes).map(({ theirs }) => theirs);
   const addMetadata = (url: string, path: string) =>
     app.get(

@@ -83,7 +83,7 @@ class ProviderKeys {
   };
 
   /** Reads them when it is time. A failure leaves the known ones. */
-  refresh(): Promise<void> {
+  refresh() {
     const interval = this.isUp ? refreshInterval : retryInterval;
     return this.#read(interval).catch(() => undefined);
   }

@@ -4,7 +4,7 @@ import type { Stores } from '../../feature.ts';
 import { type Int64, int64FromText } from '../../validation/int64.ts';
 import type { TransferFlags, TransferName } from './run.ts';
 
-export function transferCommands(program: Command, stores: Stores): void {
+export function transferCommands(program: Command, stores: Stores) {
   program.commandsGroup('Data:');
   const command = (name: TransferName, description: string) =>
     program

@@ -37,7 +37,7 @@ export async function runTransfer(
   collectionName: string | undefined,
   flags: TransferFlags,
   stores: Stores,
-): Promise<void> {
+) {
   const { run, interrupted } = transfers[name];
   const signal = interruption();
   const note = (text: string) => process.stderr.write(`${text}\n`);

@@ -35,7 +35,7 @@ export class Log {
   }
 
   /** Adds members to every line. */
-  bind(members: object): void {
+  bind(members: object) {
     this.logger.setBindings(members);
     this.base += `,${JSON.stringify(members).slice(1, -1)}`;
   }
