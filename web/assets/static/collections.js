@@ -27,15 +27,17 @@ function collectionOf(api, path, get, post) {
     name: path.slice(1),
     title: get.summary.replace(/^List /, ''),
     members: membersOf(schemaOf, properties),
-    filters: query.filter(
-      ({ name }) => !['limit', 'after', 'sort'].includes(name),
-    ),
+    filters: query.filter(isFilter),
     orders,
     order: orders.includes('id_desc') ? 'id_desc' : orders[0],
     isLive: 'text/event-stream' in content,
     input: post && inputOf(schemaOf, post),
   };
 }
+
+/** One of each kind: not those by several values, and two ends of a range. */
+const isFilter = ({ name, type }) =>
+  type !== 'array' && !/^(?:limit|after|before|sort)$|_(?:gt|lte)$/.test(name);
 
 const json = (content) => content['application/json'].schema;
 
@@ -61,11 +63,29 @@ function resolved(api, { $ref, anyOf = [], type, ...schema }) {
   const [other] = anyOf.filter((one) => one.type !== 'null');
   const [found = 'object'] = [type].flat().filter((one) => one !== 'null');
   const more = named ?? other;
-  return { type: found, ...(more && resolved(api, more)), ...schema };
+  const choices = found === 'boolean' && { enum: ['true', 'false'] };
+  return {
+    type: found,
+    ...choices,
+    ...(more && resolved(api, more)),
+    ...schema,
+  };
 }
+
+const suffixes = {
+  gte: 'from',
+  lt: 'before',
+  prefix: 'begins with',
+  is_null: 'is missing',
+};
 
 /** The words of a member: `categoryId` is "Category id". */
 export function wordsOf(name) {
-  const words = name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
-  return words[0].toUpperCase() + words.slice(1);
+  const [, member, suffix] = /^(.+?)(?:_(gte|lt|prefix|is_null))?$/.exec(name);
+  const words = member.replace(
+    /[A-Z]/g,
+    (letter) => ` ${letter.toLowerCase()}`,
+  );
+  const sentence = words[0].toUpperCase() + words.slice(1);
+  return suffix ? `${sentence} ${suffixes[suffix]}` : sentence;
 }

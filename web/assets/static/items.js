@@ -3,8 +3,8 @@
 import { call } from './key.js';
 
 /**
- * Reads a page. @returns its items, its headers, and `next`, which begins the
- * page after it @throws Error with its `status`
+ * Reads a page. @returns its items, its headers, and the parameters of the pages
+ * `next` and `prev`, if there are such @throws Error with its `status`
  */
 export async function readItems({ name }, parameters) {
   const headers = { prefer: 'count=exact' };
@@ -12,13 +12,20 @@ export async function readItems({ name }, parameters) {
   return {
     items: itemsIn(await response.text()),
     headers: response.headers,
-    next: nextIn(response.headers.get('link') ?? ''),
+    ...pagesIn(response.headers.get('link') ?? ''),
   };
 }
 
-function nextIn(link) {
-  const [, address] = /<([^>]*)>/.exec(link) ?? [];
-  return address && new URL(address).searchParams.get('after');
+function pagesIn(link) {
+  const pages = {};
+  for (const [, address, name] of link.matchAll(/<([^>]*)>; rel="(\w+)"/g)) {
+    const { searchParams } = new URL(address);
+    const [after, before] = ['after', 'before'].map((end) =>
+      searchParams.get(end),
+    );
+    pages[name] = { after, before };
+  }
+  return pages;
 }
 
 /**

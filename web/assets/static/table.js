@@ -1,5 +1,5 @@
 // The table of a collection. The address of the page says what it shows: the
-// collection, its order, its filters, and after which item the page begins.
+// collection, its order, its filters, and where the page begins or ends.
 import { wordsOf } from './collections.js';
 import { addedItems, digitsOf, jsonOf, readItems } from './items.js';
 
@@ -49,9 +49,8 @@ export const readAgain = () => read();
 const search = () => new URLSearchParams(location.search);
 const order = () => search().get('sort') ?? shown.order;
 const isById = () => /^id(_desc)?$/.test(order());
-/** Where each page before the shown one begins; undefined after a link. */
-const starts = () =>
-  history.state?.starts ?? (search().has('after') ? undefined : []);
+/** How many items are before the page; unknown after a link. */
+const position = () => (page.prev ? history.state?.position : 0);
 
 function filters() {
   const given = shown.filters.map(({ name }) => [name, search().get(name)]);
@@ -59,15 +58,21 @@ function filters() {
 }
 
 /** Shows another page, which has an address of its own. */
-async function go(changes, nextStarts) {
+async function go(changes, nextPosition) {
   const next = search();
-  for (const [name, value] of Object.entries(changes))
+  const places = { after: '', before: '' };
+  for (const [name, value] of Object.entries({ ...places, ...changes }))
     value ? next.set(name, value) : next.delete(name);
   const query = next.size > 0 ? `?${next}` : location.pathname;
-  history.pushState({ starts: nextStarts }, '', query);
+  history.pushState({ position: nextPosition }, '', query);
   fresh.clear();
   await read();
 }
+
+const ends = () =>
+  Object.fromEntries(
+    [...search()].filter(([name]) => ['after', 'before'].includes(name)),
+  );
 
 // Reading.
 
@@ -77,24 +82,11 @@ async function read() {
     limit: size,
     ...filters(),
     ...(shown.orders.length > 1 && { sort: order() }),
-    ...(search().has('after') && { after: search().get('after') }),
+    ...ends(),
   });
   // An answer that another question has overtaken is not shown.
   if (turn === asked) showPage(found, headers);
   return headers;
-}
-
-/** The page before one that a link or an id has opened. */
-async function previousOf({ items: [first] }) {
-  if (!first) return { after: '' };
-  const sort = order() === 'id' ? 'id_desc' : 'id';
-  const { items } = await readItems(shown, {
-    limit: size + 1,
-    ...filters(),
-    sort,
-    after: digitsOf(first.id),
-  });
-  return { after: items[size] && digitsOf(items[size].id) };
 }
 
 // Showing.
@@ -131,7 +123,7 @@ function filterOf({ name, enum: choices }) {
     : make('input', { size: 12 });
   field.name = name;
   field.addEventListener('change', () => {
-    go({ [name]: field.value, after: '' })
+    go({ [name]: field.value })
       .then(followAgain)
       .catch(report);
   });
@@ -142,7 +134,7 @@ function orderChoice() {
   const field = choiceOf(shown.orders.map((one) => [one, orderWords(one)]));
   field.name = 'sort';
   field.addEventListener('change', () =>
-    go({ sort: field.value, after: '' }).catch(report),
+    go({ sort: field.value }).catch(report),
   );
   const label = labelled('Order', field);
   label.hidden = shown.orders.length < 2;
@@ -183,11 +175,10 @@ function showPage(found, headers) {
   at('jump').hidden = !isById();
   placeRows(page.items.map((item) => rowOf(item)));
   showTotal(headers);
-  const first = (starts()?.length ?? 0) * size;
-  at('range').textContent = rangeOf(first, page.items.length);
-  allow('first', search().has('after'));
-  allow('previous', search().has('after') && (starts() || isById()));
-  allow('next', page.next);
+  at('range').textContent = rangeOf(position(), page.items.length);
+  allow('first', page.prev !== undefined);
+  allow('previous', page.prev !== undefined);
+  allow('next', page.next !== undefined);
   if (isLive()) sayLive();
 }
 
@@ -199,11 +190,10 @@ function showTotal(headers) {
   at('total').textContent = isExact ? count : `about ${count}`;
 }
 
-function rangeOf(first, length) {
+function rangeOf(before, length) {
   if (length === 0) return `No ${shown.title}`;
-  return starts()
-    ? `${first + 1} to ${first + length}`
-    : `${length} ${shown.title}`;
+  if (before === undefined) return `${length} ${shown.title}`;
+  return `${before + 1} to ${before + length}`;
 }
 
 /** Rows that stay are not moved: they keep the focus, and open JSON. */
@@ -242,7 +232,7 @@ function marked(row) {
 function cellOf({ name, type, enum: choices }, item) {
   const cell = make('td', { className: isNumber(type) ? 'number' : '' });
   // On a phone. A choice says what it is.
-  cell.dataset.label = choices ? '' : wordsOf(name);
+  cell.dataset.label = choices && type === 'string' ? '' : wordsOf(name);
   const text = make('bdi', { textContent: textOf(item[name]) });
   text.classList.toggle('quiet', !isPlain(item[name]));
   cell.append(text);
@@ -270,7 +260,9 @@ async function follow(from) {
   live = new AbortController();
   last = from;
   say('', '');
-  if (document.hidden || !shown.isLive) return;
+  // Ranges and beginnings belong to an order that no live list has.
+  const isOrdered = Object.keys(filters()).some((name) => name.includes('_'));
+  if (document.hidden || !shown.isLive || isOrdered) return;
   const { signal } = live;
   for (let pause = 1; !signal.aborted; pause = Math.min(2 * pause, 30)) {
     try {
@@ -342,19 +334,16 @@ at('jump').addEventListener('submit', (event) => {
 });
 
 const targets = {
-  first: () => go({ after: '' }),
-  previous: async () => {
-    const known = starts();
-    if (known?.length > 0)
-      return go({ after: known.at(-1) }, known.slice(0, -1));
-    return go(await previousOf(page));
-  },
-  next: () => {
-    const known = starts();
-    const start = search().get('after') ?? '';
-    return go({ after: page.next }, known && [...known, start]);
-  },
+  first: () => go({}),
+  previous: () => go(page.prev, moved(-size)),
+  next: () => go(page.next, moved(page.items.length)),
 };
+
+function moved(by) {
+  const before = position();
+  return before === undefined ? undefined : before + by;
+}
+
 for (const [id, open] of Object.entries(targets)) {
   at(id).addEventListener('click', () => {
     if (at(id).getAttribute('aria-disabled') !== 'true') open().catch(report);
