@@ -4,7 +4,6 @@ import { DeprecationUsage } from './access/deprecations/usage.ts';
 import { expireIdempotencyKeys } from './access/idempotency/expiry.ts';
 import { Authenticator } from './access/keys/authenticator.ts';
 import { bearer, presentedHint } from './access/keys/bearer.ts';
-import { scopeNameOf } from './access/keys/scopes.ts';
 import { secretsInLines, secretsInText } from './access/keys/secret.ts';
 import { FailureLimit } from './access/limits/failure-limit.ts';
 import { inMemory, type LimiterStore } from './access/limits/limiter.ts';
@@ -43,6 +42,7 @@ import {
 import { Log } from './runtime/log/log.ts';
 import { loggingOptions, requestLog } from './runtime/log/request-log.ts';
 import { observersOf } from './runtime/observers.ts';
+import { scopeNameOf } from './scopes.ts';
 
 declare module 'fastify' {
   interface FastifyInstance {

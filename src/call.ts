@@ -16,6 +16,10 @@ export interface Caller {
   readonly hint?: string | undefined;
   /** Of a subject: the name that its token has (`sub`). */
   readonly subject?: string;
+  /** Of a subject: the tenant that its token names. */
+  readonly tenant?: string | undefined;
+  /** Runs a command. */
+  readonly isOperator?: boolean;
   /** Of a subject: the provider's first name of each scope, for a 403. */
   readonly scopeNames?: Readonly<Record<string, string>>;
 }
@@ -41,6 +45,13 @@ export interface Meter {
   /** Returns unused units. @returns headers with what is left */
   release(): Promise<Record<string, string>>;
 }
+
+const operator: Caller = {
+  id: -1,
+  name: 'operator',
+  scopes: ['write', 'all'],
+  isOperator: true,
+};
 
 /**
  * What a call of a service belongs to: its caller, its deadline, its
@@ -96,6 +107,11 @@ export class Call {
     private readonly connection?: { readonly destroyed: boolean },
   ) {
     this.at = this.arrived + timeout;
+  }
+
+  /** For commands and tests, to which the rows of all callers are open. */
+  static ofOperator(): Call {
+    return Object.assign(new Call(), { caller: operator });
   }
 
   /** True when the client has disconnected: pending work can be skipped. */

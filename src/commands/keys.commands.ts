@@ -5,8 +5,8 @@ import type {
   ApiKeyService,
   IssuedKey,
 } from '../access/keys/api-key.service.ts';
-import { assertScopes, scopeNameOf } from '../access/keys/scopes.ts';
 import type { Database } from '../database/database.ts';
+import { assertScopes, scopeNameOf } from '../scopes.ts';
 import {
   duration,
   integerBetween,

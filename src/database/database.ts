@@ -78,6 +78,13 @@ const transactions = {
 export class Database {
   #hasCitus: boolean | undefined;
   #transactions: Batches<() => Promise<unknown>, unknown> | undefined;
+  /**
+   * Whether a call may refer to a row, by tables whose rows belong to callers.
+   */
+  readonly owned = new Map<
+    string,
+    (id: unknown, call: Call) => Promise<boolean>
+  >();
   readonly #queues: Array<{ isStuck: boolean; state: QueueState }> = [];
 
   private constructor(
@@ -88,7 +95,7 @@ export class Database {
     private readonly reads: Reads | undefined,
     private readonly sessions: Sessions,
     private readonly options: DatabaseOptions,
-    private readonly model: Model,
+    readonly model: Model,
     /** Undefined for a server that others run. */
     readonly own: OpenStore | undefined,
   ) {}

@@ -17,6 +17,8 @@ export interface Model {
    * edited.
    */
   migrations: MigrationObject[];
+  /** The names of their modules in scopes. */
+  modules?: ReadonlyMap<EntityName, string>;
 }
 
 /** The part of a log that the database uses. */

@@ -180,10 +180,13 @@ export function refusalOf(
       'CONFLICT',
       'It cannot be removed, because others refer to it.',
     );
-  return refusal(
-    'BAD_USER_INPUT',
-    `${members} must be the id of one that exists.`,
-  );
+  return noSuch(members, error);
+}
+
+/** @param member that names no item, or none that the caller sees */
+export function noSuch(member: string, cause?: unknown): StoreError {
+  const message = `${member} must be the id of one that exists.`;
+  return new StoreError('BAD_USER_INPUT', message, { cause });
 }
 
 /** The SQLSTATE of an error; undefined for other errors. */

@@ -11,6 +11,7 @@ import { loadConfig } from '../config/config.ts';
 import { type Model, ormOptionsFor } from '../database/database.ts';
 import { databaseOptions } from '../feature.ts';
 import { features } from '../features.ts';
+import { scopeNameOf } from '../scopes.ts';
 import { modules } from './modules.ts';
 
 /**
@@ -42,6 +43,11 @@ export function modelOf(modules: Module[]): Model {
   return {
     entities: [...modules.flatMap(({ entities = [] }) => entities), ...shared],
     migrations: migrations.sort((a, b) => (a.name < b.name ? -1 : 1)),
+    modules: new Map(
+      modules.flatMap(({ tag, entities = [] }) =>
+        entities.map((entity) => [entity, scopeNameOf(tag.name)]),
+      ),
+    ),
   };
 }
 

@@ -4,7 +4,8 @@ import type { Batches, Database, Statement } from '../database/database.ts';
 import { StoreError } from '../errors.ts';
 import type { Int64 } from '../validation/int64.ts';
 import type { Check } from './insertions.ts';
-import { parameterOf, type Table } from './table.ts';
+import type { Ownership } from './ownership.ts';
+import { type Column, parameterOf, type Table } from './table.ts';
 
 /**
  * The version that was read, and the members to set: null clears one, undefined
@@ -18,12 +19,12 @@ export type ChangeOf<Item> = { readonly version: number } & {
 
 /**
  * The id, undefined when the client's is invalid; the expected version, any
- * when absent; and the members as JSON.
+ * when absent; the members as JSON; and the owner, where rows have one.
  */
 type Write = [
   id: Int64 | undefined,
   version: number | undefined,
-  members?: string,
+  ...more: Array<string | null>,
 ];
 /**
  * The version before, and the columns after, null when the version is not the
@@ -35,6 +36,7 @@ type Written =
 
 /** What a module asks of changes and removals. */
 interface Rules<Item> {
+  readonly owned?: Ownership | undefined;
   readonly check?: Check<object, Item> | undefined;
   readonly checkRemoval?: CheckRemoval<Item> | undefined;
 }
@@ -78,8 +80,10 @@ export class Changes<Item> {
       });
     };
     this.#table = table;
-    this.#changes = queue('change', changeOf(table));
-    this.#removals = queue('remove', removalOf(table));
+    const { owned } = rules;
+    const owner = owned && table.column(owned.member);
+    this.#changes = queue('change', changeOf(table, owner));
+    this.#removals = queue('remove', removalOf(table, owner));
   }
 
   async change(
@@ -100,7 +104,7 @@ export class Changes<Item> {
         'The change names no member to change.',
       );
     const { check } = this.rules;
-    const stored = check && (await this.#stored(id));
+    const stored = check && (await this.#stored(id, call));
     if (stored === null) return null;
     // Otherwise the statement refuses the version, and the rule has seen the
     // item that it changes.
@@ -111,7 +115,8 @@ export class Changes<Item> {
         given.map(([name, value]) => [name, parameterOf(value)]),
       ),
     );
-    const row = await this.#write(this.#changes, [id, version, members], call);
+    const write: Write = [id, version, members, ...this.#ownerIn(call)];
+    const row = await this.#write(this.#changes, write, call);
     if (row) call.count(1);
     return row && (this.#table.decodeRow(row) as Item);
   }
@@ -125,20 +130,28 @@ export class Changes<Item> {
     if (!isComparable)
       throw new StoreError('BAD_USER_INPUT', 'It has no version to compare.');
     const { checkRemoval } = this.rules;
-    const stored = checkRemoval && (await this.#stored(id));
+    const stored = checkRemoval && (await this.#stored(id, call));
     if (stored === null) return null;
     const current = stored ? this.#versionOf(stored) : version;
     if (stored && (version ?? current) === current)
       await checkRemoval?.(stored, call);
-    const removal: Write = [id, version ?? current];
+    const removal: Write = [id, version ?? current, ...this.#ownerIn(call)];
     return (await this.#write(this.#removals, removal, call)) && true;
   }
 
   /** Reads the primary, because a read node may have an older version. */
-  async #stored(id: Int64 | undefined): Promise<Item | null> {
+  async #stored(id: Int64 | undefined, call: Call): Promise<Item | null> {
     if (id === undefined) return null;
     const [row] = await this.database.rows(this.find, [`${id}`]);
-    return row ? (this.#table.decodeRow(row) as Item) : null;
+    const item = row ? (this.#table.decodeRow(row) as Item) : null;
+    const isSeen = this.rules.owned?.sees(item ?? {}, call) ?? true;
+    return isSeen ? item : null;
+  }
+
+  /** The parameter for the owner: null for who sees all rows. */
+  #ownerIn(call: Call): Array<string | null> {
+    const { owned } = this.rules;
+    return owned ? [owned.ownerIn(call) ?? null] : [];
   }
 
   #versionOf(item: Item): number | undefined {
@@ -168,10 +181,11 @@ export class Changes<Item> {
 }
 
 /** Sets the members that the JSON object $3 has. */
-function changeOf(table: Table): string {
+function changeOf(table: Table, owner?: Column): string {
   const { name, columns, version } = table;
   const changes = columns
-    .filter((column) => column.member !== 'id' && column !== version)
+    .filter((column) => column.member !== 'id')
+    .filter((column) => column !== version && column !== owner)
     .map(({ member, name, type }) => {
       const value = `($3::jsonb ->> ${literal(member)})::${type}`;
       return `${name} = case when $3::jsonb ? ${literal(member)} then ${value} else ${name} end`;
@@ -188,14 +202,16 @@ function changeOf(table: Table): string {
     table,
     `update ${quoted(name)} set ${set} from "#found" where id = $1 and id = "#id" and "#version" = $2
     returning ${returned}`,
+    owner && `${owner.name} = coalesce($4, ${owner.name})`,
   );
 }
 
-function removalOf(table: Table): string {
+function removalOf(table: Table, owner?: Column): string {
   return writeOf(
     table,
     `delete from ${quoted(table.name)} using "#found"
     where id = $1 and id = "#id" and ($2::int is null or "#version" = $2) returning id::text`,
+    owner && `${owner.name} = coalesce($3, ${owner.name})`,
   );
 }
 
@@ -203,10 +219,16 @@ function removalOf(table: Table): string {
  * Writes the row with the id $1 and the version $2. The lock makes the version
  * the current one, not that of the statement's snapshot. No column has the
  * names of `#found`, so that `returning` is unambiguous.
+ *
+ * @param seen a condition for rows that the caller sees
  */
-function writeOf({ name, version }: Table, write: string): string {
+function writeOf(
+  { name, version }: Table,
+  write: string,
+  seen = 'true',
+): string {
   return `with "#found" as materialized (
-      select id as "#id", ${version?.name ?? 'null::int'} as "#version" from ${quoted(name)} where id = $1 for update),
+      select id as "#id", ${version?.name ?? 'null::int'} as "#version" from ${quoted(name)} where id = $1 and ${seen} for update),
     written as (${write})
     select "#version"::text, written.* from "#found" left join written on true`;
 }

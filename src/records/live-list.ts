@@ -1,3 +1,4 @@
+import { Call } from '../call.ts';
 import { StoreError, Unavailable } from '../errors.ts';
 import type { Int64 } from '../validation/int64.ts';
 import type { FilterOf } from '../validation/list-query.ts';
@@ -25,7 +26,7 @@ type GrowingList<Item extends Identified> = Pick<
   Records<Item, never>,
   'list' | 'lastId' | 'onInserted'
 > &
-  Partial<Pick<Records<Item, never>, 'assertListed'>>;
+  Partial<Pick<Records<Item, never>, 'assertListed' | 'narrow'>>;
 
 /**
  * Follows the items after an id (by default only new ones), optionally
@@ -74,11 +75,15 @@ export class LiveList<Item extends Identified> {
   }
 
   /**
+   * @param call needed where rows belong to callers
    * @throws StoreError BAD_USER_INPUT for another order; Unavailable at the
    *   start; later, or with `after`, it waits until the database is available
    *   again
    */
-  subscribe(query: LiveQuery<Item>): AsyncGenerator<ListEvent<Item>, void> {
+  subscribe(
+    query: LiveQuery<Item>,
+    call = new Call(),
+  ): AsyncGenerator<ListEvent<Item>, void> {
     const { sort = 'id', after } = query;
     if (sort !== 'id')
       throw new StoreError(
@@ -86,11 +91,13 @@ export class LiveList<Item extends Identified> {
         'sort must be id for a live list: it grows at its end.',
       );
     const start = after === undefined ? undefined : placeOf(after, { sort }).id;
-    this.list.assertListed?.({ ...query, sort, after: start ?? 0 });
+    // With the owner as a filter, so that pages have one.
+    const narrowed = this.list.narrow?.(query, call) ?? query;
+    this.list.assertListed?.({ ...narrowed, sort, after: start ?? 0 });
     let hasLeft = false;
     // The `limit` of a list's query is that of its own page.
     const events = this.#events(
-      { ...query, sort, after: start, limit: pageLimit.max },
+      { ...narrowed, sort, after: start, limit: pageLimit.max },
       () => hasLeft,
     );
     // A generator that awaits something hears of `return` at its next `yield`,
@@ -139,7 +146,9 @@ export class LiveList<Item extends Identified> {
   #read(key: string, query: LiveQuery<Item> & PageQuery): Promise<Page<Item>> {
     const known = this.#pages.get(key);
     if (known) return known;
-    const page = this.list.list(query).catch(emptyWhileUnavailable<Item>);
+    const page = this.list
+      .list(query, Call.ofOperator())
+      .catch(emptyWhileUnavailable<Item>);
     void page.then(
       ({ items }) => (this.#hasAdditions ||= items.length > 0),
       () => undefined,

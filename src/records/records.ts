@@ -2,7 +2,11 @@ import type { EntityName } from '@mikro-orm/core';
 import { Call } from '../call.ts';
 import type { RunBatch } from '../database/batches.ts';
 import type { Batches, Database } from '../database/database.ts';
-import { isDataError, isUnsupported } from '../database/postgres-errors.ts';
+import {
+  isDataError,
+  isUnsupported,
+  noSuch,
+} from '../database/postgres-errors.ts';
 import { whenCommitted } from '../database/transaction.ts';
 import { type Int64, int64, int64FromDigits } from '../validation/int64.ts';
 import type { FilterOf, Lists } from '../validation/list-query.ts';
@@ -21,6 +25,7 @@ import { cursorBeside, cursorOf, notACursor } from './cursor.ts';
 import { type Check, Insertions } from './insertions.ts';
 import { ListStatements, parametersOf } from './list-statements.ts';
 import { type Listing, Listings } from './listing.ts';
+import { type Owner, Ownership } from './ownership.ts';
 import { shared } from './shared-items.ts';
 import { type Statements, statementsFor } from './statements.ts';
 import { type Computed, Table, textsOf } from './table.ts';
@@ -49,6 +54,7 @@ export class Records<
 > {
   readonly #database: Database;
   readonly #table: Table;
+  readonly #owned: Ownership | undefined;
   readonly #statements: Statements;
   readonly #listings: Listings;
   readonly #listStatements: ListStatements;
@@ -64,10 +70,11 @@ export class Records<
 
   /**
    * @param options the lists that clients may ask for, as in `listQuery`,
-   *   members of items that follow from others (`computed`), a rule for
-   *   creations and changes, and one for removals. Each combination of
-   *   filters needs an index that ends with the id; for each order another one,
-   *   with its member before the id.
+   *   members of items that follow from others (`computed`), the member with
+   *   the owner of an item, a rule for creations and changes, and one for
+   *   removals. Each combination of filters needs an index that ends with the
+   *   id; for each order another one, with its member before the id; and all of
+   *   these again with the owner.
    * @throws Error with the indexes that the entity lacks
    */
   constructor(
@@ -75,19 +82,27 @@ export class Records<
     entity: EntityName,
     {
       computed,
+      owner,
       check,
       checkRemoval,
       ...lists
     }: Lists<keyof Item & string> & {
       computed?: Computed;
+      owner?: Owner<keyof Item & string>;
       check?: Check<New, Item>;
       checkRemoval?: CheckRemoval<Item>;
     } = {},
   ) {
     this.#database = database;
     this.#table = new Table(database.orm.getMetadata(entity), computed);
+    this.#owned =
+      owner && new Ownership(owner, database.model.modules?.get(entity));
+    if (this.#owned)
+      database.owned.set(this.#table.name, (id, call) => this.#has(id, call));
+    const hasRelations = this.#table.columns.some(({ target }) => target);
     this.#statements = statementsFor(this.#table);
-    this.#listings = new Listings(this.#table, lists);
+    const all = this.#owned?.filter(lists) ?? lists;
+    this.#listings = new Listings(this.#table, all);
     this.#listStatements = new ListStatements(this.#table);
     const queue = <In, Out>(
       operation: string,
@@ -106,17 +121,21 @@ export class Records<
     this.#finds = queue('find', (ids) => this.#readRows(ids));
     // Counts are slow, so they use one connection at most.
     this.#totals = queue('count', (queries) => this.#readTotals(queries), 1);
+    const checkNew: Check<New> = async (members, call) => {
+      await this.#assertRelations(members, call);
+      await check?.(members, call);
+    };
     this.#insertions = new Insertions(
       database,
       this.#table,
       this.#statements,
-      check,
+      hasRelations ? checkNew : check,
     );
     this.#changes = new Changes(
       database,
       this.#table,
       this.#statements.findOne,
-      { check, checkRemoval },
+      { owned: this.#owned, check, checkRemoval },
     );
   }
 
@@ -130,11 +149,12 @@ export class Records<
     query: Validated<PageQuery & FilterOf<Item>>,
     call = new Call(),
   ): Promise<Page<Item>> {
-    const listing = this.#listings.read(query);
+    const own = this.narrow(query, call);
+    const listing = this.#listings.read(own);
     const page = await this.#readPage(listing, call);
     call.count(page.items.length + listing.among);
     return listing.isBackward || listing.place
-      ? this.#withOtherEnd(page, listing, query, call)
+      ? this.#withOtherEnd(page, listing, own, call)
       : page;
   }
 
@@ -191,9 +211,20 @@ export class Records<
     call = new Call(),
   ): Promise<Total> {
     const { limit: _, after: __, before: ___, ...filters } = query;
-    const total = await this.#totals.add(this.#listings.read(filters), call);
+    const own = this.narrow(filters, call);
+    const total = await this.#totals.add(this.#listings.read(own), call);
     call.count(totalCost);
     return total;
+  }
+
+  /** The member with the owner of an item, if any. */
+  get ownerMember(): string | undefined {
+    return this.#owned?.member;
+  }
+
+  /** Adds the owner to the filters, where rows belong to callers. */
+  narrow<Query extends object>(query: Query, call: Call): Query {
+    return this.#owned?.narrow(query, call) ?? query;
   }
 
   /**
@@ -206,8 +237,29 @@ export class Records<
     // Lists cannot contain the least int64, so `find` treats it as absent, too.
     if (id === undefined || id === int64.min) return null;
     const found = await this.#finds.add(id, call);
-    if (found) call.count(1);
+    if (!found || this.#owned?.sees(found, call) === false) return null;
+    call.count(1);
     return found;
+  }
+
+  /** Whether a call sees an item, as the primary has it. */
+  async #has(id: unknown, call: Call): Promise<boolean> {
+    const owner = this.#owned?.ownerIn(call);
+    // The database refuses what does not exist.
+    if (owner === undefined) return true;
+    const { findOne } = this.#statements;
+    const [row] = await this.#database.rows<ListRow>(findOne, [`${id}`]);
+    const item = row && this.#table.decodeRow(row);
+    return item ? (this.#owned?.sees(item, call) ?? true) : false;
+  }
+
+  /** @throws StoreError BAD_USER_INPUT for an item that the call does not see */
+  async #assertRelations(members: object, call: Call): Promise<void> {
+    for (const { member, target } of this.#table.columns) {
+      const id = (members as Record<string, unknown>)[member];
+      const has = target && id != null && this.#database.owned.get(target);
+      if (has && !(await has(id, call))) throw noSuch(member);
+    }
   }
 
   /**
@@ -218,8 +270,9 @@ export class Records<
    *   IDEMPOTENCY_KEY_IN_USE, and SERVICE_UNAVAILABLE after an unknown outcome,
    *   because the claim makes a retry safe
    */
-  async create(item: New, call?: Call): Promise<Item> {
-    const inserted = await this.#insertions.insert(item, call);
+  async create(item: New, call = new Call()): Promise<Item> {
+    const own = this.#owned?.claim(item, call) ?? item;
+    const inserted = await this.#insertions.insert(own, call);
     for (const listener of this.#onInserted) whenCommitted(listener);
     return inserted;
   }
@@ -232,11 +285,12 @@ export class Records<
    * @throws StoreError CONFLICT with the current `version`, BAD_USER_INPUT for
    *   an empty change or a relation that does not exist; Unavailable
    */
-  change(
+  async change(
     id: Int64 | undefined,
     change: Validated<ChangeOf<Item>>,
-    call?: Call,
+    call = new Call(),
   ): Promise<Item | null> {
+    await this.#assertRelations(change, call);
     return this.#changes.change(id, change, call);
   }
 

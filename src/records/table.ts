@@ -268,6 +268,8 @@ function columnOf(property: EntityProperty, table: string) {
     decode: nullable ? decodeOrNull(codec) : codec.fromText,
     isSafeToJoin: codec.isSafeToJoin,
     isNullable: nullable === true,
+    /** The table to whose rows it refers. */
+    target: targetMeta?.tableName,
     /** SQL expression of its default. */
     fallback: defaultRaw,
   };

@@ -19,7 +19,7 @@ const floors = [
   'validation',
   'runtime',
   'database',
-  'call errors shared-budget',
+  'call errors scopes shared-budget',
   'config',
 ].map((names) => names.split(' '));
 /** The folders of test/modules are modules, too. */

@@ -1,8 +1,8 @@
 import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify';
 import type { Caller } from '../../call.ts';
 import { StoreError } from '../../errors.ts';
+import { forbidden, hasScope, type Scope, scopeNameOf } from '../../scopes.ts';
 import type { Authenticator } from './authenticator.ts';
-import { forbidden, hasScope, type Scope, scopeNameOf } from './scopes.ts';
 import { hintOf, isSecret } from './secret.ts';
 
 declare module 'fastify' {

@@ -7,7 +7,10 @@ export interface Identity {
   /** Names it: SHA-256, in hexadecimal. */
   readonly hash: string;
   /** What the secret says of its caller. */
-  readonly caller: Pick<Caller, 'hint' | 'subject' | 'scopes' | 'scopeNames'>;
+  readonly caller: Pick<
+    Caller,
+    'hint' | 'subject' | 'tenant' | 'scopes' | 'scopeNames'
+  >;
   /** The time (`Date.now()`) from which the secret is rejected. */
   readonly validUntil: number;
 }

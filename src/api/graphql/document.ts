@@ -29,8 +29,8 @@ import {
 } from 'graphql';
 import { LRUCache } from 'lru-cache';
 import { deprecatedFieldsIn } from '../../access/deprecations/deprecation.ts';
-import type { Scope } from '../../access/keys/scopes.ts';
 import type { Config } from '../../config/config.ts';
+import type { Scope } from '../../scopes.ts';
 import { mostItems } from '../../validation/page.ts';
 import { formatError, type Outcome, outcomeOf } from './answer.ts';
 import type { Execute } from './context.ts';

@@ -5,8 +5,8 @@ import {
   type GraphQLSchema,
 } from 'graphql';
 import { claimOf } from '../../access/idempotency/idempotency-key.ts';
-import { forbidden, hasScope } from '../../access/keys/scopes.ts';
 import type { Claim } from '../../call.ts';
+import { forbidden, hasScope } from '../../scopes.ts';
 import { mostItems } from '../../validation/page.ts';
 import { lastEventIdOf } from '../subscriptions/subscriptions.ts';
 import type { GraphQLContext } from './context.ts';

@@ -5,9 +5,9 @@ import {
   idempotencyHeader,
   notIdempotent,
 } from '../../access/idempotency/idempotency-key.ts';
-import { forbidden, hasScope } from '../../access/keys/scopes.ts';
 import type { Meter } from '../../call.ts';
 import { StoreError } from '../../errors.ts';
+import { forbidden, hasScope } from '../../scopes.ts';
 import type { GraphQLContext } from './context.ts';
 import type { Operation } from './document.ts';
 

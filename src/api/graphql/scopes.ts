@@ -9,14 +9,14 @@ import {
   type OperationDefinitionNode,
   type SelectionSetNode,
 } from 'graphql';
+import type { Call } from '../../call.ts';
 import {
   forbidden,
   hasScope,
   permits,
   type Right,
   type Scope,
-} from '../../access/keys/scopes.ts';
-import type { Call } from '../../call.ts';
+} from '../../scopes.ts';
 import type { Int64 } from '../../validation/int64.ts';
 import { metadataOf } from './types.ts';
 

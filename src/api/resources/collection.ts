@@ -2,6 +2,8 @@ import type { TObject } from 'typebox';
 import type { Records } from '../../records/records.ts';
 import type { Int64 } from '../../validation/int64.ts';
 
+type Service = Records<{ readonly id: Int64 }, never>;
+
 /**
  * Items that an operator can seed, export and import through the module's
  * service.
@@ -14,7 +16,8 @@ export interface Collection {
   /** An item, as REST returns it. */
   item: TObject;
   /** The module's service, or `Records` for a module without rules. */
-  service: Pick<Records<{ readonly id: Int64 }, never>, 'list' | 'create'>;
+  service: Pick<Service, 'list' | 'create'> &
+    Partial<Pick<Service, 'ownerMember'>>;
   /**
    * Creates a sample input; absent when the collection cannot be seeded. @param
    * pick returns a random member

@@ -116,7 +116,8 @@ const follow: MakeResolvers = (type, { names, schemas }) => {
       `${names.one}Added`,
       Live(() => type, { description }),
       [Args(() => args.live)],
-      ({ live }, _, given: object) => live?.subscribe(queryOf(given) as never),
+      ({ live }, call, given: object) =>
+        live?.subscribe(queryOf(given) as never, call),
     ),
   ];
 };

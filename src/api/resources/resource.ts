@@ -7,12 +7,14 @@ import {
 } from 'typebox';
 import { columnsOf } from '../../records/columns.ts';
 import { LiveList } from '../../records/live-list.ts';
+import { memberOf, type Owner } from '../../records/ownership.ts';
 import type { Int64 } from '../../validation/int64.ts';
 import { type Lists, listQuery } from '../../validation/list-query.ts';
 import {
   changeSchema,
   int64Schema,
   itemSchema,
+  textSchema,
   versionSchema,
 } from '../../validation/schemas.ts';
 import type { Input } from '../../validation/validator.ts';
@@ -32,8 +34,11 @@ import { graphQLOf } from './resolvers.ts';
 import { addRoutes } from './routes.ts';
 
 /** A resource with ordinary operations, in REST and GraphQL. */
-interface Declaration<Members extends TProperties, Computed extends TProperties>
-  extends Lists<keyof Members & string> {
+interface Declaration<
+  Members extends TProperties,
+  Computed extends TProperties,
+  OwnerName extends string,
+> extends Lists<keyof Members & string> {
   /** Its type: `Visit`. `NewVisit`, `visits` and `listVisits` follow. */
   name: string;
   /** What one is. */
@@ -49,6 +54,8 @@ interface Declaration<Members extends TProperties, Computed extends TProperties>
   computed?: {
     [Name in keyof Computed]: ComputedMember<Members, Computed[Name]>;
   };
+  /** Adds a member with the owner of an item, as in `Records`. */
+  owner?: Owner<OwnerName>;
   /** Other resources, by the fields of its GraphQL type. */
   relations?: Record<string, Relation>;
   /** Operations on one item without an input: `cancel`. */
@@ -91,9 +98,10 @@ type Services = Partial<Pick<Serving, 'related'>> & Pick<Collection, 'sample'>;
 export function resource<
   const Members extends TProperties,
   Computed extends TProperties = Record<never, never>,
->(declaration: Declaration<Members, Computed>) {
+  const OwnerName extends string = never,
+>(declaration: Declaration<Members, Computed, OwnerName>) {
   const { name, path, operations } = declaration;
-  const { relations = {}, computed, transitions = {} } = declaration;
+  const { relations = {}, computed, owner, transitions = {} } = declaration;
   const names = namesFor(name, path);
   const schemas = schemasOf(declaration, names.noun);
   const parts: Parts = { names, operations, relations, transitions, schemas };
@@ -103,13 +111,14 @@ export function resource<
     /** Options of its `Records`. */
     lists: {
       ...listsOf(declaration),
+      ...(owner && { owner }),
       computed: mapped(computed, ({ of }) => of),
     },
     /** Its GraphQL type. */
     type,
     schemas,
     types: {} as {
-      item: Stored<Members> & {
+      item: Stored<Members & Record<OwnerName, typeof ownerSchema>> & {
         readonly [Name in keyof Computed]: Static<Computed[Name]>;
       };
       input: Input<TObject<Members>>;
@@ -131,13 +140,16 @@ export function resource<
   };
 }
 
-function schemasOf<Members extends TProperties>(
-  declaration: Declaration<Members, TProperties>,
+function schemasOf<Members extends TProperties, OwnerName extends string>(
+  declaration: Declaration<Members, TProperties, OwnerName>,
   noun: string,
 ) {
-  const { name, description, members, computed } = declaration;
+  const { name, description, members, computed, owner } = declaration;
   const { fixed = [] } = declaration;
-  const stored = storedSchema(name, description, members);
+  const stored = storedSchema(name, description, {
+    ...members,
+    ...(owner && { [memberOf(owner)]: ownerSchema }),
+  } as Members & Record<OwnerName, typeof ownerSchema>);
   const ofItem = {
     ...stored.properties,
     ...mapped(computed, ({ schema }) => schema),
@@ -173,6 +185,7 @@ function listsOf<Member extends string>({
   return { ...filtered, orders, ranges, prefixes };
 }
 
+const ownerSchema = textSchema({ description: 'To whom it belongs.' });
 const id = int64Schema({ description: 'Its identifier.' });
 
 /** The item of the table. It has all members, so no default. */

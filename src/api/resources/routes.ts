@@ -1,3 +1,4 @@
+import type { Call } from '../../call.ts';
 import { int64FromText } from '../../validation/int64.ts';
 import { idSchema } from '../../validation/schemas.ts';
 import type { Routes } from '../http/routes.ts';
@@ -31,7 +32,9 @@ function addList(
     querystring: schemas.query,
     response: { 200: page },
   };
-  const config = live && { live: (query: never) => live.subscribe(query) };
+  const config = live && {
+    live: (query: never, call: Call) => live.subscribe(query, call),
+  };
   app.get(path, { schema, config }, async (request, reply) => {
     const { call } = request;
     const query = request.query as never;

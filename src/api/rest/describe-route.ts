@@ -9,10 +9,10 @@ import {
   longestKey,
   notIdempotent,
 } from '../../access/idempotency/idempotency-key.ts';
-import { forbidden, type Scope } from '../../access/keys/scopes.ts';
 import { reused } from '../../database/claims.ts';
 import { internalError, StoreError } from '../../errors.ts';
 import { inUse } from '../../records/insertions.ts';
+import { forbidden, type Scope } from '../../scopes.ts';
 import { validator } from '../../validation/validator.ts';
 import { notJson } from '../http/failures.ts';
 import { requestTimeout } from '../http/malformed.ts';

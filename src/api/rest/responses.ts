@@ -1,4 +1,5 @@
 import type { FastifyReply, FastifyRequest, RouteOptions } from 'fastify';
+import type { Call } from '../../call.ts';
 import { StoreError } from '../../errors.ts';
 import type { ListEvent } from '../../records/live-list.ts';
 import { serialiseOnce } from '../../records/shared-items.ts';
@@ -94,7 +95,7 @@ function urlWith(
   return `${origin(request)}${path}?${parameters}`;
 }
 
-type Follow = (query: never) => AsyncGenerator<ListEvent, void>;
+type Follow = (query: never, call: Call) => AsyncGenerator<ListEvent, void>;
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -161,7 +162,7 @@ async function follow(
   const after = lastEventIdOf(request) ?? (query as { after?: Int64 }).after;
   const stream = await server.subscriptions.open(request, reply, {
     format: events,
-    batches: live({ ...(query as object), after } as never),
+    batches: live({ ...(query as object), after } as never, request.call),
     units: 1,
     readsMore: false,
     shareKey: live,

@@ -1,7 +1,7 @@
 import { type OpenApiMcpOptions, openApiMcp } from '@animal-store/openapi-mcp';
 import type { FastifyInstance } from 'fastify';
-import { hasScope, type Scope } from '../../access/keys/scopes.ts';
 import { StoreError } from '../../errors.ts';
+import { hasScope, type Scope } from '../../scopes.ts';
 
 /** The operations as tools of assistants (@animal-store/openapi-mcp). */
 const tools: Omit<OpenApiMcpOptions, 'document' | 'origins'> = {

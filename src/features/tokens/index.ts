@@ -43,13 +43,22 @@ const variables = {
     'read=read,write=write',
     'What scopes of the provider permit here (frontends.md).',
   ),
+  JWT_TENANT: text(
+    undefined,
+    'Claim of a token that names the tenant of its user (frontends.md).',
+    'JWT_ISSUER',
+  ),
 };
 
 function providerOf(values: ValuesOf<typeof variables>): Provider | undefined {
   const { JWT_ISSUER: issuer, JWT_AUDIENCE: audience } = values;
   if (!issuer || !audience) return undefined;
-  const { JWT_JWKS_URL: jwksUrl, JWT_SCOPES: scopes } = values;
-  return { issuer, audience, jwksUrl, scopes };
+  const {
+    JWT_JWKS_URL: jwksUrl,
+    JWT_SCOPES: scopes,
+    JWT_TENANT: tenant,
+  } = values;
+  return { issuer, audience, jwksUrl, scopes, tenant };
 }
 
 /** Accepts signed tokens of an identity provider beside keys. */

@@ -1,7 +1,7 @@
 import type { FastifyInstance, RouteOptions } from 'fastify';
-import { assertScopes } from '../../access/keys/scopes.ts';
 import { origin } from '../../api/http/server.ts';
 import { reportFault } from '../../errors.ts';
+import { assertScopes } from '../../scopes.ts';
 import { type Provider, scopePairs } from './provider.ts';
 
 /** @throws Error for a scope of a module that does not exist */

@@ -11,6 +11,8 @@ export interface Provider {
   jwksUrl: string | undefined;
   /** The provider's and ours: `pets:read=read,pets:write=write`. */
   scopes: string;
+  /** The claim with the tenant. */
+  tenant: string | undefined;
 }
 
 /** The names of scopes that the provider and this service have. */

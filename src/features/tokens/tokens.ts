@@ -3,6 +3,7 @@ import {
   type CryptoKey,
   createLocalJWKSet,
   errors,
+  type JWTPayload,
   type JWTVerifyGetKey,
   type JWTVerifyResult,
   jwtVerify,
@@ -172,7 +173,7 @@ export function acceptTokens(
 /** @throws StoreError UNAUTHENTICATED */
 function subjectOf(
   { payload, protectedHeader }: JWTVerifyResult,
-  { issuer, scopes }: Provider,
+  { issuer, scopes, tenant }: Provider,
 ): Identity {
   const { sub, exp } = payload;
   const { typ = 'JWT' } = protectedHeader;
@@ -206,6 +207,7 @@ function subjectOf(
     caller: {
       hint: subjectPrefix + subject.slice(0, 8),
       subject: sub,
+      tenant: textIn(payload, tenant),
       scopes: [...new Set(own.map(({ ours }) => ours))],
       scopeNames: Object.fromEntries(
         pairs.map(({ theirs, ours }) => [ours, theirs]).reverse(),
@@ -222,4 +224,9 @@ function unacceptable(fault: string, reason = 'claims'): StoreError {
     `The token is not valid: ${fault}.`,
     { headers, reason },
   );
+}
+
+function textIn(payload: JWTPayload, claim: string | undefined) {
+  const value = claim && payload[claim];
+  return typeof value === 'string' && value !== '' ? value : undefined;
 }

@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { Type } from 'typebox';
+import { Call } from '../../call.ts';
 import { assertFree, writeWhole } from '../../commands/files.ts';
 import type { Int64 } from '../../validation/int64.ts';
 import { pageLimit, pageQueryMembers } from '../../validation/page.ts';
@@ -35,6 +36,7 @@ export async function exportItems(
     for (let hasMore = true; hasMore; ) {
       const { items, hasNext } = await service.list(
         pageQuery({ limit: pageLimit.max, after: last ?? after }),
+        Call.ofOperator(),
       );
       signal.throwIfAborted();
       if (items.length > 0) yield write(columns, items);

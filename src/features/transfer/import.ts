@@ -3,6 +3,8 @@ import { open } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { addAbortSignal } from 'node:stream';
 import { exact } from '@animal-store/exact-json';
+import { type TObject, Type } from 'typebox';
+import type { Collection } from '../../api/resources/collection.ts';
 import { Call } from '../../call.ts';
 import { exitCodes } from '../../commands/program.ts';
 import { isDataError } from '../../database/postgres-errors.ts';
@@ -35,7 +37,7 @@ export async function importFile(
   const stream = input ? (await open(input)).createReadStream() : process.stdin;
   addAbortSignal(signal, stream);
   const { read, hasOnlyTexts: isLenient } = formats[format];
-  const columns = csvColumnsOf(collection.item, collection.input);
+  const columns = csvColumnsOf(collection.item, withOwner(collection));
   const lines = read(stream, columns, maxLength);
   const source = input ? resolve(input) : '-';
   return importLines(lines, transfer, {
@@ -65,8 +67,8 @@ export async function importLines(
   { collection, progress, refused, signal }: Transfer,
   { isLenient = false, dryRun = false, source }: ImportOptions = {},
 ): Promise<Report> {
-  const { name, input, service } = collection;
-  const check = validator(input, { isLenient });
+  const { name, service } = collection;
+  const check = validator(withOwner(collection), { isLenient });
   const operation = `import ${name}`;
   const result = { added: 0, same: 0, refused: 0 };
   let failure: unknown;
@@ -74,7 +76,7 @@ export async function importLines(
     try {
       if ('fault' in one) throw new StoreError('BAD_USER_INPUT', one.fault);
       const item = check(one.input);
-      const call = new Call();
+      const call = Call.ofOperator();
       if (source) {
         const hash = lineHash([source, line, item]);
         call.claim = { keyId: 0, operation, hash };
@@ -130,4 +132,12 @@ function reasonToRefuse(error: unknown): string | undefined {
   const isRefused =
     error instanceof StoreError && /BAD_USER_INPUT|CONFLICT/.test(error.code);
   return isRefused ? error.message : undefined;
+}
+
+/** The input of operators, who keep the owners of items. */
+function withOwner({ input, item, service }: Collection): TObject {
+  const { ownerMember: owner = '' } = service;
+  const member = item.properties[owner];
+  if (!member) return input;
+  return Type.Object({ ...input.properties, [owner]: Type.Optional(member) });
 }

@@ -1,5 +1,5 @@
-import type { Caller } from '../../call.ts';
-import { StoreError } from '../../errors.ts';
+import type { Caller } from './call.ts';
+import { StoreError } from './errors.ts';
 
 /**
  * What a caller may do: `read` lists and fetches, `write` also creates, changes

@@ -1,0 +1,54 @@
+import type { Module } from '../../../src/api/module.ts';
+import { Records } from '../../../src/records/records.ts';
+import { migrationOf } from '../../support/migrations.ts';
+import {
+  type Diary,
+  DiaryEntity,
+  diary,
+  type NewDiary,
+  type NewRemark,
+  type Remark,
+  RemarkEntity,
+  remark,
+} from './diary.ts';
+
+/** Rows that belong to their callers. */
+export const diariesModule: Module = {
+  tag: { name: 'Diaries', description: 'Diaries of callers.' },
+  entities: [DiaryEntity, RemarkEntity],
+  migrations: [
+    migrationOf('2027_03_01_000000_create_diaries', [
+      `create table "diary" ("id" bigserial primary key, "title" text not null, "mood" text not null,
+        "created_by" text not null, "version" int not null default 1)`,
+      'create index "diary_created_by_id_index" on "diary" ("created_by", "id")',
+      'create index "diary_mood_id_index" on "diary" ("mood", "id")',
+      'create index "diary_created_by_mood_id_index" on "diary" ("created_by", "mood", "id")',
+      'alter table "diary" add constraint "diary_created_by_title_unique" unique ("created_by", "title")',
+      `create table "remark" ("id" bigserial primary key, "diary_id" bigint not null, "text" text not null,
+        "created_by" text not null, "version" int not null default 1)`,
+      'create index "remark_created_by_id_index" on "remark" ("created_by", "id")',
+      'create index "remark_diary_id_id_index" on "remark" ("diary_id", "id")',
+      'create index "remark_created_by_diary_id_id_index" on "remark" ("created_by", "diary_id", "id")',
+      `alter table "remark" add constraint "remark_diary_id_foreign" foreign key ("diary_id")
+        references "diary" ("id") on delete cascade`,
+    ]),
+  ],
+  open({ database }) {
+    const diaries = new Records<Diary, NewDiary>(
+      database,
+      DiaryEntity,
+      diary.lists,
+    );
+    const remarks = new Records<Remark, NewRemark>(
+      database,
+      RemarkEntity,
+      remark.lists,
+    );
+    return {
+      resources: [
+        diary.serve(diaries),
+        remark.serve(remarks, { related: { diary: diaries } }),
+      ],
+    };
+  },
+};

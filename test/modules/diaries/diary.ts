@@ -1,0 +1,72 @@
+import { defineEntity, p } from '@mikro-orm/core';
+import {
+  type ItemOf,
+  type NewOf,
+  resource,
+} from '../../../src/api/resources/resource.ts';
+import { int64Schema, textSchema } from '../../../src/validation/schemas.ts';
+
+export const diary = resource({
+  name: 'Diary',
+  description: 'A diary, which belongs to its writer.',
+  path: '/diaries',
+  operations: ['list', 'find', 'create', 'change', 'remove', 'follow'],
+  members: {
+    title: textSchema({ maxLength: 200, description: 'Its title.' }),
+    mood: textSchema({ maxLength: 20, description: 'Its mood.' }),
+  },
+  owner: 'createdBy',
+  filters: ['mood'],
+});
+export type Diary = ItemOf<typeof diary>;
+export type NewDiary = NewOf<typeof diary>;
+
+export const DiaryEntity = defineEntity({
+  name: 'Diary',
+  tableName: 'diary',
+  properties: diary.columns,
+  indexes: [
+    { properties: ['createdBy', 'id'] },
+    { properties: ['mood', 'id'] },
+    { properties: ['createdBy', 'mood', 'id'] },
+  ],
+  // Each writer has titles of their own.
+  uniques: [{ properties: ['createdBy', 'title'] }],
+});
+
+export const remark = resource({
+  name: 'Remark',
+  description: 'A remark in a diary.',
+  path: '/remarks',
+  operations: ['list', 'find', 'create', 'change', 'remove', 'follow'],
+  members: {
+    diaryId: int64Schema({ description: 'The diary.' }),
+    text: textSchema({ description: 'What it says.' }),
+  },
+  owner: 'createdBy',
+  filters: ['diaryId'],
+  relations: {
+    diary: { by: 'diaryId', to: () => diary.type, list: 'remarks' },
+  },
+});
+export type Remark = ItemOf<typeof remark>;
+export type NewRemark = NewOf<typeof remark>;
+
+export const RemarkEntity = defineEntity({
+  name: 'Remark',
+  tableName: 'remark',
+  properties: {
+    ...remark.columns,
+    diaryId: () =>
+      p
+        .manyToOne(DiaryEntity)
+        .mapToPk()
+        .joinColumn('diary_id')
+        .deleteRule('cascade'),
+  },
+  indexes: [
+    { properties: ['createdBy', 'id'] },
+    { properties: ['diaryId', 'id'] },
+    { properties: ['createdBy', 'diaryId', 'id'] },
+  ],
+});

@@ -1,0 +1,394 @@
+import { callTool } from '../features/assistants/mcp.ts';
+import { openStream } from '../support/events.ts';
+import { fieldsForAll } from '../support/field-resolvers.ts';
+import { graphqlText, graphqlThrice } from '../support/graphql.ts';
+import { beforeAll, describe, expect, test } from '../support/jest.ts';
+import { rest } from '../support/rest.ts';
+import { citusLayout } from '../support/servers/citus-database.ts';
+import { storeForAll } from '../support/store.ts';
+import { diariesModule } from './diaries/diaries.module.ts';
+
+/**
+ * Rows that belong to callers: every way to rows of another caller, with the
+ * keys of two and one with `diaries:all`.
+ */
+
+// Citus allows a foreign key between distributed tables only when both are
+// distributed by it.
+const describeHere = citusLayout ? describe.skip : describe;
+
+describeHere('diaries', () => {
+  fieldsForAll({ Diary: ['remarks'], Remark: ['diary'] });
+  const env = { GRAPHQL_FEDERATION: 'true', MCP: 'true' };
+  const store = storeForAll(env, undefined, { more: [diariesModule] });
+
+  let ada = '';
+  let bob = '';
+  let all = '';
+  let owners: string[] = [];
+  let ofAda: any;
+  let ofBob: any;
+  let adasRemark: any;
+  let bobsRemark: any;
+
+  const ask = (
+    key: string,
+    method: string,
+    path: string,
+    json?: object,
+    headers = {},
+  ) => rest(store, `/v1${path}`, { method, json, key, headers });
+  const add = async (key: string, path: string, json: object) =>
+    (await ask(key, 'POST', path, json)).json;
+  const list = async (key: string, path: string) =>
+    (await ask(key, 'GET', path)).json;
+  const query = (key: string, text: string) =>
+    graphqlThrice(store, { query: text }, key);
+  const idsOf = (items: Array<{ id: unknown }>) =>
+    items.map(({ id }) => `${id}`);
+
+  beforeAll(async () => {
+    const issue = async (name: string, scope: string) => {
+      const { id, key } = await store.keys.issue({ name, scope });
+      owners.push(`key:${id}`);
+      return key;
+    };
+    owners = [];
+    ada = await issue('ada', 'write');
+    bob = await issue('bob', 'diaries:write');
+    all = await issue('all', 'diaries:write diaries:all');
+    const secret = { title: 'Secret', mood: 'fine' };
+    ofAda = await add(ada, '/diaries', secret);
+    ofBob = await add(bob, '/diaries', secret);
+    adasRemark = await add(ada, '/remarks', { diaryId: ofAda.id, text: 'a' });
+    bobsRemark = await add(bob, '/remarks', { diaryId: ofBob.id, text: 'b' });
+  });
+
+  test('a creation belongs to its caller, whatever the input says, in both APIs', async () => {
+    expect([ofAda, ofBob].map(({ createdBy }) => createdBy)).toEqual(
+      owners.slice(0, 2),
+    );
+    const stolen = { title: 'x', mood: 'x', createdBy: owners[0] };
+    const created = await add(bob, '/diaries', stolen);
+    expect(created.createdBy).toBe(owners[1]);
+    await ask(bob, 'DELETE', `/diaries/${created.id}`);
+    const { errors } = await query(
+      bob,
+      'mutation { createDiary(input: { title: "y", mood: "y", createdBy: "z" }) { id } }',
+    );
+    expect(errors?.[0]?.extensions.code).toBe('GRAPHQL_VALIDATION_FAILED');
+  });
+
+  test('lists, filters, orders, cursors and totals have the own rows only; the scope all has those of all', async () => {
+    const seen: Array<[string, unknown[]]> = [
+      [ada, [ofAda]],
+      [bob, [ofBob]],
+      [all, [ofAda, ofBob]],
+    ];
+    for (const [key, expected] of seen) {
+      for (const path of ['', '?mood=fine', '?after=0', '?limit=100'])
+        expect(await list(key, `/diaries${path}`)).toEqual(expected);
+      expect(await list(key, '/diaries?sort=id_desc')).toEqual(
+        expected.toReversed(),
+      );
+      const { headers } = await ask(key, 'GET', '/diaries', undefined, {
+        prefer: 'count=exact',
+      });
+      expect(headers['x-total-count']).toBe(`${expected.length}`);
+      const { data } = await query(
+        key,
+        '{ diaries { id } diariesConnection { totalCount edges { cursor } pageInfo { hasNextPage } } }',
+      );
+      expect(idsOf(data.diaries)).toEqual(idsOf(expected as any[]));
+      expect(data.diariesConnection.totalCount).toBe(expected.length);
+      expect(data.diariesConnection.edges).toHaveLength(expected.length);
+    }
+    // A parameter with the member of the owner is unknown.
+    expect(await list(bob, `/diaries?createdBy=${owners[0]}`)).toEqual([ofBob]);
+    // A page ends where the own rows end: no next page tells of others.
+    expect(
+      (await ask(ada, 'GET', '/diaries?limit=1')).headers.link,
+    ).toBeUndefined();
+    // The cursor of another is a place, and no more.
+    expect(await list(ada, `/diaries?after=${ofBob.id}`)).toEqual([]);
+    expect(await list(bob, `/diaries?after=${ofAda.id}`)).toEqual([ofBob]);
+  });
+
+  test('identical lists, finds and totals of several callers share batches, not rows', async () => {
+    const keys = Array.from(
+      { length: 60 },
+      (_, at) => [ada, bob, all][at % 3] as string,
+    );
+    const expected = [[ofAda], [ofBob], [ofAda, ofBob]];
+    const [lists, finds, counts] = await Promise.all([
+      Promise.all(keys.map((key) => list(key, '/diaries?limit=5'))),
+      Promise.all(keys.map((key) => ask(key, 'GET', `/diaries/${ofAda.id}`))),
+      Promise.all(
+        keys.map((key) =>
+          ask(key, 'GET', '/diaries?limit=1', undefined, {
+            prefer: 'count=exact',
+          }),
+        ),
+      ),
+    ]);
+    for (const at of keys.keys()) {
+      expect(lists[at]).toEqual(expected[at % 3]);
+      expect(finds[at]?.status).toBe(at % 3 === 1 ? 404 : 200);
+      expect(counts[at]?.headers['x-total-count']).toBe(
+        `${expected[at % 3]?.length}`,
+      );
+    }
+  });
+
+  const missing = (noun: string, id: unknown) => ({
+    code: 'NOT_FOUND',
+    status: 404,
+    message: `There is no ${noun} with the id ${id}.`,
+  });
+
+  test('the row of another is absent: find, change, removal, with and without its version', async () => {
+    const path = `/diaries/${ofAda.id}`;
+    const absent = missing('diary', ofAda.id);
+    expect((await ask(bob, 'GET', path)).json).toEqual(absent);
+    for (const version of [1, 2])
+      expect(
+        (await ask(bob, 'PATCH', path, { version, mood: 'bad' })).json,
+      ).toEqual(absent);
+    for (const version of ['', '?version=1', '?version=2'])
+      expect((await ask(bob, 'DELETE', path + version)).json).toEqual(absent);
+    const { etag } = (await ask(ada, 'GET', path)).headers;
+    expect(
+      (await ask(bob, 'GET', path, undefined, { 'if-none-match': `${etag}` }))
+        .status,
+    ).toBe(404);
+    expect(
+      (await ask(bob, 'GET', path, undefined, { 'if-none-match': '*' })).status,
+    ).toBe(404);
+    expect(
+      (await query(bob, `{ diary(id: "${ofAda.id}") { id } }`)).data,
+    ).toEqual({ diary: null });
+    for (const mutation of [
+      `changeDiary(id: "${ofAda.id}", change: { version: 1, mood: "bad" }) { id }`,
+      `removeDiary(id: "${ofAda.id}")`,
+    ]) {
+      const { errors } = await query(bob, `mutation { ${mutation} }`);
+      expect(errors).toMatchObject([
+        { message: absent.message, extensions: { code: 'NOT_FOUND' } },
+      ]);
+    }
+    expect((await ask(ada, 'GET', path)).json).toEqual(ofAda);
+  });
+
+  test('no change gives a row away', async () => {
+    const path = `/diaries/${ofBob.id}`;
+    const { json } = await ask(bob, 'PATCH', path, {
+      version: 1,
+      createdBy: owners[0],
+    });
+    expect(json).toMatchObject({ code: 'BAD_USER_INPUT' });
+    const { headers } = await ask(ada, 'GET', '/diaries');
+    const tag = { 'if-none-match': `${headers.etag}` };
+    expect((await ask(ada, 'GET', '/diaries', undefined, tag)).status).toBe(
+      304,
+    );
+    expect((await ask(bob, 'GET', '/diaries', undefined, tag)).status).toBe(
+      200,
+    );
+  });
+
+  test('nested fields both ways, and references of other subgraphs', async () => {
+    const text =
+      '{ diaries { id remarks { id diary { id remarks { id } } } } }';
+    for (const [key, expected] of [
+      [ada, [[ofAda, adasRemark]]],
+      [bob, [[ofBob, bobsRemark]]],
+      [
+        all,
+        [
+          [ofAda, adasRemark],
+          [ofBob, bobsRemark],
+        ],
+      ],
+    ] as Array<[string, any[][]]>) {
+      const { data } = await query(key, text);
+      expect(data.diaries).toEqual(
+        expected.map(([diary, remark]) => {
+          const remarks = [{ id: `${remark.id}` }];
+          const inner = { id: `${diary.id}`, remarks };
+          return {
+            id: `${diary.id}`,
+            remarks: [{ ...remarks[0], diary: inner }],
+          };
+        }),
+      );
+      const of = [ofAda, ofBob].map(
+        ({ id }) => `{ __typename: "Diary", id: ${id} }`,
+      );
+      const found = await query(
+        key,
+        `{ _entities(representations: [${of}]) { __typename ... on Diary { id title } } }`,
+      );
+      const ids = expected.map(([diary]) => `${diary.id}`);
+      expect(found.data._entities.map((one: any) => one?.id ?? null)).toEqual(
+        [ofAda, ofBob].map(({ id }) =>
+          ids.includes(`${id}`) ? `${id}` : null,
+        ),
+      );
+    }
+  });
+
+  test('a remark in the diary of another: its diary is null, and the owner does not see it', async () => {
+    // Only the scope all can make one.
+    const alien = await add(all, '/remarks', {
+      diaryId: ofAda.id,
+      text: 'alien',
+    });
+    expect(alien.createdBy).toBe(owners[2]);
+    const { data } = await query(ada, '{ diaries { remarks { text } } }');
+    expect(data.diaries).toEqual([{ remarks: [{ text: 'a' }] }]);
+    await ask(all, 'DELETE', `/remarks/${alien.id}`);
+  });
+
+  test('a relation to the row of another is refused as if it were absent', async () => {
+    const refusal = {
+      code: 'BAD_USER_INPUT',
+      status: 400,
+      message: 'diaryId must be the id of one that exists.',
+    };
+    for (const diaryId of [ofAda.id, 999_999_999]) {
+      const input = { diaryId, text: 'x' };
+      expect((await ask(bob, 'POST', '/remarks', input)).json).toEqual(refusal);
+      expect(
+        (
+          await ask(bob, 'POST', '/remarks', input, {
+            'idempotency-key': `x${diaryId}`,
+          })
+        ).json,
+      ).toEqual(refusal);
+      const path = `/remarks/${bobsRemark.id}`;
+      expect(
+        (await ask(bob, 'PATCH', path, { version: 1, diaryId })).json,
+      ).toEqual(refusal);
+      const { errors } = await query(
+        bob,
+        `mutation { createRemark(input: { diaryId: "${diaryId}", text: "x" }) { id } }`,
+      );
+      expect(errors?.[0]?.message).toBe(refusal.message);
+    }
+  });
+
+  test('a unique key that begins with the owner tells nothing of others', async () => {
+    const twice = await ask(bob, 'POST', '/diaries', {
+      title: 'Secret',
+      mood: 'x',
+    });
+    expect(twice.json).toMatchObject({
+      code: 'CONFLICT',
+      message: 'Another one has this title and createdBy.',
+    });
+    expect(ofBob.title).toBe(ofAda.title);
+  });
+
+  test('an idempotency key of another repeats nothing', async () => {
+    const once = { 'idempotency-key': 'the-same-name' };
+    const input = { title: 'Once', mood: 'new' };
+    const [first, other, again] = [
+      await ask(ada, 'POST', '/diaries', input, once),
+      await ask(bob, 'POST', '/diaries', input, once),
+      await ask(ada, 'POST', '/diaries', input, once),
+    ];
+    expect(other.headers['idempotent-replayed']).toBeUndefined();
+    expect([other.json.createdBy, other.json.id === first.json.id]).toEqual([
+      owners[1],
+      false,
+    ]);
+    expect(again.json).toEqual(first.json);
+    expect(again.headers['idempotent-replayed']).toBe('true');
+    await ask(ada, 'DELETE', `/diaries/${first.json.id}`);
+    await ask(bob, 'DELETE', `/diaries/${other.json.id}`);
+  });
+
+  describe('live lists', () => {
+    const follow = (key: string, after: unknown, headers = {}) =>
+      openStream(store, {
+        method: 'GET',
+        path: `/v1/diaries?after=${after}`,
+        key,
+        headers: { accept: 'text/event-stream', ...headers },
+      });
+    const subscribe = (key: string, fields: string, after: unknown) =>
+      openStream(store, {
+        body: {
+          query: `subscription { diaryAdded(after: "${after}") { ${fields} } }`,
+        },
+        key,
+        headers: { accept: 'text/event-stream' },
+      });
+
+    test('have the own rows only, from any place, also that of another, and with nested fields', async () => {
+      const before = ofAda.id - 1;
+      const streams = await Promise.all([
+        ...[ada, bob, all].map((key) => follow(key, before)),
+        ...[ada, bob, all].map((key) =>
+          follow(key, 0, { 'last-event-id': `${before}` }),
+        ),
+        ...[ada, bob, all].map((key) => subscribe(key, 'id', before)),
+        ...[ada, bob, all].map((key) =>
+          subscribe(key, 'id remarks { id }', before),
+        ),
+      ]);
+      const added = await add(ada, '/diaries', { title: 'Live', mood: 'new' });
+      const later = await add(bob, '/diaries', { title: 'Live', mood: 'new' });
+      const expected = [
+        [ofAda.id, added.id],
+        [ofBob.id, later.id],
+        [ofAda.id, ofBob.id, added.id, later.id],
+      ].map((ids) => ids.map(String));
+      for (const [at, stream] of streams.entries()) {
+        const wanted = expected[at % 3] as string[];
+        const events = await stream.until(wanted.length);
+        expect(events.map(({ id }) => id)).toEqual(wanted);
+        stream.close();
+      }
+      await ask(ada, 'DELETE', `/diaries/${added.id}`);
+      await ask(bob, 'DELETE', `/diaries/${later.id}`);
+    });
+  });
+
+  test('tools of assistants are requests of the same caller', async () => {
+    const call = async (key: string, name: string, args = {}) =>
+      JSON.stringify(await callTool({ ...store, key }, name, args));
+    expect(await call(bob, 'list_diaries')).not.toContain(owners[0]);
+    expect(await call(bob, 'list_diaries')).toContain(owners[1]);
+    const found = await call(bob, 'get_diary', { diaryId: `${ofAda.id}` });
+    expect(found).toContain('NOT_FOUND');
+    expect(await call(all, 'list_diaries')).toContain(owners[0]);
+  });
+
+  test('the scope all changes and removes rows of others, which stay theirs', async () => {
+    const made = await add(ada, '/diaries', { title: 'Kept', mood: 'new' });
+    const path = `/diaries/${made.id}`;
+    const { json } = await ask(all, 'PATCH', path, { version: 1, mood: 'old' });
+    expect(json).toMatchObject({ mood: 'old', createdBy: owners[0] });
+    expect((await ask(all, 'DELETE', path)).status).toBe(204);
+  });
+
+  test('the configured scopes of other modules show nothing', async () => {
+    const { key } = await store.keys.issue({
+      name: 'x',
+      scope: 'diaries:read pets:all',
+    });
+    expect(await list(key, '/diaries')).toEqual([]);
+    const { key: admin } = await store.keys.issue({
+      name: 'x',
+      scope: 'read all',
+    });
+    expect(await list(admin, '/diaries')).toEqual([ofAda, ofBob]);
+    const { errors } = await graphqlText(
+      store,
+      { query: '{ diaries { id } }' },
+      key,
+    );
+    expect(errors).toBeUndefined();
+  });
+});
