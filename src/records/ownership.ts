@@ -54,7 +54,10 @@ export class Ownership {
   /** Adds the owner to the filters that a collection declares. */
   filter(lists: Lists): Lists {
     const { filters = [], combinations } = lists;
-    const own = [[], ...(combinations ?? [])].map((one) => [this.member, ...one]);
+    const own = [[], ...(combinations ?? [])].map((one) => [
+      this.member,
+      ...one,
+    ]);
     return {
       ...lists,
       filters: [this.member, ...filters],
