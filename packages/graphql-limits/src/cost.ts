@@ -63,8 +63,10 @@ export function costOf(
 ): FieldCost {
   const pageCost: FieldCost = ({ args, childComplexity }) =>
     1 + mostItems(args.limit ?? args.first) * (1 + childComplexity);
-  const { complexity = isPaged(field) ? pageCost : ownCost(field, isRoot) } =
-    field.extensions as { complexity?: FieldCost | number };
+  const own = isPaged(field) ? pageCost : ownCost(field, isRoot);
+  const { complexity = own } = field.extensions as {
+    complexity?: FieldCost | number;
+  };
   if (typeof complexity === 'function') return complexity;
   const items = isList(field) ? mostItems(Number.POSITIVE_INFINITY) : 1;
   return ({ childComplexity }) => complexity + items * childComplexity;
@@ -84,9 +86,8 @@ const isList = ({ type }: Field) => isListType(getNullableType(type));
  */
 function countsItems(field: Field): boolean {
   const { complexity } = field.extensions;
-  return complexity === undefined
-    ? hasResolver(field) || isPaged(field) || isList(field)
-    : complexity !== countedAbove;
+  if (complexity !== undefined) return complexity !== countedAbove;
+  return hasResolver(field) || isPaged(field) || isList(field);
 }
 
 /**
@@ -217,23 +218,25 @@ export function estimateOf(
       item: isCounted ? path : level.item,
       isItem: isInItem || isList(field),
     };
-    const below = node.selectionSet
-      ? costsIn(getNamedType(field.type), node.selectionSet, inside)
-      : [];
+    const { selectionSet: set } = node;
+    const named = getNamedType(field.type);
+    const below = set ? costsIn(named, set, inside) : [];
     if (isRoot && below.length > 0) isNested = true;
 
     const surplus = Math.max(0, (leaves.get(path)?.size ?? 0) - freeLeaves);
     if (surplus > 0) hasSurplus = true;
 
     const least = isRoot || hasResolver(field) ? 1 : 0;
-    const { complexity = countedAbove } = field.extensions;
-    const isFree = least === 0 && surplus === 0 && below.length === 0;
-    if (isFree && complexity === countedAbove) return [];
+    const { complexity } = field.extensions;
+    const isOfItems = complexity === countedAbove;
+    const hasCost = least > 0 || surplus > 0 || below.length > 0;
+    if (!hasCost && (isOfItems || complexity === undefined)) return [];
 
     const cost = costOf(field, isRoot, mostItems);
     const isConnection = isPaged(field) && !isList(field);
-    const once = below.filter((one) => isConnection && !one.isOfItems);
-    const ofItems = below.filter((one) => !once.includes(one));
+    const isOnce = (one: Cost) => isConnection && !one.isOfItems;
+    const once = below.filter(isOnce);
+    const ofItems = below.filter((one) => !isOnce(one));
     const of: Cost['of'] = (variables, hasLeaves) => {
       const args = argumentValues(node, field, variables);
       const childComplexity =
@@ -241,7 +244,7 @@ export function estimateOf(
       const own = cost({ args, childComplexity });
       return Math.max(least, own + sumOf(once, variables, hasLeaves));
     };
-    return [{ isOfItems: field.extensions.complexity === countedAbove, of }];
+    return [{ isOfItems, of }];
   }
 
   const root = schema.getRootType(operation);

@@ -88,9 +88,7 @@ export function unconditionalSubscriptions(
           ...selectionsIn(node.selectionSet, context.getFragment.bind(context)),
         ];
         const conditional = selections.filter(({ directives = [] }) =>
-          directives.some(
-            ({ name }) => name.value === 'skip' || name.value === 'include',
-          ),
+          directives.some(({ name }) => /^(?:skip|include)$/.test(name.value)),
         );
         if (conditional.length === 0) continue;
         const message =
@@ -154,6 +152,7 @@ export function fieldsIn(
 const aliasLength = 64;
 
 const noSize = { depth: 0, aliases: 0, fields: 0 };
+type Size = typeof noSize;
 
 /**
  * Measures a selection with its fragments expanded, also in an invalid
@@ -163,8 +162,8 @@ const noSize = { depth: 0, aliases: 0, fields: 0 };
 function sizeOf(
   selectionSet: SelectionSetNode,
   fragments: Fragments,
-  measured = new Map<unknown, typeof noSize>(),
-) {
+  measured = new Map<unknown, Size>(),
+): Size {
   const known = measured.get(selectionSet);
   if (known) return known;
   // Ends the recursion of a fragment that spreads itself, which another rule
@@ -172,19 +171,16 @@ function sizeOf(
   measured.set(selectionSet, noSize);
   const total = { ...noSize };
   for (const node of selectionSet.selections) {
-    const isField = node.kind === Kind.FIELD;
-    const below =
+    const { selectionSet: below } =
       node.kind === Kind.FRAGMENT_SPREAD
-        ? fragments(node.name.value)?.selectionSet
-        : node.selectionSet;
-    const inner: typeof noSize = below
-      ? sizeOf(below, fragments, measured)
-      : noSize;
-    total.depth = Math.max(total.depth, inner.depth + (isField ? 1 : 0));
-    total.aliases +=
-      inner.aliases +
-      (isField ? Math.ceil((node.alias?.value.length ?? 0) / aliasLength) : 0);
-    total.fields += inner.fields + (isField ? 1 : 0);
+        ? (fragments(node.name.value) ?? {})
+        : node;
+    const inner: Size = below ? sizeOf(below, fragments, measured) : noSize;
+    const isField = node.kind === Kind.FIELD;
+    const alias = (isField && node.alias?.value) || '';
+    total.depth = Math.max(total.depth, inner.depth + Number(isField));
+    total.aliases += inner.aliases + Math.ceil(alias.length / aliasLength);
+    total.fields += inner.fields + Number(isField);
   }
   measured.set(selectionSet, total);
   return total;

@@ -166,23 +166,15 @@ export function assertSameMembers(
     const inRest =
       member &&
       (member.kind === 'enum' ? member.$id : scalars[member.kind].name);
-    const [inGraphQL, column] = [
-      type.getFields()[name]?.type,
-      `${className}.${name}`,
-    ];
+    const column = `${className}.${name}`;
     const expected = inRest && `${inRest}${member?.isNullable ? '' : '!'}`;
-    if (`${expected}` !== `${inGraphQL}`) {
-      const [rest, graphQL] = [expected, inGraphQL].map(
-        (type) => type ?? 'absent',
-      );
+    const { type: found } = type.getFields()[name] ?? {};
+    if (`${expected}` !== `${found}`)
       reportFault(
-        `${column} is ${rest} in the REST schema ${className}, and ${graphQL} in the GraphQL type.`,
+        `${column} is ${expected ?? 'absent'} in the REST schema ${className}, and ${found ?? 'absent'} in the GraphQL type.`,
       );
-    }
-    if (
-      member?.kind === 'decimal' &&
-      `${member.digits}` !== `${[precision, scale]}`
-    )
+    const isSame = `${member?.digits}` === `${[precision, scale]}`;
+    if (member?.kind === 'decimal' && !isSame)
       reportFault(
         `${column} has other digits in the REST schema than in the table.`,
       );

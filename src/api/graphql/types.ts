@@ -243,15 +243,11 @@ export function toConnection(
   const { items, hasNext, hasPrevious } = page;
   const { cursors = items.map(({ id }) => `${id}`) } = page;
   const edges = items.map((node, at) => ({ cursor: `${cursors[at]}`, node }));
-  const [startCursor, endCursor] = [
-    edges.at(0)?.cursor ?? null,
-    edges.at(-1)?.cursor ?? null,
-  ];
   const pageInfo = {
     hasNextPage: hasNext,
     hasPrevious,
-    startCursor,
-    endCursor,
+    startCursor: edges.at(0)?.cursor ?? null,
+    endCursor: edges.at(-1)?.cursor ?? null,
   };
   let counting: Promise<Total> | undefined;
   const total = () => {
