@@ -76,6 +76,35 @@ export function platformaticRest(): Adapter {
   };
 }
 
+/** REST as Directus derives it from the table. */
+export function directusRest(headers: Record<string, string>): Adapter {
+  const path = '/items/pet';
+  return {
+    request(operation) {
+      if (operation.kind === 'find')
+        return { method: 'GET', path: `${path}/${operation.id}`, headers };
+      if (operation.kind === 'list') {
+        const { limit, status, after } = operation;
+        const parameters = {
+          limit,
+          sort: 'id',
+          'filter[status][_eq]': status,
+          'filter[id][_gt]': after,
+        };
+        return { method: 'GET', path: `${path}?${query(parameters)}`, headers };
+      }
+      const { kind: _, categoryId, ...rest } = operation;
+      return {
+        method: 'POST',
+        path,
+        headers: { ...headers, ...json },
+        body: JSON.stringify({ ...rest, category_id: `${categoryId}` }),
+      };
+    },
+    pets: (response) => petRows((response as { data: unknown }).data),
+  };
+}
+
 function query(values: object): string {
   const parameters = new URLSearchParams();
   for (const [name, value] of Object.entries(values)) {
@@ -85,7 +114,10 @@ function query(values: object): string {
   return parameters.toString();
 }
 
-/** Normalizes the rows of all systems. PostGraphile calls the id `rowId`. */
+/**
+ * Normalizes the rows of all systems. PostGraphile calls the id `rowId`, and
+ * Directus has the names of columns.
+ */
 export function petRows(response: unknown): PetRow[] {
   const rows = (Array.isArray(response) ? response : [response]) as Array<
     Record<string, unknown>
@@ -93,7 +125,7 @@ export function petRows(response: unknown): PetRow[] {
   return rows.map((row) => ({
     id: String(row.id ?? row.rowId),
     name: String(row.name),
-    categoryId: String(row.categoryId),
+    categoryId: String(row.categoryId ?? row.category_id),
     status: String(row.status),
   }));
 }

@@ -10,6 +10,8 @@ interface Dialect {
   find: string;
   create: string;
   listVariables(operation: Operation & { kind: 'list' }): object;
+  /** The input of a creation, if its members differ. */
+  inputOf?(newPet: Record<string, string>): object;
   pets(data: Record<string, unknown>): unknown;
 }
 
@@ -70,6 +72,30 @@ export function platformaticGraphQL(): Adapter {
   });
 }
 
+export function directusGraphQL(headers: Record<string, string>): Adapter {
+  const columns = 'id name category_id status';
+  return graphQL(
+    {
+      list: `query ($limit: Int, $filter: pet_filter) { pet(limit: $limit, sort: ["id"], filter: $filter) { ${columns} } }`,
+      find: `query ($id: ID!) { pet_by_id(id: $id) { ${columns} } }`,
+      create: `mutation ($input: create_pet_input!) { create_pet_item(data: $input) { ${columns} } }`,
+      listVariables: ({ limit, status, after }) => ({
+        limit,
+        filter: {
+          ...(status && { status: { _eq: status } }),
+          ...(after && { id: { _gt: String(after) } }),
+        },
+      }),
+      inputOf: ({ categoryId, ...rest }) => ({
+        ...rest,
+        category_id: categoryId,
+      }),
+      pets: (data) => Object.values(data)[0],
+    },
+    headers,
+  );
+}
+
 /**
  * PostGraphile's cursor consists of a digest of the order and the last id.
  * `prepare` reads the digest from the server.
@@ -120,5 +146,6 @@ function variables(dialect: Dialect, operation: Operation): object {
   if (operation.kind === 'list') return dialect.listVariables(operation);
   if (operation.kind === 'find') return { id: String(operation.id) };
   const { kind: _, categoryId, ...rest } = operation;
-  return { input: { ...rest, categoryId: String(categoryId) } };
+  const newPet = { ...rest, categoryId: String(categoryId) };
+  return { input: dialect.inputOf?.(newPet) ?? newPet };
 }

@@ -57,3 +57,20 @@ export function peer(name: string, script = `${name}.js`): Program {
     env: (databaseUrl) => ({ BENCH_DATABASE_URL: databaseUrl, BENCH_KEY: key }),
   };
 }
+
+const directusFolder = `${peersFolder}/directus`;
+export const isDirectusInstalled = existsSync(`${directusFolder}/node_modules`);
+
+/** @param isCached with its cache of answers, and a schema that it reads once */
+export function directus(isCached: boolean): Program {
+  const { env } = peer('directus');
+  return {
+    name: 'directus',
+    script: 'directus.js',
+    cwd: directusFolder,
+    env: (databaseUrl) => ({
+      ...env(databaseUrl),
+      BENCH_CACHE: `${isCached}`,
+    }),
+  };
+}

@@ -99,7 +99,7 @@ async function waitUntilReady(
   base: string,
   { adapter }: System,
 ): Promise<void> {
-  const deadline = Date.now() + 60_000;
+  const deadline = Date.now() + 300_000;
   for (;;) {
     if (child.exitCode !== null || child.signalCode !== null)
       throw new Error('exited before its first response.');
@@ -110,7 +110,7 @@ async function waitUntilReady(
     } catch (error) {
       if (Date.now() > deadline)
         throw new Error(
-          `was not ready within a minute: ${(error as Error).message}`,
+          `was not ready within five minutes: ${(error as Error).message}`,
         );
       await sleep(5);
     }

@@ -1,11 +1,19 @@
-import { type Adapter, platformaticRest, specifiedRest } from './adapters.ts';
 import {
+  type Adapter,
+  directusRest,
+  platformaticRest,
+  specifiedRest,
+} from './adapters.ts';
+import {
+  directusGraphQL,
   ownGraphQL,
   platformaticGraphQL,
   postGraphile,
 } from './graphql-adapters.ts';
 import {
   authorization,
+  directus,
+  isDirectusInstalled,
   ourProgram,
   type Program,
   peer,
@@ -60,6 +68,30 @@ const previous: System[] = previousProgram
       },
     ]
   : [];
+
+/** Two processes: one as it starts by itself, and one with its cache. */
+const directusSystems = [false, true].flatMap((isCached): System[] => {
+  const program = directus(isCached);
+  const name = isCached ? 'directus-cached' : 'directus';
+  const title = isCached ? 'Directus with its cache' : 'Directus';
+  const shared = { program, packages: ['directus'] };
+  return [
+    {
+      ...shared,
+      id: `${name}-rest`,
+      title: `${title}, REST`,
+      api: 'rest',
+      adapter: directusRest(authorization),
+    },
+    {
+      ...shared,
+      id: `${name}-graphql`,
+      title: `${title}, GraphQL`,
+      api: 'graphql',
+      adapter: directusGraphQL(authorization),
+    },
+  ];
+});
 
 const platformatic = peer('platformatic');
 const straightforward = peer('straightforward', 'dist/straightforward.js');
@@ -134,6 +166,7 @@ export const systems: System[] = [
     adapter: ownGraphQL(),
     packages: ['graphql-yoga', 'pg'],
   },
+  ...(isDirectusInstalled ? directusSystems : []),
   {
     id: 'straightforward-rest',
     title: 'our stack, straightforward, REST',
