@@ -152,7 +152,8 @@ export class Records<
     const own = this.narrow(query, call);
     const listing = this.#listings.read(own);
     const page = await this.#readPage(listing, call);
-    call.count(page.items.length + listing.among);
+    // A list costs one anyway, and each further combination of values one more.
+    call.count(page.items.length + listing.among - 1);
     return listing.isBackward || listing.place
       ? this.#withOtherEnd(page, listing, own, call)
       : page;
