@@ -4,6 +4,8 @@
 //                                      contracts, its start, its tests
 //   npm run without -- --all           the core alone
 //   npm run without -- --each          each feature alone: start and contracts
+//   npm run without -- --pets [TESTS]  a copy with toys in place of pets, and
+//                                      the pets as material of its tests
 // Without arguments it fails when something else names a feature.
 // TEST_DATABASE_URL names the PostgreSQL of a copy without the embedded store.
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
@@ -14,6 +16,7 @@ import {
   globSync,
   mkdtempSync,
   readFileSync,
+  renameSync,
   rmSync,
   symlinkSync,
   writeFileSync,
@@ -44,13 +47,14 @@ const { features } = await import(`${root}/dist/src/features.js`);
 const names = features.map((/** @type {Feature} */ { name }) => name);
 const args = process.argv.slice(2);
 const unknown = args.filter((one) => !/^--/.test(one) && !names.includes(one));
-if (unknown.length > 0)
+if (args[0] !== '--pets' && unknown.length > 0)
   throw new Error(`unknown: ${unknown}; the features are ${names}`);
 if (args.length === 0) printTable(features);
 else if (args[0] === '--each') {
   compileTests(root, ['--noCheck']);
   for (const name of names) await tryWithout(features, [name], true);
-} else await tryWithout(features, args[0] === '--all' ? names : args, false);
+} else if (args[0] === '--pets') await tryWithoutPets(features, args.slice(1));
+else await tryWithout(features, args[0] === '--all' ? names : args, false);
 
 /**
  * Deletes features in a copy, and runs what must still work.
@@ -73,7 +77,7 @@ async function tryWithout(features, chosen, isQuick) {
     }
     const { stores, env } = environments(names, copy);
     run('node', ['dist/src/cli.js', 'schema'], copy, stores);
-    await start(copy, stores);
+    await start(copy, stores, 'pets');
     const suites = isQuick
       ? ['test/parity/new-animals', 'test/parity/authentication-first']
       : [];
@@ -114,6 +118,7 @@ function copyTree(features, names, copy) {
     if (existsSync(file)) cpSync(file, join(copy, file));
   for (const name of ['node_modules', 'test/deep/node_modules'])
     if (existsSync(name)) symlinkSync(join(root, name), join(copy, name));
+  if (names.length === 0) return;
   writeFileSync(join(copy, list), listWithout(features, names));
   const example = join(copy, '.env.example');
   const variables = features
@@ -199,12 +204,76 @@ function copyCompiled(names, copy) {
 }
 
 /**
+ * Does in a copy what README says: another module takes the place of the pets.
+ * The tests keep them as their material.
+ *
+ * @param {Feature[]} features
+ * @param {string[]} suites
+ */
+async function tryWithoutPets(features, suites) {
+  const copy = mkdtempSync(join(tmpdir(), 'animal-store-without-'));
+  try {
+    copyTree(features, [], copy);
+    replacePets(copy);
+    run('node', ['bin/build.js'], copy);
+    run('tsc', ['-b', '--incremental'], copy);
+    compileTests(copy, ['--noCheck']);
+    const { stores, env } = environments([], copy);
+    const contract = join(copy, 'schema/openapi.json');
+    const ofPets = readFileSync(contract);
+    run('node', ['dist/src/cli.js', 'schema'], copy, stores);
+    const { info, paths } = JSON.parse(readFileSync(contract, 'utf8'));
+    if (info.title !== 'Toys' || `${Object.keys(paths)}`.includes('pets'))
+      throw new Error(`the contract is of ${info.title}`);
+    writeFileSync(contract, ofPets);
+    await start(copy, stores, 'toys');
+    const jest = 'node_modules/jest/bin/jest.js';
+    const options = ['--config', 'test/jest.config.js', '--silent', ...suites];
+    if (suites.length > 0) run('node', [jest, ...options], copy, env);
+  } finally {
+    rmSync(copy, { recursive: true });
+  }
+  print('with toys in place of pets: works');
+}
+
+/** @param {string} copy */
+function replacePets(copy) {
+  const modules = join(copy, 'src/modules');
+  const material = join(copy, 'test/modules');
+  for (const name of ['pets', 'orders'])
+    renameSync(join(modules, name), join(material, name));
+  cpSync(join(material, 'toys'), join(modules, 'toys'), { recursive: true });
+  /** @type {Array<[folder: string, from: RegExp, to: string]>} */
+  const moves = [
+    ['test/modules/{pets,orders}', /'(\.\.\/\.\.\/)(?!\.\.)/g, "'$1../src/"],
+    ['src/modules/toys', /'\.\.\/\.\.\/\.\.\/src\//g, "'../../"],
+    ['test', /\/src\/modules\/(pets|orders)\//g, '/test/modules/$1/'],
+    ['test', /\/src\/modules\/modules\.ts/g, '/test/support/modules.ts'],
+  ];
+  for (const [folder, from, to] of moves)
+    for (const file of globSync(`${copy}/${folder}/**/*.ts`))
+      writeFileSync(file, readFileSync(file, 'utf8').replace(from, to));
+  const list = readFileSync(join(modules, 'modules.ts'), 'utf8');
+  const ofTests = list
+    .replaceAll("'./", "'../modules/")
+    .replaceAll("'../api", "'../../src/api");
+  writeFileSync(join(copy, 'test/support/modules.ts'), ofTests);
+  const ofToys = list
+    .replace(/^import \{ (?:orders|pets)Module.*\n/gm, '')
+    .replace(/= \[.*\]/, '= [toysModule]');
+  const path = ['.', 'toys', 'toys.module.ts'].join('/');
+  const imported = `import { toysModule } from '${path}';\n`;
+  writeFileSync(join(modules, 'modules.ts'), imported + ofToys);
+}
+
+/**
  * Starts the service of a copy, and calls both APIs.
  *
  * @param {string} copy
  * @param {NodeJS.ProcessEnv} env
+ * @param {string} collection
  */
-async function start(copy, env) {
+async function start(copy, env, collection) {
   const key = 'k'.repeat(40);
   const port = await freePort();
   const own = { BOOTSTRAP_API_KEY: key, PORT: `${port}`, LOG_LEVEL: 'error' };
@@ -218,9 +287,9 @@ async function start(copy, env) {
     authorization: `Bearer ${key}`,
     'content-type': 'application/json',
   };
-  const body = JSON.stringify({ query: '{ pets { id name } }' });
+  const body = JSON.stringify({ query: `{ ${collection} { id name } }` });
   const calls = {
-    '/v1/pets': { headers },
+    [`/v1/${collection}`]: { headers },
     '/graphql': { headers, method: 'POST', body },
   };
   try {
