@@ -208,8 +208,8 @@ function isFresh() {
 function tellTypeErrors() {
   const message = 'animal-store: these types are wrong; it runs all the same';
   const script = `"$0" "$1" -p . --noEmit --incremental --tsBuildInfoFile dist/.types || echo '${message}'`;
-  const stdio = /** @type {const} */ (['ignore', 2, 2]);
-  const options = { cwd: root, stdio, detached: true };
+  /** @type {import('node:child_process').SpawnOptions} */
+  const options = { cwd: root, stdio: ['ignore', 2, 2], detached: true };
   spawn('sh', ['-c', script, process.execPath, compiler], options).unref();
 }
 
