@@ -35,10 +35,24 @@ export function validator<Schema extends TObject>(
   schema: Schema,
   { isLenient = false } = {},
 ) {
+  const read = readerOf(schema, isLenient);
+  return (input: unknown): Validated<Static<Schema>> => {
+    if (!isRecord(input))
+      throw new StoreError('BAD_USER_INPUT', 'The body must be a JSON object.');
+    const faults: string[] = [];
+    const output = read(input, '', faults);
+    if (faults.length > 0)
+      throw new StoreError('BAD_USER_INPUT', `${faults.join('; ')}.`);
+    return output as Validated<Static<Schema>>;
+  };
+}
+
+/** @returns a function that reads an object, and adds its faults to a list */
+function readerOf(schema: TObject, isLenient: boolean) {
   const required = new Set(schema.required ?? []);
   const members = Object.entries(schema.properties).map(([name, member]) => ({
     name,
-    rule: ruleOf(member, isLenient),
+    rule: ruleOf(member, isLenient, name),
     isRequired: required.has(name),
     default: (member as { default?: unknown }).default,
   }));
@@ -72,14 +86,6 @@ export function validator<Schema extends TObject>(
     const isNothing = given === null && mayBeAbsent && rule.read(null) !== null;
     return given === undefined || isNothing ? otherwise : given;
   };
-  const faultOf = ({ name, rule }: Of, value: unknown): string => {
-    // Only a query string turns a repeated member into an array.
-    const isRepeated = isLenient && Array.isArray(value) && !rule.isList;
-    if (isRepeated) return `${name} must be given once`;
-    const isText = isLenient && typeof value === 'string';
-    const given = isText ? '' : butNot(value, rule.type);
-    return `${name} must be ${rule.describe(value)}${given}`;
-  };
   const unknownIn = (input: Record<string, unknown>): string[] => {
     if (!isClosed) return [];
     const fault = isChange ? 'cannot be changed' : 'is unknown';
@@ -87,27 +93,41 @@ export function validator<Schema extends TObject>(
       .filter((name) => !Object.hasOwn(schema.properties, name))
       .map((name) => `${name} ${fault}`);
   };
-  return (input: unknown): Validated<Static<Schema>> => {
-    if (!isRecord(input))
-      throw new StoreError('BAD_USER_INPUT', 'The body must be a JSON object.');
-    const faults = unknownIn(input);
+  return (input: Record<string, unknown>, place: string, faults: string[]) => {
+    faults.push(...unknownIn(input).map((fault) => `${place}${fault}`));
     const output: Record<string, unknown> = {};
     for (const member of members) {
       const { name, rule, isRequired } = member;
       const given = Object.hasOwn(input, name) ? input[name] : undefined;
       const value = givenOrDefault(member, given);
       if (value === undefined) {
-        if (isRequired) faults.push(`${name} is required`);
+        if (isRequired) faults.push(`${place}${name} is required`);
         continue;
       }
-      const read = rule.read(value);
+      const read = readAt(place + name, rule, value, faults, isLenient);
       if (read !== undefined) output[name] = read;
-      else faults.push(faultOf(member, value));
     }
-    if (faults.length > 0)
-      throw new StoreError('BAD_USER_INPUT', `${faults.join('; ')}.`);
-    return output as Validated<Static<Schema>>;
+    return output;
   };
+}
+
+/** @param place of the value, for example `treatments[2].price` */
+function readAt(
+  place: string,
+  rule: Rule,
+  value: unknown,
+  faults: string[],
+  isLenient: boolean,
+): unknown {
+  const read = rule.readParts?.(value, place, faults) ?? rule.read(value);
+  if (read !== undefined) return read;
+  // Only a query string turns a repeated member into an array.
+  const isRepeated = isLenient && Array.isArray(value) && !rule.isList;
+  const isText = isLenient && typeof value === 'string';
+  const given = isText ? '' : butNot(value, rule.type);
+  const fault = isRepeated ? 'given once' : `${rule.describe(value)}${given}`;
+  faults.push(`${place} must be ${fault}`);
+  return undefined;
 }
 
 /**
@@ -139,6 +159,8 @@ interface Rule {
   read(value: unknown): unknown;
   /** Describes valid values, for the error about an invalid one. */
   describe(value: unknown): string;
+  /** Reads an object or an array. @returns undefined for anything else */
+  readParts?(value: unknown, place: string, faults: string[]): unknown;
   /** How many characters a text may have. */
   readonly maxLength?: number | undefined;
   /** True for several values. */
@@ -159,6 +181,10 @@ export interface MemberSchema
   pattern?: string;
   examples?: unknown[];
   description?: string;
+  properties?: object;
+  items?: TSchema;
+  minItems?: number;
+  maxItems?: number;
   allOf?: TSchema[];
   anyOf?: TSchema[];
   nullable?: boolean;
@@ -196,9 +222,9 @@ const conditions = {
 const ofNumbers = Object.keys(conditions) as Array<keyof typeof conditions>;
 
 /** @throws Error for a schema with an unsupported keyword or without a bound */
-function ruleOf(schema: TSchema, isLenient: boolean): Rule {
+function ruleOf(schema: TSchema, isLenient: boolean, name = ''): Rule {
   const { nullable, ...member } = schema as MemberSchema;
-  if (nullable) return orNull(ruleOf(member, isLenient));
+  if (nullable) return orNull(ruleOf(member, isLenient, name));
   const { rule, keywords } = kindOf(member, isLenient) ?? {};
   const unchecked = Object.keys(member).filter(
     (name) => ![...annotations, ...(keywords ?? [])].includes(name),
@@ -206,7 +232,7 @@ function ruleOf(schema: TSchema, isLenient: boolean): Rule {
   if (rule && unchecked.length === 0) return { type: member.type, ...rule };
   const what = rule ? `${unchecked.join(' and ')} of ` : '';
   reportFault(
-    `No rule checks ${what}${JSON.stringify(schema)}: bound it, or give it a rule in validation/validator.ts.`,
+    `No rule checks ${what}${name} ${JSON.stringify(schema)}: bound it (maxLength, minimum and maximum, maxItems), or give it a rule in validation/validator.ts.`,
   );
   return { read: () => undefined, describe: () => '', ...rule };
 }
@@ -217,7 +243,7 @@ function kindOf(
   isLenient: boolean,
 ): { rule: Rule; keywords: string[] } | undefined {
   const { type, format, enum: values, maxLength, allOf, anyOf } = member;
-  const { items, minItems = 0, maxItems } = member;
+  const { properties, items, minItems = 0, maxItems } = member;
   const [first, second] = anyOf ?? [];
   if (
     first &&
@@ -244,6 +270,11 @@ function kindOf(
       keywords: ['minLength', 'maxLength', 'pattern', 'format'],
     };
   }
+  if (properties)
+    return {
+      rule: nested(member as TSchema as TObject, isLenient),
+      keywords: ['properties', 'required', 'additionalProperties'],
+    };
   if (items && maxItems !== undefined)
     return {
       rule: several(
@@ -283,6 +314,16 @@ function orNull(rule: Rule): Rule {
   };
 }
 
+function nested(schema: TObject, isLenient: boolean): Rule {
+  const read = readerOf(schema, isLenient);
+  return {
+    describe: () => 'an object',
+    read: () => undefined,
+    readParts: (value, place, faults) =>
+      isRecord(value) ? read(value, `${place}.`, faults) : undefined,
+  };
+}
+
 function trueOrFalse(isLenient: boolean): Rule {
   return {
     describe: () => 'true or false',
@@ -296,10 +337,11 @@ function trueOrFalse(isLenient: boolean): Rule {
 
 /** In a query string, a single value is no array. */
 function several(
-  { read, describe }: Rule,
+  rule: Rule,
   { least, most }: { least: number; most: number },
   isLenient: boolean,
 ): Rule {
+  const { read, describe } = rule;
   const valuesOf = (value: unknown): unknown[] =>
     Array.isArray(value) || isLenient ? [value].flat() : [];
   return {
@@ -312,6 +354,14 @@ function several(
       const values = valuesOf(value).map(read);
       const isBounded = values.length >= least && values.length <= most;
       return isBounded && !values.includes(undefined) ? values : undefined;
+    },
+    readParts(value, place, faults) {
+      const values = valuesOf(value);
+      const isBounded = values.length >= least && values.length <= most;
+      if (!rule.readParts || !isBounded) return undefined;
+      return values.map((one, at) =>
+        readAt(`${place}[${at}]`, rule, one, faults, isLenient),
+      );
     },
   };
 }

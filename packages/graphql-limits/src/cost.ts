@@ -69,7 +69,18 @@ export function costOf(
   };
   if (typeof complexity === 'function') return complexity;
   const items = isList(field) ? mostItems(Number.POSITIVE_INFINITY) : 1;
-  return ({ childComplexity }) => complexity + items * childComplexity;
+  return ({ args, childComplexity }) =>
+    complexity + listedIn(args) + items * childComplexity;
+}
+
+/** The number of objects in the lists of an input: each may be written. */
+function listedIn(input: unknown): number {
+  if (typeof input !== 'object' || input === null) return 0;
+  const parts = Object.values(input);
+  const listed = Array.isArray(input)
+    ? parts.filter((part) => typeof part === 'object').length
+    : 0;
+  return parts.reduce((sum, part) => sum + listedIn(part), listed);
 }
 
 function ownCost(field: Field, isRoot: boolean): number {

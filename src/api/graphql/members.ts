@@ -39,8 +39,13 @@ export function objectTypeOf<Schema extends TObject>(schema: Schema) {
  * moment is text.
  */
 export function inputTypeOf<Schema extends TObject>(schema: Schema) {
-  return classOf(schema, 'input');
+  const type = inputTypes.get(schema) ?? classOf(schema, 'input');
+  inputTypes.set(schema, type);
+  return type as ClassType<Static<Schema> & object>;
 }
+
+/** Inputs may contain each other, and each has one type. */
+const inputTypes = new WeakMap<TObject, ClassType>();
 
 /**
  * The arguments of a list, of its connection and of its live list, which have
@@ -98,8 +103,9 @@ function classOf<Schema extends TObject>(
     const { description = '', default: defaultValue } = member as Described;
     const isOptional =
       isInput && defaultValue === undefined && !required.includes(name);
-    const nullable =
-      isOptional || kind === 'arguments' || memberOf(member).isNullable;
+    const isNested = 'items' in member || 'properties' in member;
+    const isNullable = !isNested && memberOf(member).isNullable;
+    const nullable = isOptional || kind === 'arguments' || isNullable;
     const options = { nullable, description, ...(isInput && { defaultValue }) };
     const type = typeOf(member, isInput);
     Field(() => type, options)(Members.prototype, name);
@@ -125,8 +131,9 @@ const scalars = {
 };
 
 function typeOf(schema: TSchema, isInput: boolean): object {
-  const { items } = schema as MemberSchema;
+  const { items, properties } = schema as MemberSchema;
   if (items) return [typeOf(items, isInput)];
+  if (properties) return inputTypeOf(schema as TObject);
   const member = memberOf(schema);
   const { kind } = member;
   if (kind === 'enum') return enumOf(member);
