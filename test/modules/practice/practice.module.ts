@@ -2,6 +2,11 @@ import type { Module } from '../../../src/api/module.ts';
 import { petsModule } from '../../../src/modules/pets/pets.module.ts';
 import { Records } from '../../../src/records/records.ts';
 import { CreatePractice } from './create-practice.ts';
+import {
+  FullVisitResolver,
+  FullVisits,
+  fullVisitRoutes,
+} from './full-visit.ts';
 import { type NewOwner, type Owner, OwnerEntity, owner } from './owner.ts';
 import {
   type NewPetTag,
@@ -57,7 +62,10 @@ export const practiceModule: Module = {
       PetTagEntity,
       petTag.lists,
     );
+    const fullVisits = new FullVisits(database, visits, treatments);
     return {
+      routes: (app) => fullVisitRoutes(app, fullVisits),
+      resolvers: [new FullVisitResolver(fullVisits)],
       resources: [
         owner.serve(owners),
         visit.serve(visits, {
