@@ -188,9 +188,6 @@ export interface MemberSchema
   allOf?: TSchema[];
   anyOf?: TSchema[];
   nullable?: boolean;
-  items?: TSchema;
-  minItems?: number;
-  maxItems?: number;
 }
 
 const annotations = [
@@ -348,7 +345,8 @@ function several(
     isList: true,
     describe(value) {
       const wrong = valuesOf(value).find((one) => read(one) === undefined);
-      return `${least} to ${most} values, each ${describe(wrong)}`;
+      const values = `${least} to ${most} values, each ${describe(wrong)}`;
+      return rule.readParts ? `an array of ${values}` : values;
     },
     read(value) {
       const values = valuesOf(value).map(read);

@@ -354,10 +354,13 @@ describeHere('a practice', () => {
       { treatments: [treatment(), treatment(), treatment({ price: 'x' })] },
       'treatments[2].price must be a text that matches ^-?(0|[1-9]\\d{0,9})(\\.\\d{1,2})?$.',
     ],
-    [{ treatments: [] }, 'treatments must be an array of 1 to 20.'],
+    [
+      { treatments: [] },
+      'treatments must be an array of 1 to 20 values, each an object.',
+    ],
     [
       { treatments: Array.from({ length: 21 }, () => treatment()) },
-      'treatments must be an array of 1 to 20.',
+      'treatments must be an array of 1 to 20 values, each an object.',
     ],
     [
       { reason: 'x', treatments: [treatment({ name: '\u0000', price: '-' })] },
@@ -386,8 +389,14 @@ describeHere('a practice', () => {
   );
 
   test.each<[unknown, string]>([
-    ['all', 'treatments must be an array of 1 to 20, not a string.'],
-    [{}, 'treatments must be an array of 1 to 20, not an object.'],
+    [
+      'all',
+      'treatments must be an array of 1 to 20 values, each an object, not a string.',
+    ],
+    [
+      {},
+      'treatments must be an array of 1 to 20 values, each an object, not an object.',
+    ],
     [[treatment(), 7], 'treatments[1] must be an object, not a number.'],
     [[null], 'treatments[0] must be an object, not null.'],
     [[{ price: '1' }], 'treatments[0].name is required.'],
