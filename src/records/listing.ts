@@ -49,7 +49,7 @@ export interface Listing {
   readonly place: Place | undefined;
   /** True for the items before a place, which are read in reverse. */
   readonly isBackward: boolean;
-  /** How many values its filters by several have. */
+  /** How many values its filters have, beyond one for each. */
   readonly among: number;
 }
 
@@ -148,16 +148,15 @@ export class Listings {
       isDescending,
       bounds,
     });
-    const among = conditions
+    const counts = conditions
       .filter(({ kind }) => kind === 'in')
-      .reduce(
-        (count, { slot }) => count * JSON.parse(`${values[slot]}`).length,
-        1,
-      );
-    if (among > maxAmong)
+      .map(({ slot }) => JSON.parse(`${values[slot]}`).length);
+    const pages = counts.reduce((product, count) => product * count, 1);
+    if (pages > maxAmong)
       throw refusal(
-        `A list is one of at most ${maxAmong} combinations of values, not ${among}.`,
+        `The filters by several values have ${pages} combinations, at most ${maxAmong} are allowed.`,
       );
+    const among = counts.reduce((sum, count) => sum + count - 1, 0);
     return { shape, sort, limit, values, place, isBackward: fromEnd, among };
   }
 

@@ -9,7 +9,7 @@ import {
 } from './schemas.ts';
 
 /** How many items a page may hold. */
-export const pageLimit = { min: 1, max: 100, default: 20 } as const;
+export const pageLimit = { min: 1, max: 100, default: 20, nested: 5 } as const;
 
 /**
  * A page of a list. It is read-only, because concurrent requests may share it.

@@ -279,6 +279,10 @@ describeHere('a practice', () => {
     } }`;
     const { data, errors } = await graphqlText(store, { query });
     expect(errors).toBeUndefined();
+    // Lists below others are short, so four levels need no limits.
+    const natural = `{ pets { visits { owner { visits { pet { id } } } treatments { visit { id } } } tags { pets { id } } } }`;
+    const { errors: refused } = await graphqlText(store, { query: natural });
+    expect(refused).toBeUndefined();
     const visit = { id: `${visitId}` };
     const tag = (id: number) => ({ id: `${id}`, pets: [{ id: `${petId}` }] });
     expect(data.visit).toEqual({

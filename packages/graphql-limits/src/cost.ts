@@ -30,8 +30,8 @@ export type FieldCost = (estimate: {
 }) => number;
 
 /**
- * The most items of a page. @param asked the argument `limit` or `first`;
- * undefined or null when it is not given
+ * The most items of a page. @param asked the argument `limit`, `last` or
+ * `first`; undefined or null when it is not given
  */
 export type MostItems = (asked: unknown) => number;
 
@@ -53,7 +53,7 @@ const freeLeaves = 10;
  * The cost of a field: its `complexity`, if it has one. Otherwise, with `limit`
  * or `first`: 1, plus 1 and the cost of its fields for each item, plus once the
  * cost of the fields beside a connection's lists. Otherwise 2 at the root, 1
- * with a resolver, 0 without. A list without pages counts as the longest page,
+ * with a resolver, 0 without. A value in a list of values costs 1. A list without pages counts as the longest page,
  * because its length is unknown.
  */
 export function costOf(
@@ -61,8 +61,10 @@ export function costOf(
   isRoot: boolean,
   mostItems: MostItems,
 ): FieldCost {
-  const pageCost: FieldCost = ({ args, childComplexity }) =>
-    1 + mostItems(args.limit ?? args.first) * (1 + childComplexity);
+  const pageCost: FieldCost = ({ args, childComplexity }) => {
+    const asked = args.limit ?? args.last ?? args.first;
+    return 1 + valuesIn(args) + mostItems(asked) * (1 + childComplexity);
+  };
   const own = isPaged(field) ? pageCost : ownCost(field, isRoot);
   const { complexity = own } = field.extensions as {
     complexity?: FieldCost | number;
@@ -82,6 +84,9 @@ function listedIn(input: unknown): number {
     : 0;
   return parts.reduce((sum, part) => sum + listedIn(part), listed);
 }
+
+/** The values of filters by several. */
+const valuesIn = (args: Values) => Object.values(args).filter(Array.isArray).flat().length;
 
 function ownCost(field: Field, isRoot: boolean): number {
   if (isRoot) return 2;

@@ -22,6 +22,7 @@ import {
   FollowArgs,
   ID,
   ListArgs,
+  NestedListArgs,
   metadataOf,
 } from './types.ts';
 
@@ -48,8 +49,8 @@ export function inputTypeOf<Schema extends TObject>(schema: Schema) {
 const inputTypes = new WeakMap<TObject, ClassType>();
 
 /**
- * The arguments of a list, of its connection and of its live list, which have
- * the members of the list's query.
+ * The arguments of a list, below others too, of its connection and of its live
+ * list, which have the members of the list's query.
  */
 export function argumentsOf({ properties }: TObject) {
   const { limit: _, after: __, before: ___, sort, ...filters } = properties;
@@ -57,6 +58,7 @@ export function argumentsOf({ properties }: TObject) {
   if (sort) registerOrders(memberOf(sort));
   return {
     list: classOf(ofList, 'arguments', ListArgs),
+    nested: classOf(ofList, 'arguments', NestedListArgs),
     connection: classOf(ofList, 'arguments', ConnectionArgs),
     live: classOf(Type.Object(filters), 'arguments', FollowArgs),
   };

@@ -66,9 +66,9 @@ function notAnId(found: string, nodes?: ValueNode): GraphQLError {
   return new GraphQLError(message, nodes && { nodes });
 }
 
-const pageSize = (min: number) => ({
+const pageSize = (min: number, size: number = pageLimit.default) => ({
   nullable: true,
-  defaultValue: pageLimit.default,
+  defaultValue: size,
   description: `How many at most, ${min} to ${pageLimit.max}.`,
 });
 
@@ -107,6 +107,13 @@ export class FollowArgs {
       'Everything after this one, and then what is added: the last id already seen. Only what is added from now on when absent. `Last-Event-ID` takes its place.',
   })
   readonly after?: string | null;
+}
+
+/** Those of a list below others, which multiply its cost. */
+@ArgsType()
+export class NestedListArgs extends ListArgs {
+  @Field(() => Int, pageSize(pageLimit.min, pageLimit.nested))
+  declare readonly limit?: number | null;
 }
 
 /** The paging arguments of every connection. */
@@ -289,6 +296,9 @@ export function connectionValidator<Schema extends TObject>(schema: Schema) {
     };
     const { first, last, ...query } = check(args) as Record<string, unknown>;
     const isBackward = last !== undefined;
+    // Without `first` GraphQL gives its default.
+    if (isBackward && first !== undefined && first !== pageLimit.default)
+      throw new StoreError('BAD_USER_INPUT', 'first and last exclude each other.');
     if (isBackward && places.after !== undefined)
       throw new StoreError(
         'BAD_USER_INPUT',

@@ -21,7 +21,7 @@ import {
   connectionValidator,
   ID,
   Idempotent,
-  ListArgs,
+  NestedListArgs,
   Live,
   toConnection,
 } from '../graphql/types.ts';
@@ -158,8 +158,10 @@ function fieldsOf(
   field: string,
   { by, to, list, across }: Relation,
 ): ResolverClass[] {
-  const { [by]: _, ...others } = schemas.query.properties;
-  const args = argumentsOf(Type.Object(others));
+  const others = Object.entries(schemas.query.properties).filter(
+    ([name]) => ![by, `${by}_in`, `${by}_is_null`].includes(name),
+  );
+  const args = argumentsOf(Type.Object(Object.fromEntries(others)));
   const queryOf = validator(schemas.query, { isLenient: true });
   const ofTheirs = async ({ service }: Serving, call: Call, given: Given) => {
     const query = { ...queryOf(given.args), [by]: given.id };
@@ -182,7 +184,7 @@ function fieldsOf(
       resolver(
         list,
         FieldResolver(() => [type], { description: `Its ${names.nouns}.` }),
-        [Root(), Args(() => args.list)],
+        [Root(), Args(() => args.nested)],
         (serving, call, { id }: Row, args: object) =>
           ofTheirs(serving, call, { id, args }),
         to,
@@ -197,7 +199,7 @@ function fieldsOf(
         FieldResolver(() => [far.to()], {
           description: `Its ${across.list}, in the order of the ${names.nouns}.`,
         }),
-        [Root(), Args(() => ListArgs)],
+        [Root(), Args(() => NestedListArgs)],
         async (serving, call, { id }: Row, args: object) => {
           const links = await ofTheirs(serving, call, { id, args });
           const service = serving.related[across.relation];

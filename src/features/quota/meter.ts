@@ -168,7 +168,9 @@ function chargeRoute(route: RouteOptions) {
   route.preValidation = [preValidation].flat();
   route.preValidation.push(({ call: { meter }, query }, _reply, done) => {
     if (!meter) return done();
-    const { limit } = query as { limit?: unknown };
-    meter.reserve(isList ? 1 + mostItems(limit) : 2).then(() => done(), done);
+    const { limit, ...filters } = query as Record<string, unknown>;
+    const values = Object.values(filters).filter(Array.isArray).flat();
+    const cost = isList ? 1 + mostItems(limit) + values.length : 2;
+    meter.reserve(cost).then(() => done(), done);
   });
 }

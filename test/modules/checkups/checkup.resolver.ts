@@ -139,7 +139,7 @@ export class CheckupsOfPetResolver {
   })
   async checkups(
     @Root() { id }: Pet,
-    @Args(() => CheckupOfPetArguments.list) args: object,
+    @Args(() => CheckupOfPetArguments.nested) args: object,
     @Ctx() { call }: GraphQLContext,
   ): Promise<readonly Checkup[]> {
     return (await this.records.list({ ...queryOf(args), petId: id }, call))
