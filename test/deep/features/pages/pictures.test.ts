@@ -64,7 +64,7 @@ inBrowser(() => {
     },
     graphiql: async (page) => {
       await openGraphiQL(page, 'List animals');
-      await result(page, 'Rex');
+      await result(page, 'Bella');
     },
     'live-list': async (page) => {
       await openGraphiQL(page, 'Follow what is added');
