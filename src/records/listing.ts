@@ -82,8 +82,15 @@ export class Listings {
   readonly #ends: readonly End[];
   readonly #shapes = new Map<string, Shape>();
 
-  /** @throws Error with the indexes that the entity lacks */
-  constructor(table: Table, lists: Lists) {
+  /**
+   * @param owner the member by which lists of one owner are filtered
+   * @throws Error with the indexes that the entity lacks
+   */
+  constructor(
+    table: Table,
+    lists: Lists,
+    private readonly owner?: string,
+  ) {
     const { filters, orders } = membersOf(lists);
     this.#table = table;
     this.#filters = filters.map((member) => table.column(member));
@@ -162,11 +169,16 @@ export class Listings {
 
   /**
    * The shapes that one statement reads together: all lists in an order without
-   * ranges and other filters than by one value; else lists of one shape.
+   * ranges and other filters than by one value, those of one owner apart; else
+   * lists of one shape.
    */
   familyOf(shape: Shape): Shape[] {
     if (shape.family === shape.name) return [shape];
-    return this.#combinations.map((columns) => {
+    const isOwned = this.#isOwned(shape.conditions.map(({ column }) => column));
+    const combinations = this.#combinations.filter(
+      (columns) => this.#isOwned(columns) === isOwned,
+    );
+    return combinations.map((columns) => {
       const equal = columns.map(
         (column): Condition => ({
           column,
@@ -176,6 +188,10 @@ export class Listings {
       );
       return this.#shapeOf({ ...shape, ...this.#inOrder(equal, shape.by) });
     });
+  }
+
+  #isOwned(columns: readonly Column[]): boolean {
+    return columns.some(({ member }) => member === this.owner);
   }
 
   #slotOf(column: Column): string {
@@ -190,7 +206,9 @@ export class Listings {
     const isPlain =
       bounds.every((bound) => bound === 'place') &&
       conditions.every(({ kind }) => kind === 'equal');
-    const family = isPlain ? [order, ...bounds].join(' ') : name;
+    const isOwned = this.#isOwned(conditions.map(({ column }) => column));
+    const plain = [isOwned ? 'own' : 'all', order, ...bounds].join(' ');
+    const family = isPlain ? plain : name;
     const known = this.#shapes.get(name) ?? { ...shape, name, family };
     this.#shapes.set(name, known);
     return known;

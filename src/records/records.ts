@@ -102,7 +102,7 @@ export class Records<
     const hasRelations = this.#table.columns.some(({ target }) => target);
     this.#statements = statementsFor(this.#table);
     const all = this.#owned?.filter(lists) ?? lists;
-    this.#listings = new Listings(this.#table, all);
+    this.#listings = new Listings(this.#table, all, this.ownerMember);
     this.#listStatements = new ListStatements(this.#table);
     const queue = <In, Out>(
       operation: string,

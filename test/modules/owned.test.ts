@@ -1,12 +1,31 @@
+import { join } from 'node:path';
+import { openModules } from '../../src/api/module.ts';
+import type { Collection } from '../../src/api/resources/collection.ts';
+import { exportItems } from '../../src/features/transfer/export.ts';
+import { importFile } from '../../src/features/transfer/import.ts';
+import { seed } from '../../src/features/transfer/seed.ts';
+import { LiveList } from '../../src/records/live-list.ts';
+import { Records } from '../../src/records/records.ts';
 import { callTool } from '../features/assistants/mcp.ts';
+import { sql } from '../support/database-access.ts';
 import { openStream } from '../support/events.ts';
 import { fieldsForAll } from '../support/field-resolvers.ts';
+import { newFolder } from '../support/folder.ts';
 import { graphqlText, graphqlThrice } from '../support/graphql.ts';
 import { beforeAll, describe, expect, test } from '../support/jest.ts';
 import { rest } from '../support/rest.ts';
 import { citusLayout } from '../support/servers/citus-database.ts';
 import { storeForAll } from '../support/store.ts';
 import { diariesModule } from './diaries/diaries.module.ts';
+import {
+  type Diary,
+  DiaryEntity,
+  diary,
+  type NewDiary,
+  type NewRemark,
+  type Remark,
+  RemarkEntity,
+} from './diaries/diary.ts';
 
 /**
  * Rows that belong to callers: every way to rows of another caller, with the
@@ -86,7 +105,12 @@ describeHere('diaries', () => {
       [all, [ofAda, ofBob]],
     ];
     for (const [key, expected] of seen) {
-      for (const path of ['', '?mood=fine', '?after=0', '?limit=100'])
+      const paths = [
+        ...['', '?mood=fine', '?after=0', '?limit=100', '?before=999999999'],
+        ...['?mood_in=fine&mood_in=x', '?pages_gte=1', '?pages_lt=9&mood=fine'],
+        '?sort=pages&mood_in=fine',
+      ];
+      for (const path of paths)
         expect(await list(key, `/diaries${path}`)).toEqual(expected);
       expect(await list(key, '/diaries?sort=id_desc')).toEqual(
         expected.toReversed(),
@@ -103,6 +127,17 @@ describeHere('diaries', () => {
       expect(data.diariesConnection.totalCount).toBe(expected.length);
       expect(data.diariesConnection.edges).toHaveLength(expected.length);
     }
+    // Neither a value nor a previous page tells of others.
+    const backwards = await query(
+      ada,
+      '{ diariesConnection(last: 1) { edges { node { id } } pageInfo { hasPreviousPage hasNextPage } } }',
+    );
+    expect(backwards.data.diariesConnection).toEqual({
+      edges: [{ node: { id: `${ofAda.id}` } }],
+      pageInfo: { hasPreviousPage: false, hasNextPage: false },
+    });
+    const beside = await ask(bob, 'GET', `/diaries?after=${ofAda.id}`);
+    expect(`${beside.headers.link}`).not.toContain('rel="next"');
     // A parameter with the member of the owner is unknown.
     expect(await list(bob, `/diaries?createdBy=${owners[0]}`)).toEqual([ofBob]);
     // A page ends where the own rows end: no next page tells of others.
@@ -391,5 +426,77 @@ describeHere('diaries', () => {
       key,
     );
     expect(errors).toBeUndefined();
+  });
+
+  test('operators export and import the rows of all, which keep their owners; a seed belongs to the configured key', async () => {
+    const collection = openModules(store.modules, store.database, {})
+      .flatMap(({ collections = [] }) => collections)
+      .find(({ name }) => name === 'diaries');
+    const transfer = {
+      collection: collection as Collection,
+      maxLength: 10_000,
+      signal: new AbortController().signal,
+      progress: () => undefined,
+      refused: (_: number, reason: string) => {
+        throw new Error(reason);
+      },
+    };
+    for (const format of ['ndjson', 'csv']) {
+      const file = join(await newFolder(), `diaries.${format}`);
+      const { items } = await exportItems(transfer, { output: file });
+      expect(items).toBe(2);
+      await sql(store.database, 'delete from diary');
+      await importFile(transfer, { input: file });
+      const [one, other] = await list(all, '/diaries');
+      expect([one.createdBy, other.createdBy]).toEqual(owners.slice(0, 2));
+      expect((await list(ada, '/diaries')).map(({ id }: any) => id)).toEqual([
+        one.id,
+      ]);
+    }
+    const sample = () => ({ title: 'Seed', mood: 'fine' });
+    const seeded = {
+      ...transfer,
+      collection: { ...collection, sample } as Collection,
+    };
+    await seed(seeded, { count: 1, seed: 1 });
+    const { createdBy } = (await list(all, '/diaries')).at(-1);
+    expect(createdBy).toBe('key:0');
+  });
+
+  test('a module that forgets the call shows nothing', async () => {
+    const records = new Records<Diary, NewDiary>(
+      store.database,
+      DiaryEntity,
+      diary.lists,
+    );
+    const fault = 'These rows belong to callers: pass the call';
+    const query = { limit: 5 } as never;
+    await expect(records.list(query)).rejects.toThrow(fault);
+    await expect(records.count({})).rejects.toThrow(fault);
+    const [{ id }] = await list(all, '/diaries');
+    await expect(records.find(id)).rejects.toThrow(fault);
+    await expect(records.remove(id, {} as never)).rejects.toThrow(fault);
+    await expect(records.create({} as never)).rejects.toThrow(fault);
+    const change = { version: 1, mood: 'x' } as never;
+    await expect(records.change(id, change)).rejects.toThrow(fault);
+    expect(() => new LiveList(records).subscribe({} as never)).toThrow(fault);
+  });
+
+  test('the start names the indexes that begin with the owner', () => {
+    const open = () =>
+      new Records<Diary, NewDiary>(store.database, DiaryEntity, {
+        filters: ['title'],
+        owner: 'createdBy',
+      });
+    expect(open).toThrow("{ properties: ['title', 'id'] }");
+    const owned = () =>
+      new Records<Remark, NewRemark>(store.database, RemarkEntity, {
+        filters: ['diaryId'],
+        orders: ['version'],
+        owner: 'createdBy',
+      });
+    expect(owned).toThrow(
+      "{ properties: ['createdBy', 'diaryId', 'version', 'id'] }",
+    );
   });
 });

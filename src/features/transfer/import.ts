@@ -9,6 +9,7 @@ import { Call } from '../../call.ts';
 import { exitCodes } from '../../commands/program.ts';
 import { isDataError } from '../../database/postgres-errors.ts';
 import { StoreError } from '../../errors.ts';
+import { textSchema } from '../../validation/schemas.ts';
 import { validator } from '../../validation/validator.ts';
 import {
   csvColumnsOf,
@@ -137,7 +138,7 @@ function reasonToRefuse(error: unknown): string | undefined {
 /** The input of operators, who keep the owners of items. */
 function withOwner({ input, item, service }: Collection): TObject {
   const { ownerMember: owner = '' } = service;
-  const member = item.properties[owner];
-  if (!member) return input;
+  if (!item.properties[owner]) return input;
+  const member = textSchema({ description: 'To whom it belongs.' });
   return Type.Object({ ...input.properties, [owner]: Type.Optional(member) });
 }

@@ -19,10 +19,14 @@ export const diariesModule: Module = {
   migrations: [
     migrationOf('2027_03_01_000000_create_diaries', [
       `create table "diary" ("id" bigserial primary key, "title" text not null, "mood" text not null,
-        "created_by" text not null, "version" int not null default 1)`,
+        "pages" int not null, "created_by" text not null, "version" int not null default 1)`,
       'create index "diary_created_by_id_index" on "diary" ("created_by", "id")',
       'create index "diary_mood_id_index" on "diary" ("mood", "id")',
       'create index "diary_created_by_mood_id_index" on "diary" ("created_by", "mood", "id")',
+      'create index "diary_pages_id_index" on "diary" ("pages", "id")',
+      'create index "diary_created_by_pages_id_index" on "diary" ("created_by", "pages", "id")',
+      'create index "diary_mood_pages_id_index" on "diary" ("mood", "pages", "id")',
+      'create index "diary_created_by_mood_pages_id_index" on "diary" ("created_by", "mood", "pages", "id")',
       'alter table "diary" add constraint "diary_created_by_title_unique" unique ("created_by", "title")',
       `create table "remark" ("id" bigserial primary key, "diary_id" bigint not null, "text" text not null,
         "created_by" text not null, "version" int not null default 1)`,

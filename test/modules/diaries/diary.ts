@@ -1,10 +1,15 @@
 import { defineEntity, p } from '@mikro-orm/core';
+import { Type } from 'typebox';
 import {
   type ItemOf,
   type NewOf,
   resource,
 } from '../../../src/api/resources/resource.ts';
-import { int64Schema, textSchema } from '../../../src/validation/schemas.ts';
+import {
+  int64Schema,
+  textSchema,
+  withDefault,
+} from '../../../src/validation/schemas.ts';
 
 export const diary = resource({
   name: 'Diary',
@@ -14,9 +19,15 @@ export const diary = resource({
   members: {
     title: textSchema({ maxLength: 200, description: 'Its title.' }),
     mood: textSchema({ maxLength: 20, description: 'Its mood.' }),
+    pages: withDefault(
+      Type.Integer({ minimum: 0, maximum: 1000, description: 'Its pages.' }),
+      1,
+    ),
   },
   owner: 'createdBy',
   filters: ['mood'],
+  in: ['mood'],
+  ranges: ['pages'],
 });
 export type Diary = ItemOf<typeof diary>;
 export type NewDiary = NewOf<typeof diary>;
@@ -29,6 +40,10 @@ export const DiaryEntity = defineEntity({
     { properties: ['createdBy', 'id'] },
     { properties: ['mood', 'id'] },
     { properties: ['createdBy', 'mood', 'id'] },
+    { properties: ['pages', 'id'] },
+    { properties: ['createdBy', 'pages', 'id'] },
+    { properties: ['mood', 'pages', 'id'] },
+    { properties: ['createdBy', 'mood', 'pages', 'id'] },
   ],
   // Each writer has titles of their own.
   uniques: [{ properties: ['createdBy', 'title'] }],
