@@ -20,10 +20,8 @@ export class WriteBehind<Note> {
 
   add(key: string, note: Note) {
     const earlier = this.#notes.get(key);
-    this.#notes.set(
-      key,
-      earlier === undefined ? note : this.merge(earlier, note),
-    );
+    if (earlier === undefined) this.#notes.set(key, note);
+    else this.#notes.set(key, this.merge(earlier, note));
   }
 
   /**

@@ -28,7 +28,8 @@ export function doctorCommand(program: Command) {
       const findings = await examine();
       const lines = findings.map(({ check, state, found, remedy }) => {
         const line = `${state.padEnd(8)} ${check.padEnd(14)} ${found.replaceAll('\n', '\n  ')}`;
-        return remedy ? `${line}\n         -> ${remedy}` : line;
+        if (!remedy) return line;
+        return `${line}\n         -> ${remedy}`;
       });
       const count = (wanted: string) =>
         findings.filter(({ state }) => state === wanted).length;

@@ -11,12 +11,8 @@ export function migrateCommand(program: Command) {
     .action(async (flags: { json?: boolean }) => {
       const { migrateStore } = await import('./context.ts');
       const applied = await migrateStore();
-      show(
-        { applied },
-        flags,
-        applied.length > 0
-          ? `applied: ${applied.join(', ')}`
-          : 'the database is up to date',
-      );
+      let text = 'the database is up to date';
+      if (applied.length > 0) text = `applied: ${applied.join(', ')}`;
+      show({ applied }, flags, text);
     });
 }

@@ -168,7 +168,7 @@ export function table(
 function cell(value: unknown) {
   if (value instanceof Date)
     return `${value.toISOString().slice(0, 19).replace('T', ' ')}Z`;
-  return value === null || value === undefined ? '-' : printable(`${value}`);
+  return printable(`${value ?? '-'}`);
 }
 
 /**

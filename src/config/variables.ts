@@ -52,9 +52,10 @@ export const share = kind('0 to 1', (text) => {
   throw new Error(`must be a number between 0 and 1, not "${text}"`);
 });
 
-export const processes = kind('1 to 256, `auto`', (text): number | 'auto' =>
-  text === 'auto' ? text : wholeNumber(text, 1, 256, ', or auto'),
-);
+export const processes = kind('1 to 256, `auto`', (text): number | 'auto' => {
+  if (text === 'auto') return text;
+  return wholeNumber(text, 1, 256, ', or auto');
+});
 
 export const text = kind('text', (text) => text);
 export const secretText = kind('text', (text) => text, true);

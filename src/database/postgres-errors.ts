@@ -192,9 +192,8 @@ export function noSuch(member: string, cause?: unknown): StoreError {
 /** The SQLSTATE of an error; undefined for other errors. */
 export function sqlState(error: unknown): string | undefined {
   const { code } = (error ?? {}) as { code?: unknown };
-  return typeof code === 'string' && /^(?=.*\d)[0-9A-Z]{5}$/.test(code)
-    ? code
-    : undefined;
+  if (typeof code !== 'string') return undefined;
+  return /^(?=.*\d)[0-9A-Z]{5}$/.exec(code)?.[0];
 }
 
 /**
@@ -230,10 +229,12 @@ export function failureOf(error: unknown): {
 export function reasonOf(error: unknown): string {
   if (error instanceof AggregateError)
     return error.errors.map(reasonOf).join('; ');
-  return error instanceof Error ? error.message : String(error);
+  if (error instanceof Error) return error.message;
+  return String(error);
 }
 
 /** The driver's error behind a translated one. */
 export function causeOf(error: unknown): unknown {
-  return error instanceof Unavailable ? error.cause : error;
+  if (error instanceof Unavailable) return error.cause;
+  return error;
 }

@@ -53,7 +53,8 @@ export async function assertServable(
     readinessStatement(orm, model),
     [],
   ).catch((error) => {
-    throw sqlState(error) === '42501' ? new Unavailable(mayNot, error) : error;
+    if (sqlState(error) !== '42501') throw error;
+    throw new Unavailable(mayNot, error);
   });
   if (isReadOnly === 't') {
     // The primary's address may now lead to another server.
@@ -126,7 +127,8 @@ const inLaterSchema = (schema: string, first: string) =>
  * remain. @param type of the column
  */
 export function endOfCounter(type: string): bigint {
-  return type === 'bigserial' ? 2n ** 63n - 2n ** 32n : 2n ** 31n - 2n ** 20n;
+  if (type === 'bigserial') return 2n ** 63n - 2n ** 32n;
+  return 2n ** 31n - 2n ** 20n;
 }
 
 /**

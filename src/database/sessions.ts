@@ -166,12 +166,11 @@ async function inspectSession(
     const [role, timeout, jit, pathSource = '', schema] = texts;
     const isBounded =
       Number(timeout) > 0 && Number(timeout) <= statementTimeout;
-    const advice = [
-      ...(isBounded
-        ? []
-        : [`alter role ${role} set statement_timeout = ${statementTimeout}`]),
-      ...(jit === 'off' ? [] : [`alter role ${role} set jit = off`]),
-    ];
+    const advice: string[] = [];
+    const set = `alter role ${role} set`;
+    if (!isBounded)
+      advice.push(`${set} statement_timeout = ${statementTimeout}`);
+    if (jit !== 'off') advice.push(`${set} jit = off`);
     if (advice.length > 0) onAdvice?.(advice);
     // A pooler that shares sessions gives its clients other process ids, to
     // know whose query to cancel.

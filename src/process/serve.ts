@@ -47,7 +47,7 @@ export async function serve(options: ProcessOptions): Promise<RunningService> {
   const { config, log, output, limiters = inMemory, open } = options;
   const { hasParent: isWorker = false } = options;
   const { logger } = log;
-  for (const message of isWorker ? [] : config.misspelt) logger.warn(message);
+  if (!isWorker) for (const one of config.misspelt) logger.warn(one);
   const parts = await startFeatures(
     features,
     { config, log: logger, limiters, output, isWorker },

@@ -32,7 +32,8 @@ export function methodLabel(method: string): string {
 /** @param code undefined when there was no error */
 export function codeLabel(code: unknown): string {
   if (code === undefined) return 'OK';
-  return codes.has(code as string) ? (code as string) : other;
+  if (!codes.has(`${code}`)) return other;
+  return `${code}`;
 }
 
 /** The route without the pattern of its parameter: `/v1/pets/:petId`. */
@@ -40,7 +41,6 @@ export function routeLabel({
   is404,
   routeOptions: { url },
 }: FastifyRequest): string {
-  return is404 || url === undefined || url === '*'
-    ? other
-    : url.replace(/\(.*?\)(?=\/|$)/g, '');
+  if (is404 || url === undefined || url === '*') return other;
+  return url.replace(/\(.*?\)(?=\/|$)/g, '');
 }

@@ -33,7 +33,8 @@ export class ClusterWorker<Shared> {
   /** @returns undefined in a process that is not a worker */
   static ofThisProcess<Shared>(): ClusterWorker<Shared> | undefined {
     const number = cluster.isWorker && process.env[workerVariable];
-    return number ? new ClusterWorker(Number(number)) : undefined;
+    if (!number) return undefined;
+    return new ClusterWorker(Number(number));
   }
 
   /** @param listener called when this worker is ready, and at each change */

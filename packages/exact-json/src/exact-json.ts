@@ -137,7 +137,6 @@ export function exact(this: unknown, name: string, value: unknown): unknown {
   if ((this as Record<string, unknown>)[name] instanceof InexactNumber)
     return rawJSON(`${value}`);
   if (typeof value === 'bigint') return rawJSON(`${value}`);
-  return Number.isInteger(value) && !Number.isSafeInteger(value)
-    ? rawJSON(`${BigInt(value as number)}`)
-    : value;
+  if (!Number.isInteger(value) || Number.isSafeInteger(value)) return value;
+  return rawJSON(`${BigInt(value as number)}`);
 }

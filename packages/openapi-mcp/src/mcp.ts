@@ -135,26 +135,22 @@ export async function openApiMcp(
     const meta = isJsonObject(params._meta) ? params._meta : {};
     const asked = request.headers['mcp-protocol-version'] || legacy[0];
     const isModern = meta[versionKey] !== undefined || asked === modern;
-    const refusal = isModern ? mismatchIn(message, meta, request) : undefined;
-    if (refusal) return refusal;
+    const mismatch = isModern && mismatchIn(message, meta, request);
+    if (mismatch) return mismatch;
     if (!isModern && !legacy.includes(`${asked}`))
       return unsupported(asked, versions);
-    const complete = (result: object) => ({
-      result: isModern
-        ? {
-            ...result,
-            resultType: 'complete',
-            _meta: { 'io.modelcontextprotocol/serverInfo': serverInfo },
-          }
-        : result,
-    });
+    const complete = (result: object) => {
+      if (!isModern) return { result };
+      const _meta = { 'io.modelcontextprotocol/serverInfo': serverInfo };
+      return { result: { ...result, resultType: 'complete', _meta } };
+    };
     if (method === 'tools/call') {
       const { name, arguments: args = {} } = params;
       const tool = tools.get(name as string);
       if (!tool) return rpcError(-32602, 'There is no tool with this name.');
-      return isJsonObject(args)
-        ? complete(await tool.call(args, request))
-        : rpcError(-32602, 'The arguments must be an object.');
+      if (!isJsonObject(args))
+        return rpcError(-32602, 'The arguments must be an object.');
+      return complete(await tool.call(args, request));
     }
     if (method === 'tools/list') {
       const listed = [...tools.values()].filter(({ operation }) =>
@@ -224,9 +220,8 @@ function mismatchIn(
       400,
     );
   if (version !== modern) return unsupported(version, [modern]);
-  return isJsonObject(capabilities)
-    ? undefined
-    : rpcError(-32602, `_meta must have ${capabilitiesKey}.`, 400);
+  if (isJsonObject(capabilities)) return undefined;
+  return rpcError(-32602, `_meta must have ${capabilitiesKey}.`, 400);
 }
 
 function unsupported(requested: unknown, supported: string[]): McpOutcome {

@@ -253,11 +253,9 @@ function toolOf(
       own,
     );
     if (statusCode >= 400) {
+      const text = describe(JSON.parse(payload));
       const wait = headers['retry-after'];
-      return toolError(
-        describe(JSON.parse(payload)) +
-          (wait ? ` Try again in ${wait} s.` : ''),
-      );
+      return toolError(wait ? `${text} Try again in ${wait} s.` : text);
     }
     if (!output)
       return { content: [{ type: 'text', text: success?.description ?? '' }] };
@@ -305,9 +303,9 @@ const mayBeRounded = (value: unknown) =>
  * The integer of a text. The operation describes the fault of any other value.
  */
 function integerIn(value: unknown): unknown {
-  return typeof value === 'string' && /^(?:0|-?[1-9]\d{0,18})$/.test(value)
-    ? BigInt(value)
-    : value;
+  const isText = typeof value === 'string';
+  if (!isText || !/^(?:0|-?[1-9]\d{0,18})$/.test(value)) return value;
+  return BigInt(value);
 }
 
 /** The schema of the same value with int64 as text. */

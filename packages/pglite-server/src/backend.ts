@@ -80,7 +80,8 @@ export class SharedBackend {
   #next(): BackendConnection | undefined {
     if (!this.#server.listening) return undefined;
     const place = this.#holder ? this.#waiting.indexOf(this.#holder) : 0;
-    return place < 0 ? undefined : this.#waiting.splice(place, 1)[0];
+    if (place >= 0) return this.#waiting.splice(place, 1)[0];
+    return undefined;
   }
 
   async #serve(connection: BackendConnection) {
@@ -101,17 +102,14 @@ export class SharedBackend {
       if (isBroken) throw new Error('The embedded store has stopped working.');
     }
     if (connection.hasSettings) this.#configuredBy = connection;
-    this.#holder =
-      connection.isAmidQuery || this.#engine.isInTransaction()
-        ? connection
-        : undefined;
-    // A stopped process, or an idle psql. Closing the connection rolls the
-    // transaction back.
-    if (this.#holder)
-      this.#silence = setTimeout(
-        () => connection.socket.destroy(),
-        this.maxSilence,
-      ).unref();
+    this.#holder = undefined;
+    if (connection.isAmidQuery || this.#engine.isInTransaction()) {
+      this.#holder = connection;
+      // A stopped process, or an idle psql. Closing the connection rolls the
+      // transaction back.
+      const close = () => connection.socket.destroy();
+      this.#silence = setTimeout(close, this.maxSilence).unref();
+    }
     if (connection.isOver) connection.socket.destroySoon();
   }
 

@@ -47,7 +47,8 @@ export class BackendConnection {
       : this.#endOfStartup(bytes);
     this.#chunks = [bytes.subarray(end)];
     this.#received -= end;
-    return end > 0 ? new Uint8Array(bytes.subarray(0, end)) : undefined;
+    if (end === 0) return undefined;
+    return new Uint8Array(bytes.subarray(0, end));
   }
 
   write(data: Uint8Array): void {

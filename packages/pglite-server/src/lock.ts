@@ -27,9 +27,8 @@ export function lockFile(path: string): Release | undefined {
     file.close();
     const { errcode } = error as { errcode?: number };
     if (errcode === SQLITE_BUSY) return undefined;
-    throw errcode === SQLITE_FULL
-      ? new Error(fullDisk(dirname(path)), { cause: error })
-      : error;
+    if (errcode !== SQLITE_FULL) throw error;
+    throw new Error(fullDisk(dirname(path)), { cause: error });
   }
 }
 

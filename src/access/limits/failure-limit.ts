@@ -37,7 +37,8 @@ export class FailureLimit {
   /** @returns 0 when the address may try now */
   async secondsToWait(address: string): Promise<number> {
     const used = await this.#failures.get(networkOf(address));
-    return used && used.remainingPoints <= 0 ? secondsLeft(used) : 0;
+    if (!used || used.remainingPoints > 0) return 0;
+    return secondsLeft(used);
   }
 
   /** @param attempt what was tried, for example the hash of a key */

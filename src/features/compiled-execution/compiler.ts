@@ -30,7 +30,8 @@ export function compiler(
       const { data, errors } = result;
       if (data !== undefined) {
         accepted = Math.min(100, accepted + 1);
-        return errors ? { data, errors: errors.map(asGraphQLError) } : result;
+        if (!errors) return result;
+        return { data, errors: errors.map(asGraphQLError) };
       }
       accepted -= 1;
       // Without data, graphql-jit has rejected the variables. graphql-js

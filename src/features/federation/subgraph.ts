@@ -187,7 +187,8 @@ function sdlOf(schema: GraphQLSchema, entities: readonly string[]) {
     /^type (\w+)(?: implements .+)?(?= \{$)/gm,
     (type, name: string) => {
       if (entities.includes(name)) return `${type} @key(fields: "id")`;
-      return name === shareable ? `${type} @shareable` : type;
+      if (name === shareable) return `${type} @shareable`;
+      return type;
     },
   );
   return `${link}\n\n${types}\n`;

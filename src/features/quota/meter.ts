@@ -77,7 +77,8 @@ class QuotaMeter implements Meter {
   async release(): Promise<Record<string, string>> {
     await this.#release?.();
     this.#release = undefined;
-    return this.#state ? rateLimitHeaders(this.#state) : {};
+    if (!this.#state) return {};
+    return rateLimitHeaders(this.#state);
   }
 
   /** Charges units directly. @throws StoreError TOO_MANY_REQUESTS */
@@ -101,11 +102,12 @@ class QuotaMeter implements Meter {
     this.#state = taken.state;
     if (taken.returnUnusedUnits) return taken.returnUnusedUnits;
     const ofMinute = `${this.quota.perMinute} units of this minute`;
-    const message = taken.isUsedUp
-      ? `This key has used its ${ofMinute}.`
-      : `What is left of this key's ${ofMinute} is taken by requests under way.`;
-    const retryAfter = taken.isUsedUp ? `${taken.state.reset}` : '1';
-    const headers = { 'retry-after': retryAfter };
+    let message = `What is left of this key's ${ofMinute} is taken by requests under way.`;
+    const headers = { 'retry-after': '1' };
+    if (taken.isUsedUp) {
+      message = `This key has used its ${ofMinute}.`;
+      headers['retry-after'] = `${taken.state.reset}`;
+    }
     throw new StoreError('TOO_MANY_REQUESTS', message, { headers });
   }
 }

@@ -273,9 +273,8 @@ export class Replicas implements Reads {
       return 'it has not followed the last promotion yet';
     if (seen.timeline > least.timeline)
       return 'it follows a promotion that the primary has not had';
-    return seen.lag < this.options.maxLag
-      ? ''
-      : 'it is too far behind the primary';
+    if (seen.lag < this.options.maxLag) return '';
+    return 'it is too far behind the primary';
   }
 
   #note(one: ReadNode, problem: string) {
@@ -409,5 +408,7 @@ function parsePosition([[text] = [null]]: Rows): LogPosition {
  */
 function endOfRecord(bytes: number) {
   const inPage = bytes % 8192;
-  return inPage === 24 || inPage === 40 ? bytes - inPage : bytes;
+  const isAfterHeader = inPage === 24 || inPage === 40;
+  if (!isAfterHeader) return bytes;
+  return bytes - inPage;
 }

@@ -88,9 +88,8 @@ async function readJson(
         throw new Error(`more than ${largestAnswer} bytes`);
       chunks.push(chunk);
     }
-    return response.status === 200
-      ? JSON.parse(textIn(Buffer.concat(chunks)))
-      : undefined;
+    if (response.status !== 200) return undefined;
+    return JSON.parse(textIn(Buffer.concat(chunks)));
   } catch (error) {
     const { message, cause = { message } } = error as Error & { cause?: Error };
     throw new Error(`${url} cannot be read: ${cause.message}`);

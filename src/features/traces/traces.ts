@@ -255,13 +255,13 @@ function databaseSpans(tracer: Tracer, spans: SpansByCall): DatabaseObserver {
       // The conventions omit a batch size of 1.
       if (size > 1) attributes['db.operation.batch.size'] = size;
       const isShared = served.size > 1;
-      const links = isShared
-        ? [...served].map(({ request }) => ({ context: request.spanContext() }))
-        : [];
+      const links = [...served].map(({ request }) => ({
+        context: request.spanContext(),
+      }));
       const context = childOf(first.operation ?? first.request);
       const span = tracer.startSpan(
         `${operation} ${collection}`,
-        { kind: SpanKind.CLIENT, attributes, links },
+        { kind: SpanKind.CLIENT, attributes, ...(isShared && { links }) },
         context,
       );
       if (isShared)

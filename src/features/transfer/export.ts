@@ -54,12 +54,10 @@ export async function exportItems(
       end: false,
     });
   }
-  const suffix = last === undefined ? '' : `, the last with id ${last}`;
-  return {
-    result: { exported, last: last?.toString() },
-    items: exported,
-    text: `${exported} exported${suffix}`,
-  };
+  let text = `${exported} exported`;
+  if (last !== undefined) text += `, the last with id ${last}`;
+  const result = { exported, last: last?.toString() };
+  return { result, items: exported, text };
 }
 
 /** Replaces what a terminal would interpret. JSON escapes only some of it. */

@@ -90,9 +90,8 @@ function pick(item: object, names: string[]): object {
 function lineFrom(line: number, text: Buffer): Line {
   try {
     const input = parseExactJson(text);
-    return isRecord(input)
-      ? { line, input }
-      : { line, fault: 'The line must be a JSON object.' };
+    if (isRecord(input)) return { line, input };
+    return { line, fault: 'The line must be a JSON object.' };
   } catch (error) {
     return {
       line,

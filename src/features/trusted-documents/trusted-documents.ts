@@ -60,9 +60,8 @@ function entriesIn(text: string, file: string): Array<[unknown, unknown]> {
   if (typeof manifest !== 'object' || !manifest || Array.isArray(manifest))
     throw noManifest(file);
   const { operations } = manifest as { operations?: unknown };
-  return Array.isArray(operations)
-    ? operations.map((one) => [one?.id, one?.body])
-    : Object.entries(manifest);
+  if (!Array.isArray(operations)) return Object.entries(manifest);
+  return operations.map((one) => [one?.id, one?.body]);
 }
 
 function noManifest(file: string) {

@@ -49,5 +49,6 @@ function startedWorkers({ state }: ClusterWorker<LogSettings>): object {
   // keep-alive connections.
   if (!state?.hasStarted) throw new Unavailable('The workers are starting.');
   const { up, count } = state;
-  return up < count ? { workers: `${up} of ${count}` } : {};
+  if (up === count) return {};
+  return { workers: `${up} of ${count}` };
 }

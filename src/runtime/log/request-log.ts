@@ -69,17 +69,12 @@ export function requestLog(
       const { caller, traceId, operation, code, reason, waited, batch } = call;
       const address = addressOf(request);
       const userAgent = headers['user-agent'];
-      const keyHint = caller
-        ? caller.hint
-        : status >= 400
-          ? hintOf(request)
-          : undefined;
-      const name =
-        id ?? (isPlain(operation?.name) ? operation?.name : undefined);
-      const bytes =
-        isAnswered && method !== 'HEAD'
-          ? reply.getHeader('content-length')
-          : undefined;
+      const hasRefusedKey = !caller && status >= 400;
+      const keyHint = hasRefusedKey ? hintOf(request) : caller?.hint;
+      const hasPlainName = isPlain(operation?.name);
+      const name = id ?? (hasPlainName && operation?.name);
+      const hasBody = isAnswered && method !== 'HEAD';
+      const bytes = reply.getHeader('content-length');
 
       // Ids, addresses, hints and names cannot contain quotation marks, so they
       // need no escaping.
@@ -102,7 +97,7 @@ export function requestLog(
       if (waited !== undefined) line += `,"queueMs":${rounded(waited)}`;
       if (batch !== undefined) line += `,"batch":${batch}`;
       if (call.streamedAfter !== undefined) line += `,"items":${call.items}`;
-      if (bytes !== undefined) line += `,"bytes":${Number(bytes)}`;
+      if (hasBody && bytes !== undefined) line += `,"bytes":${Number(bytes)}`;
       if (method === 'POST' && reply.hasHeader('idempotent-replayed'))
         line += ',"replayed":true';
       if (isSampled) line += `,"sample":${sample}`;
