@@ -9,6 +9,7 @@ import { PetService } from '../../src/modules/pets/pet.service.ts';
 import { LiveList } from '../../src/records/live-list.ts';
 import { Records } from '../../src/records/records.ts';
 import type { Int64 } from '../../src/validation/int64.ts';
+import { createTestDatabase } from '../support/database.ts';
 import { sql } from '../support/database-access.ts';
 import {
   beforeAll,
@@ -17,10 +18,15 @@ import {
   expect,
   test,
 } from '../support/jest.ts';
-import { eventually, onPostgres, ownsSessions } from '../support/process.ts';
+import {
+  eventually,
+  onPostgres,
+  ownsSessions,
+  runFile,
+} from '../support/process.ts';
 import { citusLayout } from '../support/servers/citus-database.ts';
 import { openSession } from '../support/session.ts';
-import { storeForAll } from '../support/store.ts';
+import { startStore, storeForAll } from '../support/store.ts';
 import { CheckupEntity, type Checkups } from './checkups/checkup.entity.ts';
 import type { Checkup } from './checkups/checkup.schemas.ts';
 import { checkupsModule } from './checkups/checkups.module.ts';
@@ -389,4 +395,24 @@ describeHere('a transaction', () => {
     });
     expect(runs).toBeGreaterThan(1);
   });
+});
+
+test('a process that is killed in a transaction leaves nothing of it, what it acknowledged, and no lock', async () => {
+  const database = await createTestDatabase();
+  const store = await startStore({}, { database, more: [toysModule] });
+  try {
+    const file = new URL('interrupted.js', import.meta.url).pathname;
+    const { child, output, ended } = runFile(file, [], database.env);
+    await eventually(async () => output.stdout.includes('open'));
+    child.kill('SIGKILL');
+    await ended;
+    const toys: Toys = new Records(store.database, ToyEntity);
+    const next = { name: 'next', kind: 'ball', madeAt: new Date(0) };
+    await toys.create(next as never);
+    const { items } = await toys.list({ limit: 5 } as never);
+    const names = items.map(({ name }) => name);
+    expect(names).toEqual(['kept 1', 'kept 2', 'next']);
+  } finally {
+    await store.close();
+  }
 });

@@ -1,0 +1,37 @@
+import { Call } from '../../src/call.ts';
+import { Database } from '../../src/database/database.ts';
+import { modelOf } from '../../src/modules/mikro-orm.config.ts';
+import { modules } from '../../src/modules/modules.ts';
+import { Records } from '../../src/records/records.ts';
+import { optionsFor } from '../support/database.ts';
+import { ToyEntity, type Toys } from './toys/toy.entity.ts';
+import { toysModule } from './toys/toys.module.ts';
+
+/** A process that its test kills in the middle of its second transaction. */
+const { DATABASE_URL, DATA_DIR } = process.env as Record<string, string>;
+const database = await Database.open(
+  await optionsFor({
+    ...(DATABASE_URL && { DATABASE_URL }),
+    ...(DATA_DIR && { DATA_DIR }),
+  }),
+  modelOf([...modules, toysModule]),
+);
+const toys: Toys = new Records(database, ToyEntity);
+const add = (name: string, end: () => Promise<void>) =>
+  database.transaction(
+    new Call(),
+    { creates: [ToyEntity], input: {} },
+    async () => {
+      for (const part of [1, 2]) {
+        const toy = { name: `${name} ${part}`, kind: 'ball' };
+        await toys.create({ ...toy, madeAt: new Date(0) } as never);
+      }
+      await end();
+    },
+  );
+await add('kept', async () => undefined);
+console.log('kept');
+await add('lost', async () => {
+  console.log('open');
+  await new Promise(() => undefined);
+});
