@@ -23,7 +23,7 @@ test('the first calls are of the first collection and the first example', () => 
 test('an example of the input is one of a creation; an apostrophe is quoted', () => {
   const input = { ...newPetSchema, examples: [{ name: "Rex' toy" }] };
   const pets = { name: 'pets', input, item: petSchema, service };
-  const [, creation] = firstCalls(access, pets);
+  const [, creation] = firstCalls(access, pets as never);
   expect(creation).toBe(
     `${json} -d '{"name":"Rex'\\'' toy"}' http://127.0.0.1:4000/v1/pets`,
   );
