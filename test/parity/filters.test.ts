@@ -4,7 +4,11 @@ import { defineEntity } from '@mikro-orm/core';
 import { Migration } from '@mikro-orm/migrations';
 import { Type } from 'typebox';
 import type { Module } from '../../src/api/module.ts';
-import { type ItemOf, type NewOf, resource } from '../../src/api/resources/resource.ts';
+import {
+  type ItemOf,
+  type NewOf,
+  resource,
+} from '../../src/api/resources/resource.ts';
 import { Records } from '../../src/records/records.ts';
 import {
   enumSchema,
@@ -44,8 +48,17 @@ const stay = resource({
   prefixes: ['name'],
 });
 
-const keys = { at: '"at"', weight: '"weight"', name: 'lower("name") collate "C"' };
-const filters = { all: '', state: '"state", ', room: '"room", ', both: '"state", "room", ' };
+const keys = {
+  at: '"at"',
+  weight: '"weight"',
+  name: 'lower("name") collate "C"',
+};
+const filters = {
+  all: '',
+  state: '"state", ',
+  room: '"room", ',
+  both: '"state", "room", ',
+};
 const indexes = Object.entries({ ...keys, id: '' }).flatMap(([order, key]) =>
   Object.entries(filters)
     .filter(([filter]) => filter !== 'all' || order !== 'id')
@@ -75,7 +88,9 @@ const stays: Module = {
   entities: [StayEntity],
   migrations: [{ name: '2026_11_28_100000_create_stay', class: CreateStay }],
   open: ({ database }) => ({
-    resources: [stay.serve(new Records<Stay, NewStay>(database, StayEntity, stay.lists))],
+    resources: [
+      stay.serve(new Records<Stay, NewStay>(database, StayEntity, stay.lists)),
+    ],
   }),
 };
 
@@ -104,7 +119,8 @@ async function insertAll() {
     );
 }
 
-const idsOf = (items: Array<{ id: unknown }>) => items.map(({ id }) => Number(id));
+const idsOf = (items: Array<{ id: unknown }>) =>
+  items.map(({ id }) => Number(id));
 
 async function overRest(query: string) {
   const { status, json } = await rest(store, `/v1/stays?${query}`);
@@ -133,32 +149,80 @@ const t = (day: string) => `${day}T00:00:00Z`;
 describe('a list', () => {
   test.each<[query: string, parameters: string, ids: number[]]>([
     ['state_in=here', 'state_in: [here]', [2, 4, 7, 8]],
-    ['state_in=here&state_in=gone', 'state_in: [here, gone]', [2, 3, 4, 6, 7, 8]],
+    [
+      'state_in=here&state_in=gone',
+      'state_in: [here, gone]',
+      [2, 3, 4, 6, 7, 8],
+    ],
     ['state_in=here&state_in=here', 'state_in: here', [2, 4, 7, 8]],
-    ['state_in=here&state_in=gone&sort=id_desc&limit=3', 'state_in: [here, gone], sort: id_desc, limit: 3', [8, 7, 6]],
-    ['state_in=here&state_in=gone&after=4', 'state_in: [here, gone], after: "4"', [6, 7, 8]],
-    ['state_in=here&state_in=gone&before=7&limit=2', 'state_in: [here, gone], before: "7", limit: 2', [4, 6]],
-    ['state_in=booked&state_in=here&room_in=1&room_in=2', 'state_in: [booked, here], room_in: [1, 2]', [1, 2, 7, 8]],
+    [
+      'state_in=here&state_in=gone&sort=id_desc&limit=3',
+      'state_in: [here, gone], sort: id_desc, limit: 3',
+      [8, 7, 6],
+    ],
+    [
+      'state_in=here&state_in=gone&after=4',
+      'state_in: [here, gone], after: "4"',
+      [6, 7, 8],
+    ],
+    [
+      'state_in=here&state_in=gone&before=7&limit=2',
+      'state_in: [here, gone], before: "7", limit: 2',
+      [4, 6],
+    ],
+    [
+      'state_in=booked&state_in=here&room_in=1&room_in=2',
+      'state_in: [booked, here], room_in: [1, 2]',
+      [1, 2, 7, 8],
+    ],
     [`room_in=${greatest}`, `room_in: ["${greatest}"]`, [5]],
     [`room_in=${least}`, `room_in: ["${least}"]`, []],
     ['room_is_null=true', 'room_is_null: true', [3, 4]],
-    ['room_is_null=true&sort=weight', 'room_is_null: true, sort: weight', [4, 3]],
+    [
+      'room_is_null=true&sort=weight',
+      'room_is_null: true, sort: weight',
+      [4, 3],
+    ],
     ['room_is_null=true&state=gone', 'room_is_null: true, state: gone', [3]],
     ['room_is_null=true&after=3', 'room_is_null: true, after: "3"', [4]],
-    [`at_gte=${t('2026-01-02')}`, `at_gte: "${t('2026-01-02')}"`, [2, 3, 4, 5, 8, 7]],
+    [
+      `at_gte=${t('2026-01-02')}`,
+      `at_gte: "${t('2026-01-02')}"`,
+      [2, 3, 4, 5, 8, 7],
+    ],
     [`at_gt=${t('2026-01-02')}`, `at_gt: "${t('2026-01-02')}"`, [4, 5, 8, 7]],
     [`at_lte=${t('2026-01-02')}`, `at_lte: "${t('2026-01-02')}"`, [6, 1, 2, 3]],
     [`at_lt=${t('2026-01-02')}`, `at_lt: "${t('2026-01-02')}"`, [6, 1]],
-    [`at_gte=${t('0001-01-01')}&at_lt=${t('2026-01-04')}&sort=at_desc`, `at_gte: "${t('0001-01-01')}", at_lt: "${t('2026-01-04')}", sort: at_desc`, [4, 3, 2, 1, 6]],
-    [`at_gte=${t('2026-01-03')}&at_lt=${t('2026-01-01')}`, `at_gte: "${t('2026-01-03')}", at_lt: "${t('2026-01-01')}"`, []],
+    [
+      `at_gte=${t('0001-01-01')}&at_lt=${t('2026-01-04')}&sort=at_desc`,
+      `at_gte: "${t('0001-01-01')}", at_lt: "${t('2026-01-04')}", sort: at_desc`,
+      [4, 3, 2, 1, 6],
+    ],
+    [
+      `at_gte=${t('2026-01-03')}&at_lt=${t('2026-01-01')}`,
+      `at_gte: "${t('2026-01-03')}", at_lt: "${t('2026-01-01')}"`,
+      [],
+    ],
     [`weight_gte=${greatest}`, `weight_gte: "${greatest}"`, [3]],
     [`weight_gt=${greatest}`, `weight_gt: "${greatest}"`, []],
     [`weight_lte=${least}`, `weight_lte: "${least}"`, [4]],
     [`weight_lt=${least}`, `weight_lt: "${least}"`, []],
-    ['weight_gte=7&weight_lte=10', 'weight_gte: 7, weight_lte: 10', [7, 8, 1, 5]],
-    ['weight_gte=7&state_in=here&state_in=booked', 'weight_gte: 7, state_in: [here, booked]', [7, 8, 1, 5]],
+    [
+      'weight_gte=7&weight_lte=10',
+      'weight_gte: 7, weight_lte: 10',
+      [7, 8, 1, 5],
+    ],
+    [
+      'weight_gte=7&state_in=here&state_in=booked',
+      'weight_gte: 7, state_in: [here, booked]',
+      [7, 8, 1, 5],
+    ],
     ['name_prefix=REX', 'name_prefix: "REX"', [1, 2, 3]],
-    ['name_prefix=rex&sort=name_desc', 'name_prefix: "rex", sort: name_desc', [3, 2, 1]],
+    [
+      'name_prefix=rex&sort=name_desc',
+      'name_prefix: "rex", sort: name_desc',
+      [3, 2, 1],
+    ],
     ['name_prefix=rexa&state=gone', 'name_prefix: "rexa", state: gone', [3]],
     ['name_prefix=re%25', 'name_prefix: "re%"', [4]],
     ['name_prefix=re_', 'name_prefix: "re_"', [5]],
@@ -176,29 +240,105 @@ describe('a list', () => {
 
   const among = Array.from({ length: 21 }, (_, at) => at);
   const many = Array.from({ length: 10_000 }, (_, at) => at);
-  const ofAmong = '400 room_in must be 1 to 20 values, each an integer between -9223372036854775808 and 9223372036854775807';
+  const ofAmong =
+    '400 room_in must be 1 to 20 values, each an integer between -9223372036854775808 and 9223372036854775807';
   test.each<[query: string, parameters: string, message: string]>([
-    ['state_in=', '', '400 state_in must be 1 to 20 values, each one of booked, gone, here.'],
-    ['state_in=here,gone', '', '400 state_in must be 1 to 20 values, each one of booked, gone, here.'],
-    ['', 'state_in: []', '400 state_in must be 1 to 20 values, each one of booked, gone, here.'],
-    [among.map((at) => `room_in=${at}`).join('&'), `room_in: [${among}]`, `${ofAmong}.`],
+    [
+      'state_in=',
+      '',
+      '400 state_in must be 1 to 20 values, each one of booked, gone, here.',
+    ],
+    [
+      'state_in=here,gone',
+      '',
+      '400 state_in must be 1 to 20 values, each one of booked, gone, here.',
+    ],
+    [
+      '',
+      'state_in: []',
+      '400 state_in must be 1 to 20 values, each one of booked, gone, here.',
+    ],
+    [
+      among.map((at) => `room_in=${at}`).join('&'),
+      `room_in: [${among}]`,
+      `${ofAmong}.`,
+    ],
     ['room_in=1&room_in=x', 'room_in: ["1", "x"]', `${ofAmong}.`],
-    [`${among.slice(1, 12).map((at) => `room_in=${at}`).join('&')}&state_in=here&state_in=gone`, `room_in: [${among.slice(1, 12)}], state_in: [here, gone]`, '400 The filters by several values have 22 combinations, at most 20 are allowed.'],
+    [
+      `${among
+        .slice(1, 12)
+        .map((at) => `room_in=${at}`)
+        .join('&')}&state_in=here&state_in=gone`,
+      `room_in: [${among.slice(1, 12)}], state_in: [here, gone]`,
+      '400 The filters by several values have 22 combinations, at most 20 are allowed.',
+    ],
     ['state=here&state=gone', '', '400 state must be given once.'],
-    ['state=here&state_in=gone', 'state: here, state_in: [gone]', '400 state and state_in exclude each other.'],
-    ['room=1&room_is_null=true', 'room: 1, room_is_null: true', '400 room and room_is_null exclude each other.'],
-    ['room_is_null=false', 'room_is_null: false', '400 room_is_null must be true.'],
+    [
+      'state=here&state_in=gone',
+      'state: here, state_in: [gone]',
+      '400 state and state_in exclude each other.',
+    ],
+    [
+      'room=1&room_is_null=true',
+      'room: 1, room_is_null: true',
+      '400 room and room_is_null exclude each other.',
+    ],
+    [
+      'room_is_null=false',
+      'room_is_null: false',
+      '400 room_is_null must be true.',
+    ],
     ['room_is_null=1', '', '400 room_is_null must be true or false.'],
-    ['room_is_null=true&state=gone&sort=at', 'room_is_null: true, state: gone, sort: at', '400 room_is_null goes with other filters in the order of id only, not of at.'],
-    [`at_gte=${t('2026-01-01')}&sort=id`, `at_gte: "${t('2026-01-01')}", sort: id`, '400 at_gte goes with the order at or at_desc, not id.'],
-    [`at_gte=${t('2026-01-01')}&weight_lt=1`, `at_gte: "${t('2026-01-01')}", weight_lt: 1`, '400 at_gte and weight_lt exclude each other.'],
-    [`at_gte=${t('2026-01-01')}&at_gt=${t('2026-01-01')}`, `at_gte: "${t('2026-01-01')}", at_gt: "${t('2026-01-01')}"`, '400 at_gte and at_gt exclude each other.'],
-    ['at_gte=2026-01-01', 'at_gte: "2026-01-01"', '400 at_gte must be a date and time like 2030-12-05T00:00:00Z.'],
-    ['weight_gte=9223372036854775808', 'weight_gte: "9223372036854775808"', '400 weight_gte must be an integer between -9223372036854775808 and 9223372036854775807.'],
-    ['name_prefix=%00', 'name_prefix: "\\u0000"', '400 name_prefix must be free of U+0000 and of lone surrogates.'],
-    [`name_prefix=${'a'.repeat(1001)}`, `name_prefix: "${'a'.repeat(1001)}"`, '400 name_prefix must be at most 1000 characters long.'],
-    ['after=1&before=5', 'after: "1", before: "5"', '400 after and before exclude each other.'],
-    ['before=x&sort=at', 'before: "x", sort: at', '400 before is not a cursor of this list sorted by at: it must be that of its first item.'],
+    [
+      'room_is_null=true&state=gone&sort=at',
+      'room_is_null: true, state: gone, sort: at',
+      '400 room_is_null goes with other filters in the order of id only, not of at.',
+    ],
+    [
+      `at_gte=${t('2026-01-01')}&sort=id`,
+      `at_gte: "${t('2026-01-01')}", sort: id`,
+      '400 at_gte goes with the order at or at_desc, not id.',
+    ],
+    [
+      `at_gte=${t('2026-01-01')}&weight_lt=1`,
+      `at_gte: "${t('2026-01-01')}", weight_lt: 1`,
+      '400 at_gte and weight_lt exclude each other.',
+    ],
+    [
+      `at_gte=${t('2026-01-01')}&at_gt=${t('2026-01-01')}`,
+      `at_gte: "${t('2026-01-01')}", at_gt: "${t('2026-01-01')}"`,
+      '400 at_gte and at_gt exclude each other.',
+    ],
+    [
+      'at_gte=2026-01-01',
+      'at_gte: "2026-01-01"',
+      '400 at_gte must be a date and time like 2030-12-05T00:00:00Z.',
+    ],
+    [
+      'weight_gte=9223372036854775808',
+      'weight_gte: "9223372036854775808"',
+      '400 weight_gte must be an integer between -9223372036854775808 and 9223372036854775807.',
+    ],
+    [
+      'name_prefix=%00',
+      'name_prefix: "\\u0000"',
+      '400 name_prefix must be free of U+0000 and of lone surrogates.',
+    ],
+    [
+      `name_prefix=${'a'.repeat(1001)}`,
+      `name_prefix: "${'a'.repeat(1001)}"`,
+      '400 name_prefix must be at most 1000 characters long.',
+    ],
+    [
+      'after=1&before=5',
+      'after: "1", before: "5"',
+      '400 after and before exclude each other.',
+    ],
+    [
+      'before=x&sort=at',
+      'before: "x", sort: at',
+      '400 before is not a cursor of this list sorted by at: it must be that of its first item.',
+    ],
   ])('%s is refused', async (query, parameters, message) => {
     if (query) expect(await overRest(query)).toBe(message);
     if (parameters) expect(await overGraphQL(parameters)).toBe(message);
@@ -210,7 +350,10 @@ describe('a list', () => {
     ['name_prefix', 'String', '\ud800', 'name_prefix must be free of U+0000'],
   ])('by a variable %s is refused', async (name, type, value, message) => {
     const query = `query ($value: ${type}) { stays(${name}: $value) { id } }`;
-    const { text } = await graphqlThrice(store, { query, variables: { value } });
+    const { text } = await graphqlThrice(store, {
+      query,
+      variables: { value },
+    });
     expect(JSON.parse(text).errors[0].message).toContain(message);
   });
 
@@ -245,7 +388,9 @@ describe('a cursor', () => {
     const after = cursorOf('name', 'a'.repeat(20_000), '1');
     const query = `{ staysConnection(sort: name, after: "${after}") { nodes { id } } }`;
     const { text } = await graphqlThrice(store, { query });
-    expect(JSON.parse(text).errors[0].message).toContain('after is not a cursor');
+    expect(JSON.parse(text).errors[0].message).toContain(
+      'after is not a cursor',
+    );
   });
 });
 
@@ -263,13 +408,20 @@ describe.each([
   ['sort=at', 'sort: at', [6, 1, 2, 3, 4, 5, 8, 7]],
   ['sort=name_desc', 'sort: name_desc', [6, 8, 3, 2, 1, 5, 4, 7]],
   ['weight_lte=10', 'weight_lte: 10', [4, 2, 6, 7, 8, 1, 5]],
-  ['state_in=here&state_in=gone&sort=at_desc', 'state_in: [here, gone], sort: at_desc', [7, 8, 4, 3, 2, 6]],
+  [
+    'state_in=here&state_in=gone&sort=at_desc',
+    'state_in: [here, gone], sort: at_desc',
+    [7, 8, 4, 3, 2, 6],
+  ],
 ])('pages by %s', (query, parameters, ids) => {
   test('lead forth and back', async () => {
     let path: string | undefined = `/v1/stays?${query}&limit=3`;
     const seen: number[][] = [];
     for (; path; ) {
-      const { json, headers }: Awaited<ReturnType<typeof rest>> = await rest(store, path);
+      const { json, headers }: Awaited<ReturnType<typeof rest>> = await rest(
+        store,
+        path,
+      );
       seen.push(idsOf(json));
       expect(pathOf(headers.link, 'prev') !== undefined).toBe(seen.length > 1);
       const next = pathOf(headers.link, 'next');
@@ -279,7 +431,10 @@ describe.each([
     expect(seen.flat()).toEqual(ids);
     const back: number[][] = [];
     for (; path; ) {
-      const { json, headers }: Awaited<ReturnType<typeof rest>> = await rest(store, path);
+      const { json, headers }: Awaited<ReturnType<typeof rest>> = await rest(
+        store,
+        path,
+      );
       back.unshift(idsOf(json));
       path = pathOf(headers.link, 'prev');
     }
@@ -291,9 +446,15 @@ describe.each([
     for (let before: string | null = null; ; ) {
       const document = `query ($before: String) { staysConnection(last: 2, before: $before, ${parameters}) {
         edges { cursor node { id } } pageInfo { hasNextPage hasPreviousPage startCursor endCursor } } }`;
-      const { text }: { text: string } = await graphqlThrice(store, { query: document, variables: { before } });
-      const { edges, pageInfo }: Connection = JSON.parse(text).data.staysConnection;
-      back.unshift(...idsOf(edges.map(({ node }: { node: { id: string } }) => node)));
+      const { text }: { text: string } = await graphqlThrice(store, {
+        query: document,
+        variables: { before },
+      });
+      const { edges, pageInfo }: Connection =
+        JSON.parse(text).data.staysConnection;
+      back.unshift(
+        ...idsOf(edges.map(({ node }: { node: { id: string } }) => node)),
+      );
       expect(pageInfo).toEqual({
         hasNextPage: before !== null,
         hasPreviousPage: back.length < ids.length,
@@ -309,8 +470,15 @@ describe.each([
 
 test('a page before a place is right while rows come and go', async () => {
   const page = async (query: string) => {
-    const { json, headers } = await rest(store, `/v1/stays?sort=id&limit=2&${query}`);
-    return [idsOf(json), pathOf(headers.link, 'prev') !== undefined, pathOf(headers.link, 'next') !== undefined];
+    const { json, headers } = await rest(
+      store,
+      `/v1/stays?sort=id&limit=2&${query}`,
+    );
+    return [
+      idsOf(json),
+      pathOf(headers.link, 'prev') !== undefined,
+      pathOf(headers.link, 'next') !== undefined,
+    ];
   };
   expect(await page('before=5')).toEqual([[3, 4], true, true]);
   expect(await page('before=1')).toEqual([[], false, true]);
@@ -332,8 +500,14 @@ test('first and last exclude what belongs to the other', async () => {
     const { text } = await graphqlThrice(store, { query });
     return JSON.parse(text).errors?.[0].message;
   };
-  expect(await message('last: 2, after: "1"')).toBe('last and after exclude each other.');
-  expect(await message('last: 2, first: 3')).toBe('first and last exclude each other.');
-  expect(await message('last: -1')).toBe('last must be an integer between 0 and 100.');
+  expect(await message('last: 2, after: "1"')).toBe(
+    'last and after exclude each other.',
+  );
+  expect(await message('last: 2, first: 3')).toBe(
+    'first and last exclude each other.',
+  );
+  expect(await message('last: -1')).toBe(
+    'last must be an integer between 0 and 100.',
+  );
   expect(await message('last: 0')).toBeUndefined();
 });

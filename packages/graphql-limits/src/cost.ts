@@ -86,7 +86,8 @@ function listedIn(input: unknown): number {
 }
 
 /** The values of filters by several. */
-const valuesIn = (args: Values) => Object.values(args).filter(Array.isArray).flat().length;
+const valuesIn = (args: Values) =>
+  Object.values(args).filter(Array.isArray).flat().length;
 
 function ownCost(field: Field, isRoot: boolean): number {
   if (isRoot) return 2;

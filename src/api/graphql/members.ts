@@ -22,15 +22,19 @@ import {
   FollowArgs,
   ID,
   ListArgs,
-  NestedListArgs,
   metadataOf,
+  NestedListArgs,
 } from './types.ts';
 
 // A member and its description are written once, in the schema that REST has.
 // These functions put type-graphql's decorators on an empty class; a type that
 // differs from its schema is a class with decorators, written by hand.
 
-/** The GraphQL type of items. Its name is the schema's `$id`. */
+/**
+ * The GraphQL type of items. Its name is the schema's `$id`.
+ *
+ * @example const ToyType = objectTypeOf(toySchema);
+ */
 export function objectTypeOf<Schema extends TObject>(schema: Schema) {
   return classOf(schema, 'object');
 }

@@ -298,7 +298,10 @@ export function connectionValidator<Schema extends TObject>(schema: Schema) {
     const isBackward = last !== undefined;
     // Without `first` GraphQL gives its default.
     if (isBackward && first !== undefined && first !== pageLimit.default)
-      throw new StoreError('BAD_USER_INPUT', 'first and last exclude each other.');
+      throw new StoreError(
+        'BAD_USER_INPUT',
+        'first and last exclude each other.',
+      );
     if (isBackward && places.after !== undefined)
       throw new StoreError(
         'BAD_USER_INPUT',

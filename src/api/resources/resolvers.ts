@@ -21,8 +21,8 @@ import {
   connectionValidator,
   ID,
   Idempotent,
-  NestedListArgs,
   Live,
+  NestedListArgs,
   toConnection,
 } from '../graphql/types.ts';
 import { orNotFound } from '../rest/responses.ts';

@@ -48,17 +48,33 @@ interface Declaration<
   operations: readonly Operation[];
   /** What clients set. */
   members: Members;
-  /** Those of `members` that a change cannot set. */
+  /**
+   * Those of `members` that a change cannot set.
+   *
+   * @default []
+   */
   fixed?: Array<keyof Members>;
-  /** What follows from other members, in both APIs. */
+  /**
+   * What follows from other members, in both APIs.
+   *
+   * @example { day: { schema: Type.Integer(), of: ({ at }) => at.getUTCDay() } }
+   */
   computed?: {
     [Name in keyof Computed]: ComputedMember<Members, Computed[Name]>;
   };
   /** Adds a member with the owner of an item, as in `Records`. */
   owner?: Owner<OwnerName>;
-  /** Other resources, by the fields of its GraphQL type. */
+  /**
+   * Other resources, by the fields of its GraphQL type.
+   *
+   * @example { pet: { by: 'petId', to: () => PetType, list: 'visits' } }
+   */
   relations?: Record<string, Relation>;
-  /** Operations on one item without an input: `cancel`. */
+  /**
+   * Operations on one item without an input.
+   *
+   * @example { cancel: { description: '...', change: () => ({ state }) } }
+   */
   transitions?: Record<
     string,
     Transition<Stored<Members>, Partial<Stored<Members>>>
@@ -94,6 +110,15 @@ type Services = Partial<Pick<Serving, 'related'>> & Pick<Collection, 'sample'>;
  * Declares a resource, once for the process. `columns` goes to its entity,
  * `lists` to its `Records`, and what `serve` returns to `resources` of its
  * module.
+ *
+ * @example
+ *   resource({
+ *     name: 'Tag',
+ *     description: 'A word that marks animals.',
+ *     path: '/tags',
+ *     operations: ['list', 'find', 'create', 'change', 'remove'],
+ *     members: { name: textSchema({ description: 'The word.' }) },
+ *   });
  */
 export function resource<
   const Members extends TProperties,

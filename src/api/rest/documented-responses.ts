@@ -33,7 +33,11 @@ export interface Response {
   type?: 'null';
 }
 
-/** A documented success: a JSON body, with optional headers. */
+/**
+ * A documented success: a JSON body, with optional headers.
+ *
+ * @example response: { 201: success(toySchema, 'Toy added.') }
+ */
 export function success(
   schema: TSchema,
   description: string,
