@@ -39,7 +39,8 @@ function fieldOf(field) {
   const control = field.enum ? choiceOf(field) : inputOf(field);
   control.name = field.name;
   control.required = field.isRequired;
-  label.append(`${wordsOf(field.name)} `, control);
+  const isJson = field.type === 'object' || field.type === 'array';
+  label.append(wordsOf(field.name), isJson ? ' (JSON) ' : ' ', control);
   return label;
 }
 
@@ -53,7 +54,8 @@ function choiceOf({ enum: choices, isRequired, default: preset }) {
 
 function inputOf({ type, format, maxLength, examples: [example = ''] = [] }) {
   const control = document.createElement('input');
-  control.placeholder = format === 'int64' ? '9007199254740993' : example;
+  const text = typeof example === 'string' ? example : JSON.stringify(example);
+  control.placeholder = format === 'int64' ? '9007199254740993' : text;
   if (maxLength) control.maxLength = maxLength;
   if (type !== 'integer') return control;
   return Object.assign(control, {
