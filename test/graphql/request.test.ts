@@ -3,7 +3,7 @@ import {
   acceptedIn,
   type FindDocument,
   mediaTypes,
-  parametersOf,
+  readParameters,
   Unprocessable,
 } from '../../src/api/graphql/request.ts';
 import { expect, test } from '../support/jest.ts';
@@ -63,9 +63,12 @@ test.each([
 });
 
 const post = (body: unknown, findDocument?: FindDocument) =>
-  parametersOf({ method: 'POST', headers: {}, query: {}, body }, findDocument);
+  readParameters(
+    { method: 'POST', headers: {}, query: {}, body },
+    findDocument,
+  );
 const get = (query: unknown, headers = {}) =>
-  parametersOf({ method: 'GET', headers, query, body: undefined });
+  readParameters({ method: 'GET', headers, query, body: undefined });
 
 test('parameters come from the body or the query string; null and empty ones are absent', () => {
   expect(

@@ -50,10 +50,10 @@ export function outcomeOf(
 
 /** @param failure of an operation that has not run */
 export function refused(failure: Error): Outcome {
-  return outcomeOf({ errors: [asGraphQLError(failure)], status: 500 });
+  return outcomeOf({ errors: [graphQLErrorOf(failure)], status: 500 });
 }
 
-export function asGraphQLError(failure: Error): GraphQLError {
+export function graphQLErrorOf(failure: Error): GraphQLError {
   if (failure instanceof GraphQLError) return failure;
   return new GraphQLError(failure.message, { originalError: failure });
 }

@@ -11,8 +11,8 @@ import type { ListEvent } from '../../records/live-list.ts';
 import type { OperationObserver } from '../../runtime/observers.ts';
 import { serverSentEvents } from '../subscriptions/format.ts';
 import {
-  asGraphQLError,
   formatError,
+  graphQLErrorOf,
   logErrors,
   type Outcome,
 } from './answer.ts';
@@ -106,7 +106,7 @@ export async function subscribe(
     shareKey: isNested || hasDirectives ? undefined : key,
     framesOf,
     failureAsJson(failure) {
-      errors = [formatError(asGraphQLError(failure))];
+      errors = [formatError(graphQLErrorOf(failure))];
       return JSON.stringify(errors);
     },
   });

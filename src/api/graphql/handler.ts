@@ -24,8 +24,8 @@ import { charge } from './price.ts';
 import {
   acceptedIn,
   type FindDocument,
-  parametersOf,
   type RequestParameters,
+  readParameters,
 } from './request.ts';
 import type { References } from './scopes.ts';
 
@@ -99,7 +99,7 @@ export async function graphQL(
         throw new StoreError('NOT_ACCEPTABLE', notAcceptable);
       const { call } = request;
       const context = { call, request, reply, accepted };
-      const parameters = parametersOf(request, findDocument);
+      const parameters = readParameters(request, findDocument);
       // The client's name for it, which a document may lack.
       call.operation = { name: parameters.operationName, fields: undefined };
       return sendOutcome(await answer(parameters, context), context);

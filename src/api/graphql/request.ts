@@ -100,7 +100,7 @@ const unprocessable = (message: string) =>
  * @param findDocument without it, only texts run
  * @throws StoreError
  */
-export function parametersOf(
+export function readParameters(
   request: Pick<FastifyRequest, 'method' | 'headers' | 'query' | 'body'>,
   findDocument: FindDocument = (parameters) => parameters,
 ): RequestParameters {

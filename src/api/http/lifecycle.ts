@@ -83,7 +83,7 @@ export function lifecycle(
       active.count -= 1;
       socket.unanswered = (socket.unanswered ?? 1) - 1;
       if (isPipelined) pipelined.add(network, -1);
-      const end = endOf(request, reply);
+      const end = requestEnd(request, reply);
       for (const observer of observers) observer.ended(request, reply, end);
     });
     done();
@@ -127,7 +127,7 @@ export function lifecycle(
   });
 }
 
-function endOf(
+function requestEnd(
   { call, raw, routeOptions: { url, schema } }: FastifyRequest,
   { raw: response }: FastifyReply,
 ): RequestEnd {
