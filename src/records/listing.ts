@@ -267,9 +267,13 @@ export class Listings {
     const columns = given.map(({ column }) => column);
     const ordered = this.#ordered.get(nameOf(columns, by));
     if (!ordered) {
-      const [, ...others] = this.#combinations.map(spelled);
+      // Clients do not filter by the owner.
+      const named = [columns, ...this.#combinations].map((all) =>
+        spelled(all.filter(({ member }) => member !== this.owner)),
+      );
+      const [asked, ...others] = new Set(named.filter(Boolean));
       throw refusal(
-        `A list cannot be filtered by ${spelled(columns)}: only by ${others.join(', or by ')}.`,
+        `A list cannot be filtered by ${asked}: only by ${others.join(', or by ')}.`,
       );
     }
     const conditions = ordered.columns.map(

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { openModules } from '../../src/api/module.ts';
 import type { Collection } from '../../src/api/resources/collection.ts';
+import { Call } from '../../src/call.ts';
 import { exportItems } from '../../src/features/transfer/export.ts';
 import { importFile } from '../../src/features/transfer/import.ts';
 import { seed } from '../../src/features/transfer/seed.ts';
@@ -480,6 +481,22 @@ describeHere('diaries', () => {
     const change = { version: 1, mood: 'x' } as never;
     await expect(records.change(id, change)).rejects.toThrow(fault);
     expect(() => new LiveList(records).subscribe({} as never)).toThrow(fault);
+  });
+
+  test('a combination of filters that is not declared is refused without a word of the owner', async () => {
+    const records = new Records<Diary, NewDiary>(store.database, DiaryEntity, {
+      filters: ['mood', 'pages'],
+      combinations: [['mood'], ['pages']],
+      owner: 'createdBy',
+    });
+    const call = new Call();
+    call.caller = { id: 7, name: 'x', scopes: ['read'] };
+    const query = { mood: 'fine', limit: 5 } as never;
+    expect((await records.list(query, call)).items).toEqual([]);
+    const both = { mood: 'fine', pages: 1, limit: 5 } as never;
+    await expect(records.list(both, call)).rejects.toThrow(
+      'A list cannot be filtered by mood with pages: only by mood, or by pages.',
+    );
   });
 
   test('the start names the indexes that begin with the owner', () => {
