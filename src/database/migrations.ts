@@ -63,9 +63,11 @@ export async function applyMigrations(
             ? 'may be applied in part'
             : 'was rolled back';
           const isForbidden = sqlState(error) === '42501';
+          const isThere = /^42(?:P07|701|710)$/.test(`${sqlState(error)}`);
           const sentences = [
             `The migration ${name} ${outcome}: ${error.message}.`,
             isForbidden ? lacksRight : '',
+            isThere ? wasRewritten : '',
             `Applied before: ${applied.join(', ') || 'none'}.`,
             `Not applied: ${left.join(', ') || 'no other'}.`,
           ];
@@ -87,6 +89,9 @@ export async function applyMigrations(
 
 const lacksRight =
   'Its role needs the right: `grant usage, create on schema ... to ...`.';
+
+const wasRewritten =
+  'An earlier text of it may have been applied: drop what that created, or remove the local store (`.data`).';
 
 async function migratorOptions(options: MigrationOptions, model: Model) {
   const migrationsList = model.migrations.map((migration) =>

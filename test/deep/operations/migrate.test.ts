@@ -172,7 +172,7 @@ test('a migration that fails is rolled back; earlier migrations stay applied', a
   const later = migrationOf('2027_01_01_000003_later', ['select 1']);
   const one = await node([addWeight, broken, later]);
   const start = `The migration ${broken.name} was rolled back: `;
-  const left = `_key_event, ${addWeight.name}. Not applied: ${later.name}.`;
+  const left = `, ${addWeight.name}. Not applied: ${later.name}.`;
   const failure = await one.database.migrate().catch((error) => error);
   expect(failure.message.startsWith(start)).toBe(true);
   expect(failure.message).toContain(', at: select 1 / 0. Applied before: ');
@@ -186,6 +186,16 @@ test('a migration that fails is rolled back; earlier migrations stay applied', a
   expect(await sql(one.database, `select to_regclass('toy')`)).toEqual([
     [null],
   ]);
+});
+
+test('a migration that is written anew after it was applied names the remedy', async () => {
+  const statements = ['create table toy (id int)'];
+  const first = await node([migrationOf('2027_01_01_000002_toy', statements)]);
+  await first.database.migrate();
+  const second = await node([migrationOf('2027_01_01_000003_toy', statements)]);
+  await expect(second.database.migrate()).rejects.toThrow(
+    /^The migration 2027_01_01_000003_toy was rolled back: .*toy.* An earlier text of it may have been applied: /,
+  );
 });
 
 test('a migration without a transaction that fails may be applied in part', async () => {
