@@ -52,7 +52,11 @@ export class FairQueue<Item> {
 
   /** The first item of each caller. */
   get heads(): Item[] {
-    return [...this.#queues.values()].flatMap(([first]) => first ?? []);
+    const heads: Item[] = [];
+    for (const [first] of this.#queues.values()) {
+      if (first) heads.push(first);
+    }
+    return heads;
   }
 
   headOf(holder: Holder): Item | undefined {

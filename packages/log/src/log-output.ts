@@ -75,8 +75,12 @@ export class LogOutput {
   #note() {
     const dropped = this.dropped - this.#reported;
     if (dropped === 0) return '';
-    const msg = 'log lines could not be written';
-    const line = { level: 40, time: Date.now(), dropped, msg };
+    const line = {
+      level: 40,
+      time: Date.now(),
+      dropped,
+      msg: 'log lines could not be written',
+    };
     return this.format(`${JSON.stringify(line)}\n`);
   }
 

@@ -53,9 +53,9 @@ const headSchema = Type.Object({
   migrations: Type.Array(Type.String()),
   tables: Type.Array(storedTable),
 });
-type Head = Static<typeof headSchema>;
+type BackupHead = Static<typeof headSchema>;
 
-interface End {
+interface BackupEnd {
   tables: Contents[];
   /** Of all lines before this one. */
   sha256: string;
@@ -152,7 +152,11 @@ async function writeStore(
     await database.withSession(async (session) => {
       await begin(session, 'read only');
       const migrations = await assertCurrent(session, model, tables);
-      const head: Head = { format: backupFormat(options), migrations, tables };
+      const head: BackupHead = {
+        format: backupFormat(options),
+        migrations,
+        tables,
+      };
       await writeLines([JSON.stringify(head)]);
       for (const table of tables)
         contents.push(await readTable(session, table, progress, writeLines));
@@ -162,7 +166,10 @@ async function writeStore(
       await own.close();
     });
   });
-  const end: End = { tables: contents, sha256: hash.copy().digest('hex') };
+  const end: BackupEnd = {
+    tables: contents,
+    sha256: hash.copy().digest('hex'),
+  };
   await writeLines([JSON.stringify(end)]);
   return contents;
 }
@@ -203,7 +210,7 @@ export async function restore(
  * The model at the time of the backup. Its entities are unknown: those of today
  * may have other columns.
  */
-function earlier(model: Model, { migrations }: Head): Model {
+function earlier(model: Model, { migrations }: BackupHead): Model {
   return {
     entities: [],
     migrations: model.migrations.filter(({ name }) =>
@@ -214,8 +221,8 @@ function earlier(model: Model, { migrations }: Head): Model {
 
 interface Restoration {
   file: string;
-  head: Head;
-  end: End;
+  head: BackupHead;
+  end: BackupEnd;
   model: Model;
   options: DatabaseOptions;
   progress: OnRows;
@@ -291,7 +298,7 @@ async function insert(
 async function verify(
   path: string,
   options: DatabaseOptions,
-): Promise<{ head: Head; end: End }> {
+): Promise<{ head: BackupHead; end: BackupEnd }> {
   const hash = createHash('sha256');
   let first: string | undefined;
   let last: Buffer | undefined;
@@ -300,8 +307,8 @@ async function verify(
     first ??= `${line}`;
     last = line;
   }
-  const head = parse<Head>(first);
-  const end = parse<End>(`${last}`);
+  const head = parse<BackupHead>(first);
+  const end = parse<BackupEnd>(`${last}`);
   const format = backupFormat(options);
   if (head?.format !== format)
     throw new Error(`${path} is not a file that begins with ${format}.`);

@@ -31,7 +31,7 @@ export function compiler(
       if (data !== undefined) {
         accepted = Math.min(100, accepted + 1);
         if (!errors) return result;
-        return { data, errors: errors.map(asGraphQLError) };
+        return { data, errors: errors.map(completedError) };
       }
       accepted -= 1;
       // Without data, graphql-jit has rejected the variables. graphql-js
@@ -99,7 +99,7 @@ export function isSuitable({
  * graphql-jit's errors lack parts of graphql-js's, for example `extensions` and
  * `toJSON` (https://github.com/zalando-incubator/graphql-jit/issues/234).
  */
-function asGraphQLError({
+function completedError({
   message,
   path,
   locations,

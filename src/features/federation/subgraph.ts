@@ -72,7 +72,7 @@ export function subgraph(
 const typeNameOf = ({ __typename }: Representation) => __typename;
 
 /** In messages, because aliases repeat a name that is as long as a body. */
-const longestName = 100;
+const shownName = 100;
 
 const invalidInput = (message: string) =>
   new StoreError('BAD_USER_INPUT', message);
@@ -92,7 +92,7 @@ function entitiesResolver(
     try {
       const find = finders.get(name);
       if (!find)
-        throw invalidInput(`No entity is named ${name.slice(0, longestName)}.`);
+        throw invalidInput(`No entity is named ${name.slice(0, shownName)}.`);
       if (!isId(id))
         throw invalidInput(
           'A representation needs `id`: a string, or an integer.',

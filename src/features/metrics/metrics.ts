@@ -9,8 +9,12 @@ export class Metrics {
   readonly #registers = [this.registry];
 
   counter(name: string, help: string, labelNames: string[] = []) {
-    const registers = this.#registers;
-    return new Counter<string>({ name, help, labelNames, registers });
+    return new Counter<string>({
+      name,
+      help,
+      labelNames,
+      registers: this.#registers,
+    });
   }
 
   /** @param buckets upper bounds */
@@ -20,9 +24,13 @@ export class Metrics {
     buckets: number[],
     labelNames: string[],
   ) {
-    const registers = this.#registers;
-    const options = { name, help, labelNames, buckets, registers };
-    return new Histogram<string>(options);
+    return new Histogram<string>({
+      name,
+      help,
+      labelNames,
+      buckets,
+      registers: this.#registers,
+    });
   }
 
   /** Adds metrics whose values are read at each scrape. */

@@ -207,7 +207,7 @@ function subjectOf(
     caller: {
       hint: subjectPrefix + subject.slice(0, 8),
       subject: sub,
-      tenant: textIn(payload, tenant),
+      tenant: textOfClaim(payload, tenant),
       scopes: [...new Set(own.map(({ ours }) => ours))],
       scopeNames: Object.fromEntries(
         pairs.map(({ theirs, ours }) => [ours, theirs]).reverse(),
@@ -226,7 +226,7 @@ function unacceptable(fault: string, reason = 'claims'): StoreError {
   );
 }
 
-function textIn(payload: JWTPayload, claim: string | undefined) {
+function textOfClaim(payload: JWTPayload, claim: string | undefined) {
   const value = claim && payload[claim];
   return typeof value === 'string' && value !== '' ? value : undefined;
 }

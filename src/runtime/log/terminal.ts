@@ -31,8 +31,8 @@ function formatted({ pid: _pid, host: _host, ...line }: LogLine) {
   const { level, time, msg, ...members } = line;
   const at = styleText('dim', new Date(time).toTimeString().slice(0, 8));
   const isRequest = members.req && members.ms !== undefined;
-  const rest = isRequest ? requestOf(members, msg) : eventOf(line, members);
-  return `${at} ${rest}`;
+  if (isRequest) return `${at} ${requestOf(members, msg)}`;
+  return `${at} ${eventOf(line, members)}`;
 }
 
 /**
@@ -42,28 +42,35 @@ function formatted({ pid: _pid, host: _host, ...line }: LogLine) {
 function requestOf({ req, ms, key, ...members }: Members, msg: string) {
   const { api, operation, fields = [], status = msg, code } = members;
   const { method, path } = req as Members;
-  const words = [method, path];
   const name = operation ?? (fields as string[]).join(' ');
-  if (api === 'graphql' && name) words.push(name);
   const result = code ? `${status} ${code}` : `${status}`;
-  words.push(styleText(colourOf(Number(members.status ?? 500), code), result));
-  words.push(`${Math.round(Number(ms))} ms`);
-  if (key !== undefined) words.push(`key ${key}`);
-  return words.join(' ');
+  const words = [
+    method,
+    path,
+    api === 'graphql' && name,
+    styleText(colourOf(members), result),
+    `${Math.round(Number(ms))} ms`,
+    key !== undefined && `key ${key}`,
+  ];
+  return words.filter(Boolean).join(' ');
 }
 
-function colourOf(status: number, code: unknown) {
-  if (status >= 500) return 'red';
-  return code || status >= 400 ? 'yellow' : 'green';
+/** An aborted request has no status. */
+function colourOf({ status = 500, code }: Members) {
+  const number = Number(status);
+  if (number >= 500) return 'red';
+  if (code || number >= 400) return 'yellow';
+  return 'green';
 }
 
 function eventOf({ level, msg }: Pick<LogLine, 'level' | 'msg'>, all: Members) {
   const { config: _, err, ...members } = all;
   let line = msg;
-  if (level >= 40) line = styleText(level >= 50 ? 'red' : 'yellow', msg);
+  if (level === 40) line = styleText('yellow', msg);
+  if (level > 40) line = styleText('red', msg);
   const details = Object.entries(members).map(([name, value]) => {
-    const isObject = typeof value === 'object';
-    return `${name} ${isObject ? JSON.stringify(value) : value}`;
+    if (typeof value !== 'object') return `${name} ${value}`;
+    return `${name} ${JSON.stringify(value)}`;
   });
   // A terminal would interpret control characters.
   const plain = details.join(', ').replace(/\p{Cc}/gu, '?');

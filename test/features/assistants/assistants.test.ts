@@ -386,7 +386,7 @@ describe('the tools', () => {
       'a prototype',
       'list_pets',
       { constructor: 1 },
-      'An argument is unknown; known are status, limit, after, sort.',
+      'An argument is unknown; known are status, limit, after, before, sort.',
     ],
     [
       'a header in the key',
