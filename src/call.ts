@@ -95,6 +95,8 @@ export class Call {
   code: string | undefined;
   /** Why its key or token was refused. */
   reason: string | undefined;
+  /** Query parameters that the operation lacks, some at most. */
+  unknown: string[] | undefined;
   /** Of the trace that it belongs to, for its log line. */
   traceId: string | undefined;
 

@@ -1,12 +1,17 @@
+import { Log } from '../../src/runtime/log/log.ts';
 import { operations } from '../support/contract.ts';
 import { stock } from '../support/database-access.ts';
 import { expect, test } from '../support/jest.ts';
 import { rest } from '../support/rest.ts';
-import { storeForAll } from '../support/store.ts';
+import { nodeForAll, storeForAll } from '../support/store.ts';
 
 /** Unknown query parameters: ignored, and refused for who asks (RFC 7240). */
 
 const store = storeForAll({}, () => stock(store.database, 2));
+const lines: string[] = [];
+const write = (line: string) => void lines.push(line);
+const log = new Log({ level: 'info', sample: 1 }, { write });
+const node = nodeForAll(store, {}, { log });
 const strict = { prefer: 'handling=strict' };
 
 test.each([
@@ -51,7 +56,11 @@ test('known parameters, a creation and a total are served as usual', async () =>
   });
   expect(counted).toMatchObject({
     status: 200,
-    headers: { 'x-total-count': '2' },
+    headers: {
+      'x-total-count': '2',
+      'preference-applied': 'handling=strict, count=exact',
+      vary: expect.stringContaining('Prefer'),
+    },
   });
   const json = { name: 'Rex', categoryId: 1 };
   const created = { method: 'POST', json, headers: strict };
@@ -60,6 +69,19 @@ test('known parameters, a creation and a total are served as usual', async () =>
     status: 400,
     json: { message: 'x is unknown.' },
   });
+});
+
+test('the log names some of them, and none that may hold a secret', async () => {
+  const names = Array.from({ length: 9 }, (_, at) => `x${at}`);
+  const query = ['limit=1', 'a%22b=1', ...names.map((name) => `${name}=1`)];
+  await rest(node, `/v1/pets?${query.join('&')}`);
+  await rest(node, '/v1/pets?limit=1');
+  await new Promise((resolve) => setImmediate(resolve));
+  const [first, second] = lines
+    .map((line) => JSON.parse(line))
+    .filter(({ msg }) => msg === 'answered');
+  expect(first).toMatchObject({ unknown: names.slice(0, 4), status: 200 });
+  expect(second).not.toHaveProperty('unknown');
 });
 
 test('the key is asked for first', async () =>

@@ -13,6 +13,7 @@ import {
   type NewPet,
   type Pet,
   type PetStatus,
+  type Sort,
   withIds,
 } from './pet.ts';
 import { unexpected } from './store-error.ts';
@@ -61,6 +62,8 @@ export interface PageOptions extends CountOptions {
   limit?: number | undefined;
   /** Only animals after this id: the last one seen. */
   after?: Int64 | undefined;
+  /** `id` by default; `id_desc` is newest first. */
+  sort?: Sort | undefined;
 }
 
 export interface Count {
@@ -70,7 +73,7 @@ export interface Count {
 }
 
 export interface Page<Ids extends IdType = 'bigint'> {
-  /** Ascending by id. */
+  /** In the order of `sort`. */
   items: Pet<Ids>[];
   /** The value of `after` for the next page; undefined on the last page. */
   next: Id<Ids> | undefined;
@@ -102,7 +105,7 @@ export class AnimalStore<Ids extends IdType = 'bigint'> {
 
   /** Reads one page of the list. `limit` is 1 to 100, by default 20. */
   async page(
-    { status, limit, after }: PageOptions = {},
+    { status, limit, after, sort }: PageOptions = {},
     options?: CallOptions,
   ): Promise<Page<Ids>> {
     const seen = after === undefined ? undefined : int64('after', after);
@@ -110,9 +113,10 @@ export class AnimalStore<Ids extends IdType = 'bigint'> {
     if (status !== undefined) query.set('status', status);
     if (limit !== undefined) query.set('limit', `${limit}`);
     if (seen !== undefined) query.set('after', `${seen}`);
+    if (sort !== undefined) query.set('sort', sort);
     return this.#transport.send(
       { path: `v1/pets${query.size > 0 ? `?${query}` : ''}` },
-      (answer) => this.#pageOf(answer, seen),
+      (answer) => this.#pageOf(answer, seen, sort),
       options,
     );
   }
@@ -231,9 +235,9 @@ export class AnimalStore<Ids extends IdType = 'bigint'> {
   readonly #petOf = (answer: Answer): Pet<Ids> =>
     withIds(this.#ids, readAs(succeeded(answer), readRest, isPet));
 
-  #pageOf(answer: Answer, after: bigint | undefined): Page<Ids> {
+  #pageOf(answer: Answer, after: bigint | undefined, sort?: Sort): Page<Ids> {
     const pets = readAs(succeeded(answer), readRest, isPets);
-    const next = idAs(this.#ids, nextAfter(answer, after)) as Page<Ids>['next'];
+    const next = idAs(this.#ids, nextAfter(answer, after, sort)) as Page<Ids>['next'];
     return { items: pets.map((pet) => withIds(this.#ids, pet)), next };
   }
 }

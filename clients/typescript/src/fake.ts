@@ -108,16 +108,22 @@ export class FakeService {
       status?: PetStatus;
       limit?: string;
       after?: string;
+      sort?: string;
     };
-    const { status, limit = `${rules.limit.default}`, after } = text;
+    const { status, limit = `${rules.limit.default}`, after, sort } = text;
+    const isDescending = sort === 'id_desc';
     refuse([
       statusRule(status),
       rangeRule('limit', limit, rules.limit.min, rules.limit.max),
       after && int64Rule('after', after),
+      sort !== undefined && sort !== 'id' && !isDescending && 'sort must be one of id, id_desc',
     ]);
-    const all = this.pets.filter((pet) => !status || pet.status === status);
+    const ascending = this.pets.filter((pet) => !status || pet.status === status);
+    const all = isDescending ? ascending.toReversed() : ascending;
     const rest = all.filter(
-      ({ id }) => after === undefined || id > BigInt(after),
+      ({ id }) =>
+        after === undefined ||
+        (isDescending ? id < BigInt(after) : id > BigInt(after)),
     );
     const page = rest.slice(0, Number(limit));
     target.searchParams.set('after', `${page.at(-1)?.id}`);

@@ -8,7 +8,7 @@ export {
   type PageOptions,
   type WriteOptions,
 } from './animal-store.ts';
-export type { IdType, Int64, NewPet, Pet, PetStatus } from './pet.ts';
+export type { IdType, Int64, NewPet, Pet, PetStatus, Sort } from './pet.ts';
 export {
   type Code,
   errorCodes,

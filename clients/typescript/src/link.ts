@@ -1,4 +1,5 @@
 import type { Answer } from './answer.ts';
+import type { Sort } from './pet.ts';
 import { unexpected } from './store-error.ts';
 
 /**
@@ -11,6 +12,7 @@ import { unexpected } from './store-error.ts';
 export function nextAfter(
   { status, headers }: Answer,
   before: bigint | undefined,
+  sort: Sort = 'id',
 ): bigint | undefined {
   const target = /<([^>]*)>\s*;\s*rel="?next"?/i.exec(
     headers.get('link') ?? '',
@@ -18,7 +20,9 @@ export function nextAfter(
   if (target === undefined) return undefined;
   const digits = /[?&]after=(-?\d+)(?:&|$)/.exec(target)?.[1];
   const after = digits === undefined ? undefined : BigInt(digits);
-  if (after !== undefined && (before === undefined || after > before))
+  const isForward = (after: bigint, before: bigint) =>
+    sort === 'id' ? after > before : after < before;
+  if (after !== undefined && (before === undefined || isForward(after, before)))
     return after;
   throw unexpected('The link to the next page does not lead to one.', status);
 }

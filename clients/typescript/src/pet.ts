@@ -22,6 +22,9 @@ export type Pet<Ids extends IdType = 'bigint'> = {
     : PetOfContract[Member];
 };
 
+/** Order of a list: by ascending id, or newest first. */
+export type Sort = 'id' | 'id_desc';
+
 /** Availability of an animal. */
 export type PetStatus = components['schemas']['PetStatus'];
 

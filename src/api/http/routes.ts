@@ -21,7 +21,7 @@ import { mayWrite, requireScope } from '../../access/keys/bearer.ts';
 import { reportFault, StoreError } from '../../errors.ts';
 import { SharedBudget } from '../../shared-budget.ts';
 import type { Validated } from '../../validation/validator.ts';
-import { isRead, prefers } from './negotiation.ts';
+import { isRead, prefers, varyBy } from './negotiation.ts';
 import { holderOf, largeBodyBytes, smallAnswer, tooMany } from './overload.ts';
 import { origin } from './server.ts';
 
@@ -217,6 +217,9 @@ function assertPlainUtf8(headers: IncomingHttpHeaders): void {
   });
 }
 
+/** How many unknown parameters the log names. */
+const mostUnknown = 5;
+
 /**
  * Removes the query or body for which a route has no schema, so that no handler
  * gets unvalidated input. Fastify validates the others later (`buildValidator`
@@ -224,7 +227,7 @@ function assertPlainUtf8(headers: IncomingHttpHeaders): void {
  *
  * Refuses query parameters that a route lacks, for a client with `Prefer:
  * handling=strict` (RFC 7240, section 4.4): without a misspelt filter the
- * answer would be the whole list.
+ * answer would be the whole list. The log names them for all.
  *
  * @throws Error for a route that takes a body without a schema
  */
@@ -239,14 +242,18 @@ function inputHooks({ url, method, schema, config }: RouteOptions): Hooks {
   const { properties = {} } = (querystring ?? {}) as Partial<TObject>;
   const refuse = (message: string) => new StoreError('BAD_USER_INPUT', message);
   return {
-    preValidation(request, _reply, done) {
-      const { headers, query, body } = request;
+    preValidation(request, reply, done) {
+      const { headers, query, body, call } = request;
       const { prefer } = headers;
+      const unknown = Object.keys(query as object).filter(
+        (name) => !Object.hasOwn(properties, name),
+      );
+      if (unknown.length > 0) call.unknown = unknown.slice(0, mostUnknown);
       if (prefer && prefers(prefer, 'handling', 'strict')) {
-        const faults = Object.keys(query as object)
-          .filter((name) => !Object.hasOwn(properties, name))
-          .map((name) => `${name} is unknown`);
+        varyBy(reply, 'Prefer');
+        const faults = unknown.map((name) => `${name} is unknown`);
         if (faults.length > 0) return done(refuse(`${faults.join('; ')}.`));
+        reply.header('preference-applied', 'handling=strict');
       }
       if (!querystring) request.query = {};
       if (bodySchema) return done();

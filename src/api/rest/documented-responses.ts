@@ -66,7 +66,7 @@ export function pageOf(
     maxItems: pageLimit.max,
   });
   const Link = headerSchema(
-    'RFC 8288: the address of the next page with `rel="next"`; absent on the last page.',
+    'RFC 8288: the address of the next page with `rel="next"`, absent on the last page, and of the previous one with `rel="prev"`.',
   );
   return success(schema, description, { Link, ...(isCounted && total) });
 }

@@ -45,10 +45,10 @@ export async function sendPage(
     // 7240, section 2).
     varyBy(reply, 'Prefer');
     reply.header('x-total-count', `${total.count}`);
-    reply.header(
-      'preference-applied',
-      total.isExact ? 'count=exact' : 'count=estimated',
-    );
+    const counted = total.isExact ? 'count=exact' : 'count=estimated';
+    const others = reply.getHeader('preference-applied');
+    const applied = others ? `${others}, ${counted}` : counted;
+    reply.header('preference-applied', applied);
   }
   const hasPrevious = await page.hasPrevious?.();
   const next = page.hasNext && cursorAt(page, -1);

@@ -92,6 +92,8 @@ export function requestLog(
         line += `,"fields":["${operation.fields.join('","')}"]`;
       if (isAnswered) line += `,"status":${status}`;
       if (code) line += `,"code":${JSON.stringify(code)}`;
+      const unknown = call.unknown?.filter(isPlain);
+      if (unknown?.length) line += `,"unknown":["${unknown.join('","')}"]`;
       if (reason) line += `,"reason":"${reason}"`;
       line += `,"ms":${rounded(milliseconds)}`;
       if (waited !== undefined) line += `,"queueMs":${rounded(waited)}`;

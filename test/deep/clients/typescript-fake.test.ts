@@ -73,6 +73,12 @@ describe.each(services)('%s', (_, options) => {
       rex,
       tom,
     ]);
+    expect(await client().page({ sort: 'id_desc', limit: 1 })).toEqual({
+      items: [tom],
+      next: tom.id,
+    });
+    const below = { sort: 'id_desc', after: tom.id } as const;
+    expect((await client().page(below)).items.at(0)?.id).toBe(tom.id - 1n);
     expect(await client().page({ after: tom.id })).toEqual({
       items: [],
       next: undefined,

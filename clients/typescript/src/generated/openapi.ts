@@ -282,7 +282,7 @@ export interface operations {
                     Vary?: string;
                     /** @description `zstd`, `br` or `gzip`, as `Accept-Encoding` prefers; else absent. */
                     "Content-Encoding"?: string;
-                    /** @description RFC 8288: the address of the next page with `rel="next"`; absent on the last page. */
+                    /** @description RFC 8288: the address of the next page with `rel="next"`, absent on the last page, and of the previous one with `rel="prev"`. */
                     Link?: string;
                     /** @description RFC 7240: `count=exact`, or `count=estimated` beyond 100000 items; absent unless `Prefer` asks for it. */
                     "Preference-Applied"?: string;
@@ -308,7 +308,7 @@ export interface operations {
                     "Cache-Control"?: string;
                     /** @description RFC 9110 section 12.5.5: `Accept-Encoding`, and `Origin` if frontends of other origins are allowed. */
                     Vary?: string;
-                    /** @description RFC 8288: the address of the next page with `rel="next"`; absent on the last page. */
+                    /** @description RFC 8288: the address of the next page with `rel="next"`, absent on the last page, and of the previous one with `rel="prev"`. */
                     Link?: string;
                     /** @description RFC 7240: `count=exact`, or `count=estimated` beyond 100000 items; absent unless `Prefer` asks for it. */
                     "Preference-Applied"?: string;
