@@ -152,8 +152,8 @@ export class Records<
     const own = this.narrow(query, call);
     const listing = this.#listings.read(own);
     const page = await this.#readPage(listing, call);
-    // A list costs one anyway, and each further combination of values one more.
-    call.count(page.items.length + listing.among - 1);
+    // A list costs one anyway, and each further value of a filter one more.
+    call.count(page.items.length + listing.among);
     return listing.isBackward || listing.place
       ? this.#withOtherEnd(page, listing, own, call)
       : page;
