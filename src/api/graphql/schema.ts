@@ -56,6 +56,8 @@ export async function createSchema(
       .flatMap(({ resolvers }) => resolvers)
       .map((resolver) => [resolver.constructor, resolver]),
   );
+  if (instances.size === 0)
+    throw new Error('No module has resolvers: GraphQL needs a query.');
   assertDistinctFields(instances);
   const built = await buildSchema({
     resolvers: [...instances.keys()] as NonEmptyArray<() => void>,

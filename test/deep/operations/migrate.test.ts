@@ -81,7 +81,7 @@ onServer(
     const creating = `from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
     and query like '%create table "pet"%' and pid <> pg_backend_pid()`;
     /**
-     * Starts a server whose first migration waits for another session, which
+     * Starts a server of which a migration waits for another session, which
      * creates the same table.
      */
     async function startBehind(setting: string, env: Env = {}) {
