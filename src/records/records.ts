@@ -182,7 +182,7 @@ export class Records<
   ): Promise<Page<Item>> {
     const { isBackward, place, sort, shape } = listing;
     const { isDescending } = shape;
-    const hasPrevious = async () => page.hasNext;
+    const hasPrevious = page.hasNext;
     if (!place) return { ...page, hasNext: false, hasPrevious };
     const cursor = cursorBeside(place, { sort, isDescending });
     const edge = cursorAt(page, isBackward ? -1 : 0) ?? cursor;

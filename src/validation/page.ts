@@ -18,8 +18,11 @@ export interface Page<Item> {
   readonly items: readonly Item[];
   /** True when there are items after the last one of this page. */
   readonly hasNext: boolean;
-  /** Asks whether there are items before its first one; absent for none. */
-  readonly hasPrevious?: () => Promise<boolean>;
+  /**
+   * True when there are items before the first one of this page. Of a page after
+   * a cursor only a query can tell, which this function makes.
+   */
+  readonly hasPrevious?: boolean | (() => Promise<boolean>);
   /** The cursor of the place of a page without items. */
   readonly cursor?: string;
   /** The items' cursors; where they are absent, the ids are. */

@@ -484,7 +484,12 @@ test('a page before a place is right while rows come and go', async () => {
   expect(await page('before=1')).toEqual([[], false, true]);
   expect(await page('after=8')).toEqual([[], true, false]);
   await sql(store.database, 'delete from stay where id in (1, 2, 3, 8)');
-  expect(await page('after=3')).toEqual([[4, 5], false, true]);
+  // A link may lead to an empty page; `hasPreviousPage` is exact.
+  expect(await page('after=3')).toEqual([[4, 5], true, true]);
+  expect(await page('before=4')).toEqual([[], false, true]);
+  const query = `{ staysConnection(after: "3") { pageInfo { hasPreviousPage } } }`;
+  const { text } = await graphqlThrice(store, { query });
+  expect(text).toContain('"hasPreviousPage":false');
   expect(await page('before=5')).toEqual([[4], false, true]);
   expect(await page('before=8')).toEqual([[6, 7], true, false]);
   await sql(

@@ -237,7 +237,10 @@ export class AnimalStore<Ids extends IdType = 'bigint'> {
 
   #pageOf(answer: Answer, after: bigint | undefined, sort?: Sort): Page<Ids> {
     const pets = readAs(succeeded(answer), readRest, isPets);
-    const next = idAs(this.#ids, nextAfter(answer, after, sort)) as Page<Ids>['next'];
+    const next = idAs(
+      this.#ids,
+      nextAfter(answer, after, sort),
+    ) as Page<Ids>['next'];
     return { items: pets.map((pet) => withIds(this.#ids, pet)), next };
   }
 }

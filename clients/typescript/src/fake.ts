@@ -116,9 +116,14 @@ export class FakeService {
       statusRule(status),
       rangeRule('limit', limit, rules.limit.min, rules.limit.max),
       after && int64Rule('after', after),
-      sort !== undefined && sort !== 'id' && !isDescending && 'sort must be one of id, id_desc',
+      sort !== undefined &&
+        sort !== 'id' &&
+        !isDescending &&
+        'sort must be one of id, id_desc',
     ]);
-    const ascending = this.pets.filter((pet) => !status || pet.status === status);
+    const ascending = this.pets.filter(
+      (pet) => !status || pet.status === status,
+    );
     const all = isDescending ? ascending.toReversed() : ascending;
     const rest = all.filter(
       ({ id }) =>

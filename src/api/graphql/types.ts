@@ -150,10 +150,10 @@ class PageInfo {
   readonly hasNextPage!: boolean;
 
   @Field(() => Boolean, { description: 'There are more before this page.' })
-  async hasPreviousPage(
-    @Root() { hasPrevious }: Pick<Page<never>, 'hasPrevious'>,
-  ): Promise<boolean> {
-    return (await hasPrevious?.()) === true;
+  hasPreviousPage(
+    @Root() { hasPrevious = false }: Pick<Page<never>, 'hasPrevious'>,
+  ): boolean | Promise<boolean> {
+    return typeof hasPrevious === 'function' ? hasPrevious() : hasPrevious;
   }
 
   @Field(() => String, {

@@ -26,9 +26,9 @@ export function orNotFound<Item>(
 
 /**
  * Sends a page: a bare array, and `Link: <...>; rel="next"` (RFC 8288) when
- * there are more items, `rel="prev"` when there are some before its own. The
- * entity tag covers the links, because a client that
- * caches only tag and body would otherwise never see it.
+ * there are more items, `rel="prev"` when there may be some before its own. The
+ * entity tag covers the links, because a client that caches only tag and body
+ * would otherwise never see them.
  *
  * @param count counts the items on all pages, for a client that sends `Prefer:
  *   count=exact`
@@ -50,9 +50,10 @@ export async function sendPage(
     const applied = others ? `${others}, ${counted}` : counted;
     reply.header('preference-applied', applied);
   }
-  const hasPrevious = await page.hasPrevious?.();
+  // Whether there are any before a cursor would cost one more statement.
+  const mayHavePrevious = Boolean(page.hasPrevious);
   const next = page.hasNext && cursorAt(page, -1);
-  const previous = hasPrevious && cursorAt(page, 0);
+  const previous = mayHavePrevious && cursorAt(page, 0);
   const links = [
     ...(next ? [`<${urlWith(request, { after: next })}>; rel="next"`] : []),
     ...(previous
@@ -70,7 +71,7 @@ export async function sendPage(
     const json = serializer(items as never);
     return { json, tag: tagOf(json) };
   });
-  const shape = `${page.hasNext ? '+' : ''}${hasPrevious ? '-' : ''}`;
+  const shape = `${page.hasNext ? '+' : ''}${mayHavePrevious ? '-' : ''}`;
   reply.contentTag = `${tag}${shape}`;
   return reply.type('application/json; charset=utf-8').send(json);
 }
