@@ -138,13 +138,7 @@ function described(member: TSchema, description: string): TSchema {
   if ('items' in member) return { ...member, description };
   const { kind } = memberOf(member);
   if (kind === 'string') return textSchema({ description });
-  const {
-    default: _,
-    nullable: __,
-    ...schema
-  } = member as MemberSchema & {
-    default?: unknown;
-  };
+  const { default: _, nullable: __, ...schema } = member as MemberSchema;
   const [enumeration = kind === 'enum' && schema] =
     schema.anyOf ?? schema.allOf ?? [];
   return enumeration

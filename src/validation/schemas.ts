@@ -173,10 +173,10 @@ export function changeSchema<Members extends TProperties>(
   options: { $id: string; description?: string },
 ) {
   const withoutDefaults = Object.entries(members).map(
-    ([name, { default: _, ...schema }]: [
-      string,
-      TSchema & { default?: unknown },
-    ]) => [name, schema],
+    ([name, { default: _, ...schema }]: [string, MemberSchema]) => [
+      name,
+      schema,
+    ],
   );
   const { properties } = Type.Partial(
     Type.Object(Object.fromEntries(withoutDefaults) as Members),
@@ -188,7 +188,7 @@ export function changeSchema<Members extends TProperties>(
 }
 
 /**
- * An item has all members. Its texts have no bounds, because some may have been
+ * An item has all members, so no default. Its texts have no bounds, because some may have been
  * stored before the input had these.
  */
 export function itemSchema<Members extends TProperties>(
@@ -197,21 +197,15 @@ export function itemSchema<Members extends TProperties>(
 ) {
   const properties = Object.entries(members).map(
     ([name, member]: [string, MemberSchema]) => {
-      const {
-        minLength: _,
-        maxLength: __,
-        pattern: ___,
-        ...unbounded
-      } = member;
-      if (
-        '~optional' in member &&
-        !('default' in member) &&
-        !memberOf(member).isNullable
-      )
+      const { kind, isNullable } = memberOf(member);
+      const { default: initial, ...stored } = member;
+      if ('~optional' in member && initial === undefined && !isNullable)
         throw new Error(
           `${name} of ${options.$id} may be absent, so it must be nullable: Type.Optional(nullable(...)).`,
         );
-      return [name, memberOf(member).kind === 'string' ? unbounded : member];
+      if (kind !== 'string') return [name, stored];
+      const { minLength: _, maxLength: __, pattern: ___, ...text } = stored;
+      return [name, text];
     },
   );
   return Type.Required(

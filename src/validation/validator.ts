@@ -54,7 +54,7 @@ function readerOf(schema: TObject, isLenient: boolean) {
     name,
     rule: ruleOf(member, isLenient, name),
     isRequired: required.has(name),
-    default: (member as { default?: unknown }).default,
+    default: (member as MemberSchema).default,
   }));
   // A change or removal may ignore nothing that it is given. In a change
   // (`changeSchema`), null clears a member.
@@ -181,6 +181,7 @@ export interface MemberSchema
   pattern?: string;
   examples?: unknown[];
   description?: string;
+  default?: unknown;
   properties?: object;
   items?: TSchema;
   minItems?: number;

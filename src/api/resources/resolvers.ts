@@ -10,7 +10,7 @@ import {
   Resolver,
   Root,
 } from 'type-graphql';
-import { Type } from 'typebox';
+import { type TObject, Type } from 'typebox';
 import type { Call } from '../../call.ts';
 import { type Int64, int64FromText } from '../../validation/int64.ts';
 import { validator } from '../../validation/validator.ts';
@@ -27,51 +27,67 @@ import {
 } from '../graphql/types.ts';
 import { orNotFound } from '../rest/responses.ts';
 import {
-  type OnOne,
-  operationsOnOne,
-  type Parts,
+  type Definition,
+  type ItemOperation,
+  itemOperationsOf,
   type Relation,
-  type Serving,
-} from './parts.ts';
+  type ResourceServices,
+} from './definition.ts';
 
-type ResolverClass = new (serving: Serving) => object;
+type ResolverClass = new (services: ResourceServices) => object;
 /** An item, with the ids of others. */
 type Row = { readonly id: Int64 } & Record<string, Int64 | null | undefined>;
 
 /** The GraphQL type of a resource, and the classes of its resolvers. */
-export function graphQLOf(parts: Parts) {
-  const { operations, relations, schemas } = parts;
-  const type = objectTypeOf(schemas.item) as ClassType;
-  const byOperation: Record<string, MakeResolvers> = { list, create, follow };
+export function graphQLOf(definition: Definition) {
+  const { operations, relations, schemas } = definition;
+  const typed: Typed = {
+    ...definition,
+    type: objectTypeOf(schemas.item),
+    args: argumentsOf(schemas.query),
+    queryOf: inputReader(schemas.query),
+  };
+  const byOperation: Record<string, (typed: Typed) => ResolverClass[]> = {
+    list: listFields,
+    create: createField,
+    follow: liveField,
+  };
   return {
-    type,
+    type: typed.type,
     resolvers: [
-      ...operations.flatMap((name) => byOperation[name]?.(type, parts) ?? []),
-      ...operationsOnOne(parts).map((one) => onOne(type, parts, one)),
-      ...Object.entries(relations).flatMap(([field, relation]) =>
-        fieldsOf(type, parts, field, relation),
+      ...operations.flatMap((name) => byOperation[name]?.(typed) ?? []),
+      ...itemOperationsOf(definition).map((one) => itemField(typed, one)),
+      ...Object.entries(relations).flatMap(([name, relation]) =>
+        relationFields(typed, name, relation),
       ),
     ],
   };
 }
 
-type MakeResolvers = (type: ClassType, parts: Parts) => ResolverClass[];
+interface Typed extends Definition {
+  type: ClassType;
+  args: ReturnType<typeof argumentsOf>;
+  queryOf(given: object): never;
+}
 
-const list: MakeResolvers = (
-  type,
-  { names: { many, nouns, type: name }, schemas },
-) => {
-  const args = argumentsOf(schemas.query);
-  const Connection = connectionOf(type, name, nouns);
-  const queryOf = validator(schemas.query, { isLenient: true });
+/** The service checks the type of what it reads. */
+function inputReader(schema: TObject) {
+  return validator(schema, { isLenient: true }) as (given: unknown) => never;
+}
+
+function listFields({ type, names, args, queryOf, schemas }: Typed) {
+  const { many, nouns } = names;
+  const Connection = connectionOf(type, names.type, nouns);
   const queryOfConnection = connectionValidator(schemas.query);
   return [
     resolver(
       many,
       Query(() => [type], { description: `Lists ${nouns}.` }),
       [Args(() => args.list)],
-      async ({ service }, call, given: object) =>
-        (await service.list(queryOf(given) as never, call)).items,
+      async ({ service }, call, given: object) => {
+        const { items } = await service.list(queryOf(given), call);
+        return items;
+      },
     ),
     resolver(
       `${many}Connection`,
@@ -86,63 +102,53 @@ const list: MakeResolvers = (
       },
     ),
   ];
-};
+}
 
-const create: MakeResolvers = (type, { names, schemas }) => {
+function createField({ type, names, schemas }: Typed) {
   const Input = inputTypeOf(schemas.input);
-  const inputOf = validator(schemas.input, { isLenient: true });
+  const inputOf = inputReader(schemas.input);
   const description = `Adds one to the ${names.nouns}.`;
-  const mutation = Mutation(() => type, { description });
-  return [
-    resolver(
-      `create${names.type}`,
-      (...method) => {
-        Idempotent()(...method);
-        mutation(...method);
-      },
-      [Arg('input', () => Input)],
-      ({ service }, call, given: object) =>
-        service.create(inputOf(given) as never, call),
-    ),
-  ];
-};
+  const Field = resolver(
+    `create${names.type}`,
+    Mutation(() => type, { description }),
+    [Arg('input', () => Input)],
+    ({ service }, call, given) => service.create(inputOf(given), call),
+  );
+  Idempotent()(Field.prototype, `create${names.type}`, {});
+  return [Field];
+}
 
-const follow: MakeResolvers = (type, { names, schemas }) => {
-  const args = argumentsOf(schemas.query);
-  const queryOf = validator(schemas.query, { isLenient: true });
+function liveField({ type, names, args, queryOf }: Typed) {
   const description = `The ${names.nouns} as they are added, by ascending id.`;
   return [
     resolver(
       `${names.one}Added`,
       Live(() => type, { description }),
       [Args(() => args.live)],
-      ({ live }, call, given: object) =>
-        live?.subscribe(queryOf(given) as never, call),
+      ({ live }, call, given) => live?.subscribe(queryOf(given), call),
     ),
   ];
-};
+}
 
-function onOne(
-  type: ClassType,
-  { names }: Parts,
-  { verb, description, method, input, run }: OnOne,
-): ResolverClass {
+function itemField(
+  { type, names }: Typed,
+  { verb, description, method, input, run }: ItemOperation,
+) {
   const isRemoval = method === 'DELETE';
   const isRead = method === 'GET';
-  const name = isRead ? names.one : verb + names.type;
-  const decorate = isRead
-    ? Query(() => type, { nullable: true, description })
-    : Mutation(() => (isRemoval ? Boolean : type), { description });
-  const inputOf = input && validator(input, { isLenient: true });
+  const Returned = isRemoval ? Boolean : type;
   const parameters = [Arg('id', () => ID)];
   if (isRemoval) parameters.push(Arg('version', () => Int, { nullable: true }));
   else if (input) {
     const Input = inputTypeOf(input);
     parameters.push(Arg(verb, () => Input));
   }
+  const inputOf = input && inputReader(input);
   return resolver(
-    name,
-    decorate,
+    isRead ? names.one : verb + names.type,
+    isRead
+      ? Query(() => type, { nullable: true, description })
+      : Mutation(() => Returned, { description }),
     parameters,
     async ({ service }, call, id: string, given: unknown) => {
       const value = inputOf?.(isRemoval ? { version: given } : given);
@@ -152,29 +158,31 @@ function onOne(
   );
 }
 
-function fieldsOf(
-  type: ClassType,
-  { names, relations, schemas }: Parts,
-  field: string,
+function relationFields(
+  { type, names, relations, schemas, queryOf }: Typed,
+  name: string,
   { by, to, list, across }: Relation,
-): ResolverClass[] {
-  const others = Object.entries(schemas.query.properties).filter(
-    ([name]) => ![by, `${by}_in`, `${by}_is_null`].includes(name),
-  );
-  const args = argumentsOf(Type.Object(Object.fromEntries(others)));
-  const queryOf = validator(schemas.query, { isLenient: true });
-  const ofTheirs = async ({ service }: Serving, call: Call, given: Given) => {
-    const query = { ...queryOf(given.args), [by]: given.id };
-    return (await service.list(query as never, call)).items;
+) {
+  const ofRelation = [by, `${by}_in`, `${by}_is_null`];
+  const args = argumentsOf(Type.Omit(schemas.query, ofRelation));
+  const itemsOf = async (
+    { service }: ResourceServices,
+    call: Call,
+    { id }: Row,
+    given: object,
+  ) => {
+    const query = { ...(queryOf(given) as object), [by]: id };
+    const { items } = await service.list(query as never, call);
+    return items as readonly Row[];
   };
   const fields = [
     // `Visit.pet`
     resolver(
-      field,
-      FieldResolver(to, { nullable: true, description: `Its ${field}.` }),
+      name,
+      FieldResolver(to, { nullable: true, description: `Its ${name}.` }),
       [Root()],
       ({ related }, call, item: Row) =>
-        related[field]?.find(item[by] ?? undefined, call),
+        related[name]?.find(item[by] ?? undefined, call),
       () => type,
     ),
   ];
@@ -185,25 +193,23 @@ function fieldsOf(
         list,
         FieldResolver(() => [type], { description: `Its ${names.nouns}.` }),
         [Root(), Args(() => args.nested)],
-        (serving, call, { id }: Row, args: object) =>
-          ofTheirs(serving, call, { id, args }),
+        itemsOf,
         to,
       ),
     );
   // `Pet.tags`
   const far = across && relations[across.relation];
-  if (far)
+  if (far) {
+    const description = `Its ${across.list}, in the order of the ${names.nouns}.`;
     fields.push(
       resolver(
         across.list,
-        FieldResolver(() => [far.to()], {
-          description: `Its ${across.list}, in the order of the ${names.nouns}.`,
-        }),
+        FieldResolver(() => [far.to()], { description }),
         [Root(), Args(() => NestedListArgs)],
-        async (serving, call, { id }: Row, args: object) => {
-          const links = await ofTheirs(serving, call, { id, args });
-          const service = serving.related[across.relation];
-          const found = (links as readonly Row[]).map((link) =>
+        async (services, call, row: Row, given: object) => {
+          const links = await itemsOf(services, call, row, given);
+          const service = services.related[across.relation];
+          const found = links.map((link) =>
             service?.find(link[far.by] ?? undefined, call),
           );
           return (await Promise.all(found)).filter(Boolean);
@@ -211,12 +217,8 @@ function fieldsOf(
         to,
       ),
     );
+  }
   return fields;
-}
-
-interface Given {
-  id: Int64;
-  args: object;
 }
 
 /**
@@ -225,18 +227,18 @@ interface Given {
  * @param parameters what `run` gets after the call
  * @param ofType the type that has the field, which is none of the roots
  */
-function resolver<Arguments extends never[]>(
+function resolver<Given extends never[]>(
   name: string,
   decorate: MethodDecorator,
   parameters: Array<ReturnType<typeof Ctx>>,
-  run: (serving: Serving, call: Call, ...given: Arguments) => unknown,
+  run: (services: ResourceServices, call: Call, ...given: Given) => unknown,
   ofType?: () => ClassType,
 ): ResolverClass {
   class Field {
-    constructor(private readonly serving: Serving) {}
+    constructor(private readonly services: ResourceServices) {}
 
-    async [name]({ call }: GraphQLContext, ...given: Arguments) {
-      return run(this.serving, call, ...given);
+    async [name]({ call }: GraphQLContext, ...given: Given) {
+      return run(this.services, call, ...given);
     }
   }
   for (const [at, parameter] of [Ctx(), ...parameters].entries())

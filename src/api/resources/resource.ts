@@ -22,14 +22,14 @@ import type { References } from '../graphql/scopes.ts';
 import type { Routes } from '../http/routes.ts';
 import type { Collection } from './collection.ts';
 import {
+  type Definition,
   namesFor,
-  type Operation,
-  type Parts,
+  type OperationName,
   type Relation,
-  type Service,
-  type Serving,
+  type ResourceService,
+  type ResourceServices,
   type Transition,
-} from './parts.ts';
+} from './definition.ts';
 import { graphQLOf } from './resolvers.ts';
 import { addRoutes } from './routes.ts';
 
@@ -45,7 +45,7 @@ interface Declaration<
   description: string;
   /** Below `/v1`, in the plural: `/visits`. */
   path: string;
-  operations: readonly Operation[];
+  operations: readonly OperationName[];
   /** What clients set. */
   members: Members;
   /**
@@ -104,7 +104,8 @@ export interface Served {
   collection: Collection;
 }
 
-type Services = Partial<Pick<Serving, 'related'>> & Pick<Collection, 'sample'>;
+type Services = Partial<Pick<ResourceServices, 'related'>> &
+  Pick<Collection, 'sample'>;
 
 /**
  * Declares a resource, once for the process. `columns` goes to its entity,
@@ -126,19 +127,21 @@ export function resource<
   const OwnerName extends string = never,
 >(declaration: Declaration<Members, Computed, OwnerName>) {
   const { name, path, operations } = declaration;
-  const { relations = {}, computed, owner, transitions = {} } = declaration;
+  const { relations = {}, computed, transitions = {} } = declaration;
   const names = namesFor(name, path);
   const schemas = schemasOf(declaration, names.noun);
-  const parts: Parts = { names, operations, relations, transitions, schemas };
-  const { type, resolvers } = graphQLOf(parts);
+  const definition: Definition = {
+    names,
+    operations,
+    relations,
+    transitions,
+    schemas,
+  };
+  const { type, resolvers } = graphQLOf(definition);
   return {
     columns: columnsOf(schemas.stored),
     /** Options of its `Records`. */
-    lists: {
-      ...listsOf(declaration),
-      ...(owner && { owner }),
-      computed: mapped(computed, ({ of }) => of),
-    },
+    lists: { ...declaration, computed: mapped(computed, ({ of }) => of) },
     /** Its GraphQL type. */
     type,
     schemas,
@@ -148,16 +151,16 @@ export function resource<
       };
       input: Input<TObject<Members>>;
     },
-    serve(service: Service, services: Services = {}): Served {
+    serve(service: ResourceService, services: Services = {}): Served {
       const { sample, related = {} } = services;
       const isLive = operations.includes('follow');
       const live = isLive ? new LiveList(service) : undefined;
-      const serving: Serving = { service, live, related };
+      const all: ResourceServices = { service, live, related };
       const { item, input } = schemas;
       const collection = { name: path.slice(1), input, item, service };
       return {
-        routes: (app) => addRoutes(app, parts, serving),
-        resolvers: resolvers.map((Resolver) => new Resolver(serving)),
+        routes: (app) => addRoutes(app, definition, all),
+        resolvers: resolvers.map((Resolver) => new Resolver(all)),
         references: { [name]: (id, call) => service.find(id, call) },
         collection: { ...collection, ...(sample && { sample }) },
       };
@@ -171,63 +174,36 @@ function schemasOf<Members extends TProperties, OwnerName extends string>(
 ) {
   const { name, description, members, computed, owner } = declaration;
   const { fixed = [] } = declaration;
-  const stored = storedSchema(name, description, {
-    ...members,
-    ...(owner && { [memberOf(owner)]: ownerSchema }),
-  } as Members & Record<OwnerName, typeof ownerSchema>);
+  const described = { $id: name, description };
+  const ofOwner = owner && { [memberOf(owner)]: ownerSchema };
+  const all = { id, ...members, ...ofOwner, version: versionSchema };
+  const stored = itemSchema(
+    all as typeof all & Record<OwnerName, typeof ownerSchema>,
+    described,
+  );
   const ofItem = {
     ...stored.properties,
     ...mapped(computed, ({ schema }) => schema),
   };
-  const changed = Object.entries<TSchema>(members).filter(
-    ([member]) => !fixed.includes(member),
-  );
+  const input = Type.Object(members, {
+    $id: `New${name}`,
+    description: `What clients say of a new ${noun}.`,
+  });
+  const changed = Type.Omit(input, fixed as string[]) as TObject;
   return {
     stored,
-    item: Type.Object(ofItem, { $id: name, description }),
-    input: Type.Object(members, {
-      $id: `New${name}`,
-      description: `What clients say of a new ${noun}.`,
-    }),
-    change: changeSchema(Object.fromEntries(changed), {
+    input,
+    item: Type.Object(ofItem, described),
+    change: changeSchema(changed.properties, {
       $id: `${name}Change`,
       description: 'What to change: null clears, absent members stay.',
     }),
-    query: listQuery(noun, stored, listsOf(declaration) as Lists<never>),
+    query: listQuery(noun, stored, declaration as Lists<never>),
   };
 }
 
-function listsOf<Member extends string>({
-  filters,
-  in: among,
-  nulls,
-  combinations,
-  orders,
-  ranges,
-  prefixes,
-}: Lists<Member>): Lists<Member> {
-  const filtered = { filters, in: among, nulls, combinations };
-  return { ...filtered, orders, ranges, prefixes };
-}
-
-const ownerSchema = textSchema({ description: 'To whom it belongs.' });
 const id = int64Schema({ description: 'Its identifier.' });
-
-/** The item of the table. It has all members, so no default. */
-function storedSchema<Members extends TProperties>(
-  name: string,
-  description: string,
-  members: Members,
-) {
-  const stored = mapped(members, withoutDefault) as Members;
-  const all = { id, ...stored, version: versionSchema };
-  return itemSchema(all, { $id: name, description });
-}
-
-function withoutDefault(schema: TSchema): TSchema {
-  const { default: value, ...others } = schema as { default?: unknown };
-  return value === undefined ? schema : others;
-}
+const ownerSchema = textSchema({ description: 'To whom it belongs.' });
 
 function mapped<From, To>(
   members: Record<string, From> = {},

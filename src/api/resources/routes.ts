@@ -1,29 +1,32 @@
-import type { Call } from '../../call.ts';
 import { int64FromText } from '../../validation/int64.ts';
 import { idSchema } from '../../validation/schemas.ts';
 import type { Routes } from '../http/routes.ts';
 import { failure, pageOf, success } from '../rest/documented-responses.ts';
 import { orNotFound, sendPage } from '../rest/responses.ts';
 import {
-  type OnOne,
-  operationsOnOne,
-  type Parts,
-  type Serving,
-} from './parts.ts';
+  type Definition,
+  type ItemOperation,
+  itemOperationsOf,
+  type ResourceServices,
+} from './definition.ts';
 
 /** Adds the REST routes of a resource. */
-export function addRoutes(app: Routes, parts: Parts, serving: Serving): void {
-  const { operations } = parts;
-  if (operations.includes('list')) addList(app, parts, serving);
-  if (operations.includes('create')) addCreate(app, parts, serving);
-  for (const operation of operationsOnOne(parts))
-    addOnOne(app, operation, parts, serving);
+export function addRoutes(
+  app: Routes,
+  definition: Definition,
+  services: ResourceServices,
+): void {
+  const { operations } = definition;
+  if (operations.includes('list')) addList(app, definition, services);
+  if (operations.includes('create')) addCreate(app, definition, services);
+  for (const operation of itemOperationsOf(definition))
+    addItemRoute(app, operation, definition, services);
 }
 
 function addList(
   app: Routes,
-  { names: { path, types, nouns }, schemas }: Parts,
-  { service, live }: Serving,
+  { names: { path, types, nouns }, schemas }: Definition,
+  { service, live }: ResourceServices,
 ): void {
   const page = pageOf(schemas.item, types, `A page of ${nouns}.`, true);
   const schema = {
@@ -32,9 +35,7 @@ function addList(
     querystring: schemas.query,
     response: { 200: page },
   };
-  const config = live && {
-    live: (query: never, call: Call) => live.subscribe(query, call),
-  };
+  const config = live && { live: live.subscribe.bind(live) };
   app.get(path, { schema, config }, async (request, reply) => {
     const { call } = request;
     const query = request.query as never;
@@ -45,8 +46,8 @@ function addList(
 
 function addCreate(
   app: Routes,
-  { names: { path, type, nouns }, schemas }: Parts,
-  { service }: Serving,
+  { names: { path, type, nouns }, schemas }: Definition,
+  { service }: ResourceServices,
 ): void {
   const schema = {
     operationId: `create${type}`,
@@ -54,19 +55,17 @@ function addCreate(
     body: schemas.input,
     response: { 201: success(schemas.item, 'It is added.') },
   };
-  app.post(
-    path,
-    { schema, config: { isIdempotent: true } },
-    async ({ body, call }, reply) =>
-      reply.code(201).send(await service.create(body as never, call)),
+  const config = { isIdempotent: true };
+  app.post(path, { schema, config }, async ({ body, call }, reply) =>
+    reply.code(201).send(await service.create(body as never, call)),
   );
 }
 
-function addOnOne(
+function addItemRoute(
   app: Routes,
-  { verb, description, method, input, run }: OnOne,
-  { names: { path, type, one, noun }, schemas }: Parts,
-  { service }: Serving,
+  { verb, description, method, input, run }: ItemOperation,
+  { names: { path, type, one, noun }, schemas }: Definition,
+  { service }: ResourceServices,
 ): void {
   const name = `${one}Id`;
   const isRemoval = method === 'DELETE';

@@ -8,7 +8,7 @@ import { removalSchema } from '../../validation/schemas.ts';
 
 type Item = { readonly id: Int64; readonly version?: number };
 /** The methods of `Records` that the operations call. */
-export type Service = Pick<
+export type ResourceService = Pick<
   Records<Item, never>,
   | 'list'
   | 'count'
@@ -21,7 +21,7 @@ export type Service = Pick<
 >;
 
 /** An operation on one item. */
-export interface OnOne {
+export interface ItemOperation {
   /** The beginning of its names: `changeVisit`. */
   verb: string;
   description: string;
@@ -30,7 +30,7 @@ export interface OnOne {
   input?: TObject;
   /** @returns null when there is no such item */
   run(
-    service: Service,
+    service: ResourceService,
     id: Int64 | undefined,
     call: Call,
     input: never,
@@ -60,24 +60,28 @@ export interface Relation {
 }
 
 /** What a resource may offer. `follow` needs `list`. */
-export type Operation = 'list' | 'create' | 'follow' | keyof typeof onOne;
+export type OperationName =
+  | 'list'
+  | 'create'
+  | 'follow'
+  | keyof typeof itemOperations;
 
 /** A declared resource. */
-export interface Parts {
+export interface Definition {
   names: ReturnType<typeof namesFor>;
-  operations: readonly Operation[];
+  operations: readonly OperationName[];
   relations: Record<string, Relation>;
   transitions: Record<string, Transition>;
   schemas: Record<'item' | 'input' | 'change' | 'query', TObject>;
 }
 
 /** What serves it. */
-export interface Serving {
-  service: Service;
+export interface ResourceServices {
+  service: ResourceService;
   /** Undefined without `follow`. */
   live: LiveList<Item> | undefined;
   /** The services of its relations. */
-  related: Record<string, Pick<Service, 'find'>>;
+  related: Record<string, Pick<ResourceService, 'find'>>;
 }
 
 /** The names of a resource in both APIs. */
@@ -95,7 +99,7 @@ export function namesFor(type: string, path: string) {
   };
 }
 
-const onOne = {
+const itemOperations = {
   find: {
     verb: 'get',
     description: 'Gets one by its id.',
@@ -115,30 +119,37 @@ const onOne = {
     input: removalSchema,
     run: (service, id, call, removal) => service.remove(id, removal, call),
   },
-} satisfies Record<string, OnOne>;
+} satisfies Record<string, ItemOperation>;
 
 /** The operations on one item, with the transitions. */
-export function operationsOnOne(parts: Parts): OnOne[] {
-  const { change } = parts.schemas;
-  const all: Record<string, OnOne> = {
-    ...onOne,
-    change: { ...onOne.change, input: change },
+export function itemOperationsOf({
+  operations,
+  transitions,
+  schemas,
+}: Definition): ItemOperation[] {
+  const { find, change, remove } = itemOperations;
+  const changeWithInput = { ...change, input: schemas.change };
+  const all: Record<string, ItemOperation> = {
+    find,
+    change: changeWithInput,
+    remove,
   };
-  const transitions = Object.entries(parts.transitions).map(transitionOf);
-  const declared = parts.operations.flatMap((name) => all[name] ?? []);
-  return [...declared, ...transitions];
+  return [
+    ...operations.flatMap((name) => all[name] ?? []),
+    ...Object.entries(transitions).map(transitionOf),
+  ];
 }
 
-function transitionOf([verb, one]: [string, Transition]): OnOne {
+function transitionOf([verb, transition]: [string, Transition]): ItemOperation {
   return {
     verb,
-    description: one.description,
+    description: transition.description,
     method: 'POST',
     async run(service, id, call) {
       const item = await service.find(id, call);
       if (!item) return null;
       const { version } = item;
-      const change = { ...one.change(item as never), version };
+      const change = { ...transition.change(item as never), version };
       return service.change(id, change as never, call);
     },
   };
