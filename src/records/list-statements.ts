@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto';
 import { escapeIdentifier as quoted } from 'pg';
 import type { Statement } from '../database/database.ts';
 import { maxExactTotal, pageLimit } from '../validation/page.ts';
-import type { Condition, Listing, Shape } from './listing.ts';
-import type { Column, Table } from './table.ts';
+import type { Filter, Layout, Listing } from './listing.ts';
+import type { Table } from './table.ts';
 
 /** A statement with the parameters that it takes, in their order. */
 export interface ListStatement extends Statement {
@@ -25,113 +25,96 @@ interface Slot {
   readonly type: string;
 }
 
-/** The statements of lists and totals, each made when it is first used. */
+/** Makes the statements of lists and totals. */
 export class ListStatements {
-  readonly #table: Table;
   readonly #name: string;
-  readonly #known = new Map<string, ListStatement>();
 
-  constructor(table: Table) {
-    this.#table = table;
+  constructor(private readonly table: Table) {
     this.#name = quoted(table.name);
   }
 
   /** One list. */
-  page(shape: Shape): ListStatement {
-    return this.#once(`list ${shape.name}`, () => {
-      const slots = [limitSlot, ...slotsOf(shape)];
-      const page = this.#select(shape, numbered(slots));
-      const text = `select ${this.#aggregated(shape)} from (${page}) as item`;
-      return { slots, text };
-    });
+  page(layout: Layout): ListStatement {
+    const slots = [limitSlot, ...slotsOf(layout)];
+    const page = this.#select(layout, numbered(slots));
+    const text = `select ${this.#aggregated(layout)} from (${page}) as item`;
+    return this.#named('list', slots, text);
   }
 
   /**
    * Lists of several shapes in one order, one row for each. A shape is chosen
    * by the filters that have a value.
    */
-  pages(shapes: Shape[]): ListStatement {
-    const [first] = shapes as [Shape];
-    return this.#once(`lists ${first.family}`, () => {
-      const all = [limitSlot, ...shapes.flatMap(slotsOf)];
-      const slots = [...new Map(all.map((slot) => [slot.name, slot])).values()];
-      const given = (name: string) => `wanted."${name}"`;
-      const filters = slots.filter(({ name }) => name.startsWith('filter_'));
-      // Branches instead of `wanted.filter is null or ...`: each uses an index,
-      // and PostgreSQL skips the branches whose one-time filter is false.
-      // Skipped branches are not free: those of another order would cost
-      // PostgreSQL a sixth.
-      const branches = shapes.map((shape) => {
-        const used = slotsOf(shape).map(({ name }) => name);
-        const chosen = filters.map(
-          ({ name }) =>
-            `${given(name)} is ${used.includes(name) ? 'not null' : 'null'}`,
-        );
-        return `(${this.#select(shape, given, shapes.length > 1 ? chosen : [])})`;
-      });
-      const arrays = slots.map(({ type }, at) => `$${at + 1}::${type}[]`);
-      const names = [...slots.map(({ name }) => `"${name}"`), '"#at"'];
-      const text = `select page.* from unnest(${arrays.join(', ')}) with ordinality
-          as wanted (${names.join(', ')})
-        cross join lateral (
-          select ${this.#aggregated(first)} from (${branches.join(' union all ')}) as item
-        ) as page
-        order by wanted."#at"`;
-      return { slots, text };
+  pages(layouts: Layout[]): ListStatement {
+    const [first] = layouts as [Layout];
+    const all = [limitSlot, ...layouts.flatMap(slotsOf)];
+    const slots = [...new Map(all.map((slot) => [slot.name, slot])).values()];
+    const given = (name: string) => `wanted."${name}"`;
+    const filters = slots.filter(({ name }) => name.startsWith('filter_'));
+    // Branches instead of `wanted.filter is null or ...`: each uses an index,
+    // and PostgreSQL skips the branches whose one-time filter is false.
+    // Skipped branches are not free: those of another order would cost
+    // PostgreSQL a sixth.
+    const branches = layouts.map((layout) => {
+      const used = slotsOf(layout).map(({ name }) => name);
+      const chosen = filters.map(
+        ({ name }) =>
+          `${given(name)} is ${used.includes(name) ? 'not null' : 'null'}`,
+      );
+      return `(${this.#select(layout, given, layouts.length > 1 ? chosen : [])})`;
     });
+    const arrays = slots.map(({ type }, at) => `$${at + 1}::${type}[]`);
+    const names = [...slots.map(({ name }) => `"${name}"`), '"#at"'];
+    const text = `select page.* from unnest(${arrays.join(', ')}) with ordinality
+        as wanted (${names.join(', ')})
+      cross join lateral (
+        select ${this.#aggregated(first)} from (${branches.join(' union all ')}) as item
+      ) as page
+      order by wanted."#at"`;
+    return this.#named('lists', slots, text);
   }
 
   /** How many items a list has, up to one more than is counted exactly. */
-  count(shape: Shape): ListStatement {
-    return this.#once(`count ${shape.name}`, () => {
-      const { slots, text } = this.#all(shape);
-      const rows = `${text} limit ${maxExactTotal + 1}`;
-      return { slots, text: `select count(*) from (${rows}) as item` };
-    });
+  count(layout: Layout): ListStatement {
+    const { slots, text } = this.#all(layout);
+    const rows = `${text} limit ${maxExactTotal + 1}`;
+    return this.#named(
+      'count',
+      slots,
+      `select count(*) from (${rows}) as item`,
+    );
   }
 
   /** PostgreSQL's plan as JSON, with the estimated number of rows. */
-  estimate(shape: Shape): ListStatement {
-    return this.#once(`estimate ${shape.name}`, () => {
-      const { slots, text } = this.#all(shape);
-      return { slots, text: `explain (format json) ${text}` };
-    });
+  estimate(layout: Layout): ListStatement {
+    const { slots, text } = this.#all(layout);
+    return this.#named('estimate', slots, `explain (format json) ${text}`);
   }
 
-  #once(
-    key: string,
-    make: () => { slots: Slot[]; text: string },
-  ): ListStatement {
-    const known = this.#known.get(key);
-    if (known) return known;
-    const { slots, text } = make();
-    const [kind] = key.split(' ');
+  #named(kind: string, slots: Slot[], text: string): ListStatement {
     const hash = createHash('sha256').update(text).digest('hex').slice(0, 16);
-    const statement = {
-      name: `${kind}_${this.#table.name}_${hash}`,
+    return {
+      name: `${kind}_${this.table.name}_${hash}`,
       text,
       slots: slots.map(({ name }) => name),
     };
-    this.#known.set(key, statement);
-    return statement;
   }
 
   /** All rows of a list, in any order. */
-  #all(shape: Shape) {
-    const slots = slotsOf(shape);
+  #all(layout: Layout) {
+    const slots = slotsOf(layout);
     const given = numbered(slots);
-    const conditions = [
-      ...shape.conditions.map(({ column: { name, type }, kind, slot }) => {
-        if (kind === 'null') return `${name} is null`;
-        return kind === 'equal'
-          ? `${name} = ${given(slot)}`
-          : `${name} in (select "#value"::${type} from ${valuesIn(given(slot))} as values ("#value"))`;
-      }),
-      ...comparisons(shape, given),
-    ];
-    const where =
-      conditions.length > 0 ? ` where ${conditions.join(' and ')}` : '';
-    return { slots, text: `select 1 from ${this.#name}${where}` };
+    const conditions = layout.conditions.map((filter) => {
+      const { kind, slot, column } = filter;
+      const values = `select "#value"::${column.type} from ${valuesIn(given(slot))} as values ("#value")`;
+      return equation(
+        filter,
+        kind === 'in' ? `any (array(${values}))` : given(slot),
+      );
+    });
+    const all = [...conditions, ...comparisons(layout, given)];
+    const where = all.join(' and ') || 'true';
+    return { slots, text: `select 1 from ${this.#name} where ${where}` };
   }
 
   /**
@@ -140,26 +123,23 @@ export class ListStatements {
    * may scan the primary key instead and discard most rows. For each of several
    * values of a filter it reads a page, because PostgreSQL cannot merge them.
    */
-  #select(shape: Shape, given: Given, chosen: string[] = []): string {
-    const { conditions, by, isDescending } = shape;
+  #select(layout: Layout, given: Given, chosen: string[] = []): string {
+    const { conditions, by, isDescending, isOne } = layout;
     const among = conditions.filter(({ kind }) => kind === 'in');
-    const valueIn = ({ column: { type }, kind, slot }: Condition) =>
+    const operand = ({ column: { type }, kind, slot }: Filter) =>
       kind === 'in' ? `"#${slot}"."#value"::${type}` : given(slot);
     // A null is in no comparison of rows.
     const nulls = conditions.findLastIndex(({ kind }) => kind === 'null');
-    const others = shape.isOne ? conditions.length : nulls + 1;
-    const compared = conditions.slice(0, others).map((condition) => {
-      const { name } = condition.column;
-      return condition.kind === 'null'
-        ? `${name} is null`
-        : `${name} = ${valueIn(condition)}`;
-    });
-    const inRows = conditions.slice(others).map((condition) => ({
-      name: condition.column.name,
-      value: valueIn(condition),
+    const others = isOne ? conditions.length : nulls + 1;
+    const equal = conditions
+      .slice(0, others)
+      .map((filter) => equation(filter, operand(filter)));
+    const inRows = conditions.slice(others).map((filter) => ({
+      name: filter.column.name,
+      value: operand(filter),
     }));
-    const within = comparisons(shape, given, inRows);
-    const where = [...chosen, ...compared, ...within].join(' and ') || 'true';
+    const within = comparisons(layout, given, inRows);
+    const where = [...chosen, ...equal, ...within].join(' and ') || 'true';
     const direction = isDescending ? ' desc' : '';
     const order = [...(by ? [by.key] : []), 'id'].map(
       (key) => `${key}${direction}`,
@@ -167,7 +147,7 @@ export class ListStatements {
     const filters = conditions.map(
       ({ column: { name } }) => `${name}${direction}`,
     );
-    const names = this.#table.columns.map(({ name }) => name).join(', ');
+    const names = this.table.columns.map(({ name }) => name).join(', ');
     const limit = `limit ${given(limitSlot.name)}`;
     // For a limit that it does not know PostgreSQL plans to read a tenth of the
     // rows, which it would rather sort.
@@ -188,8 +168,8 @@ export class ListStatements {
    * arrays. Aggregates without `order by` process rows in the order of the
    * subquery (PostgreSQL's manual, section 9.21).
    */
-  #aggregated({ by }: Shape): string {
-    const columns = this.#table.columns.map((column) => {
+  #aggregated({ by }: Layout): string {
+    const columns = this.table.columns.map((column) => {
       const { name, text, isSafeToJoin, isNullable } = column;
       if (!isSafeToJoin) return `json_agg(${text}) as ${name}`;
       const joined = isNullable ? `coalesce(${text}, '')` : text;
@@ -199,8 +179,6 @@ export class ListStatements {
     return [...columns, ...order].join(', ');
   }
 }
-
-type Bound = Shape['bounds'][number];
 
 /** SQL for the value of a slot. */
 type Given = (slot: string) => string;
@@ -217,18 +195,26 @@ function numbered(slots: Slot[]): Given {
   };
 }
 
-function slotsOf({ conditions, bounds, by }: Shape): Slot[] {
+function equation({ kind, column: { name } }: Filter, value: string): string {
+  return kind === 'null' ? `${name} is null` : `${name} = ${value}`;
+}
+
+function slotsOf({ conditions, ends, hasPlace, by }: Layout): Slot[] {
   const filters = conditions
     .filter(({ kind }) => kind !== 'null')
     .map(({ slot, kind, column }) => ({
       name: slot,
       type: kind === 'in' ? 'text' : column.type,
     }));
-  const ends = bounds.flatMap((name) => [
-    ...(by ? [{ name, type: by.type }] : []),
-    { name: `${name}_id`, type: 'bigint' },
-  ]);
-  return [...filters, ...ends];
+  const values = [
+    ...ends.map(({ slot }) => slot),
+    ...(hasPlace ? ['place'] : []),
+  ];
+  return [
+    ...filters,
+    ...(by ? values.map((name) => ({ name, type: by.type })) : []),
+    ...(hasPlace ? [{ name: 'place_id', type: 'bigint' }] : []),
+  ];
 }
 
 /**
@@ -237,22 +223,22 @@ function slotsOf({ conditions, bounds, by }: Shape): Slot[] {
  * @param filters those before the order in the index
  */
 function comparisons(
-  { by, bounds, isDescending }: Shape,
+  { by, ends, hasPlace, isDescending }: Layout,
   given: Given,
   filters: Array<{ name: string; value: string }> = [],
 ): string[] {
   const keys = [...(by ? [by.key] : []), 'id'];
   const names = filters.map(({ name }) => name);
   const values = filters.map(({ value }) => value);
+  const collation = by?.isFolded ? ' collate "C"' : '';
+  const ofOrder = by ? [`${given('place')}${collation}`] : [];
+  const place = [...ofOrder, given('place_id')];
   const endAt = (side: 'from' | 'to'): string[] | undefined => {
-    const [end, place] = bounds
-      .filter(
-        (bound) =>
-          bound === side ||
-          (bound === 'place' && isDescending === (side === 'to')),
-      )
-      .map((bound) => endOf(bound, by, given));
-    return end && place ? inner(end, place, side) : end;
+    const end = ends.find(({ kind }) => kind === side);
+    const own = end && endOf(end, given);
+    const isHere = hasPlace && isDescending === (side === 'to');
+    if (!isHere) return own;
+    return own ? inner(own, place, side) : place;
   };
   const [from, to] = [endAt('from'), endAt('to')];
   const beyond = from ? [...names, ...keys] : names;
@@ -272,13 +258,13 @@ function comparisons(
 
 const row = (values: string[]) => `(${values.join(', ')})`;
 
-/** The value and the id of an end: only the id in an order by it. */
-function endOf(bound: Bound, by: Column | undefined, given: Given): string[] {
-  const id = given(`${bound}_id`);
-  if (!by) return [id];
-  const value = given(bound);
-  if (!by.isFolded) return [value, id];
-  return [`${bound === 'place' ? value : `lower(${value})`} collate "C"`, id];
+/** The value and the id of an end. */
+function endOf({ column, slot, id }: Filter, given: Given): string[] {
+  const value = given(slot);
+  return [
+    column.isFolded ? `lower(${value}) collate "C"` : value,
+    `'${id}'::bigint`,
+  ];
 }
 
 /** The one of two ends that makes the list shorter. */

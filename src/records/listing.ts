@@ -1,5 +1,5 @@
 import { StoreError } from '../errors.ts';
-import { type Int64, int64 } from '../validation/int64.ts';
+import { type Int64, int64, int64From } from '../validation/int64.ts';
 import {
   type Lists,
   maxAmong,
@@ -8,6 +8,7 @@ import {
 } from '../validation/list-query.ts';
 import type { PageQuery } from '../validation/page.ts';
 import { type Place, placeOf } from './cursor.ts';
+import { type ListStatement, ListStatements } from './list-statements.ts';
 import {
   type Column,
   type IndexOrder,
@@ -15,28 +16,44 @@ import {
   type Table,
 } from './table.ts';
 
-/** A condition of a list on a column. */
-export interface Condition {
+/** A parameter by which a list is filtered. */
+export interface Filter {
+  readonly name: string;
   readonly column: Column;
-  readonly kind: 'equal' | 'in' | 'null';
-  /** The parameter with its value, or with several as JSON. */
+  /** A range has an end or two: `from` and `to`. */
+  readonly kind: 'equal' | 'in' | 'null' | 'from' | 'to';
+  /** The parameter of the statement with its value. */
   readonly slot: string;
+  /** Converts its value: several ones to JSON. */
+  readonly read: (value: unknown) => unknown;
+  /** Of an end: up to this id, or above it, items with its value are listed. */
+  readonly id?: Int64;
 }
 
-/** What lists have in common that one statement reads. */
-export interface Shape {
-  readonly name: string;
-  /** Names the shapes that one statement reads together. */
-  readonly family: string;
-  /** In the order of their index. */
-  readonly conditions: readonly Condition[];
+/** What a statement reads. */
+export interface Layout {
+  /** Filters in the order of their index. */
+  readonly conditions: readonly Filter[];
   /** True for a list of one item at most, by a unique key. */
   readonly isOne: boolean;
   /** Sorts the lists; undefined for the id. */
   readonly by: Column | undefined;
   readonly isDescending: boolean;
-  /** Where they begin and end: a range, and the place of a cursor. */
-  readonly bounds: ReadonlyArray<'from' | 'to' | 'place'>;
+  readonly ends: readonly Filter[];
+  /** Lists by ids always have a place. */
+  readonly hasPlace: boolean;
+}
+
+/** What lists have in common that one statement reads. */
+export interface Shape extends Layout {
+  /** Names the shapes that one statement reads together. */
+  readonly family: string;
+  readonly sort: string;
+  readonly filters: readonly Filter[];
+  /** One list. */
+  readonly page: ListStatement;
+  readonly count: ListStatement;
+  readonly estimate: ListStatement;
 }
 
 /** A list to be read. */
@@ -55,17 +72,10 @@ export interface Listing {
 
 type Query = Partial<PageQuery> & Readonly<Record<string, unknown>>;
 
-type Bound = Shape['bounds'][number];
-
-/** A parameter that a range begins or ends with. */
-interface End {
-  readonly name: string;
-  readonly by: Column;
-  readonly slot: 'from' | 'to';
-  /** Items with its value are in the range from this id, or up to it. */
-  readonly id: Int64;
-  /** Comes after its value. */
-  readonly suffix: string;
+/** The lists in one order. */
+interface Order {
+  readonly by: Column | undefined;
+  readonly combinations: readonly IndexOrder[];
 }
 
 /** No text that begins with another one is greater than that and these. */
@@ -73,38 +83,36 @@ const greatest = '\u{10ffff}'.repeat(1000);
 
 /** Reads what queries ask of a collection's lists. */
 export class Listings {
-  readonly #table: Table;
-  readonly #filters: readonly Column[];
-  readonly #orders: ReadonlyArray<Column | undefined>;
-  readonly #combinations: readonly Column[][];
-  /** The columns of each combination in the order of its index. */
-  readonly #ordered = new Map<string, IndexOrder>();
-  readonly #ends: readonly End[];
+  readonly #statements: ListStatements;
+  readonly #filters: readonly Filter[];
+  /** By their members. */
+  readonly #orders = new Map<string, Order>();
   readonly #shapes = new Map<string, Shape>();
+  readonly #together = new Map<string, ListStatement>();
 
   /**
    * @param owner the member by which lists of one owner are filtered
    * @throws Error with the indexes that the entity lacks
    */
   constructor(
-    table: Table,
+    private readonly table: Table,
     lists: Lists,
     private readonly owner?: string,
   ) {
     const { filters, orders } = membersOf(lists);
-    this.#table = table;
-    this.#filters = filters.map((member) => table.column(member));
-    this.#orders = [undefined, ...orders.map((one) => table.column(one))];
-    this.#ends = endsOf(table, lists);
+    const columns = filters.map((member) => table.column(member));
+    this.#statements = new ListStatements(table);
+    this.#filters = [...endsOf(table, lists), ...columns.flatMap(filtersBy)];
     const declared = lists.combinations?.map((members) =>
-      this.#filters.filter(({ member }) => members.includes(member)),
+      columns.filter(({ member }) => members.includes(member)),
     );
-    this.#combinations = declared ? [[], ...declared] : subsets(this.#filters);
-    for (const by of this.#orders) {
-      const ordered = table.inOrderOfIndexes(this.#combinations, by);
-      for (const [at, columns] of this.#combinations.entries())
-        this.#ordered.set(nameOf(columns, by), ordered[at] as IndexOrder);
-    }
+    const combinations = declared ? [[], ...declared] : subsets(columns);
+    const sorts = [undefined, ...orders.map((one) => table.column(one))];
+    for (const by of sorts)
+      this.#orders.set(by?.member ?? 'id', {
+        by,
+        combinations: table.inOrderOfIndexes(combinations, by),
+      });
   }
 
   /**
@@ -113,195 +121,234 @@ export class Listings {
    */
   read(query: Query): Listing {
     const { limit = 0, after, before, fromEnd = before !== undefined } = query;
-    if (after !== undefined && before !== undefined)
-      throw excluding('after', 'before');
-    const ends = this.#endsIn(query);
-    const sort = query.sort ?? ends[0]?.by.member ?? 'id';
-    const by = this.#orderOf(sort, ends);
+    const shape = this.#shapeOf(query, fromEnd);
+    const { sort, isDescending } = shape;
     const cursor = after ?? before;
+    const parameter = after === undefined ? 'before' : 'after';
     const place =
-      cursor === undefined
-        ? undefined
-        : placeOf(cursor, {
-            sort,
-            parameter: after === undefined ? 'before' : 'after',
-          });
-    const isDescending = sort.endsWith('_desc') !== fromEnd;
-    const least = place?.id ?? int64.min;
+      cursor === undefined ? undefined : placeOf(cursor, { sort, parameter });
+    const bound = isDescending ? below : beyond;
     const values: Record<string, unknown> = {
       place: place?.value,
-      place_id: `${isDescending ? greatestBelow(place?.id) : least}`,
+      place_id: bound(place),
     };
-    for (const { name, slot, id, suffix } of ends) {
-      const value = parameterOf(query[name]);
-      values[slot] = suffix ? `${value}${suffix}` : value;
-      values[`${slot}_id`] = `${id}`;
-    }
-    const given = this.#conditionsIn(query, values);
-    const { conditions, isOne } = this.#inOrder(given, by);
-    // PostgreSQL would sort all items without the value (incremental sort).
-    const nothing = by && given.length > 1 && given.find(isNull);
-    if (nothing)
-      throw refusal(
-        `${nothing.column.member}_is_null goes with other filters in the order of id only, not of ${sort}.`,
-      );
-    const hasPlace = place !== undefined || by === undefined;
-    const bounds = ends.map(({ slot }): Bound => slot);
-    if (hasPlace) bounds.push('place');
-    const shape = this.#shapeOf({
-      conditions,
-      isOne,
-      by,
-      isDescending,
-      bounds,
-    });
-    const counts = conditions
-      .filter(({ kind }) => kind === 'in')
-      .map(({ slot }) => JSON.parse(`${values[slot]}`).length);
-    const pages = counts.reduce((product, count) => product * count, 1);
-    if (pages > maxAmong)
-      throw refusal(
-        `The filters by several values have ${pages} combinations, at most ${maxAmong} are allowed.`,
-      );
-    const among = counts.reduce((sum, count) => sum + count - 1, 0);
+    for (const { name, slot, read } of shape.filters)
+      values[slot] = read(query[name]);
+    const among = valuesAmong(shape, values);
     return { shape, sort, limit, values, place, isBackward: fromEnd, among };
   }
 
   /**
-   * The shapes that one statement reads together: all lists in an order without
-   * ranges and other filters than by one value, those of one owner apart; else
-   * lists of one shape.
+   * The statement for several lists, of the shapes of a family: all lists in an
+   * order without ranges and other filters than by one value, those of one owner
+   * apart; else lists of one shape.
    */
-  familyOf(shape: Shape): Shape[] {
-    if (shape.family === shape.name) return [shape];
-    const isOwned = this.#isOwned(shape.conditions.map(({ column }) => column));
-    const combinations = this.#combinations.filter(
-      (columns) => this.#isOwned(columns) === isOwned,
+  together(shape: Shape): ListStatement {
+    const { family, by } = shape;
+    const known = this.#together.get(family);
+    if (known) return known;
+    const isOwned = this.#isOwned(shape);
+    const equal = this.#filters.filter(({ kind }) => kind === 'equal');
+    const { combinations } = this.#orders.get(by?.member ?? 'id') as Order;
+    const shapes = isPlain(shape)
+      ? combinations
+          .map((one) => ({ ...shape, ...arranged(equal, one) }))
+          .filter((one) => this.#isOwned(one) === isOwned)
+      : [shape];
+    const statement = this.#statements.pages(shapes);
+    this.#together.set(family, statement);
+    return statement;
+  }
+
+  #isOwned({ conditions }: Layout): boolean {
+    return conditions.some(({ name }) => name === this.owner);
+  }
+
+  /** The shape depends on which parameters a query has, not on their values. */
+  #shapeOf(query: Query, fromEnd: boolean): Shape {
+    const { after, before, sort } = query;
+    let key = `${sort} ${fromEnd} ${after !== undefined} ${before !== undefined}`;
+    for (const { name } of this.#filters)
+      if (query[name] != null) key += ` ${name}`;
+    const known = this.#shapes.get(key);
+    if (known) return known;
+    const shape = this.#newShape(query, fromEnd);
+    this.#shapes.set(key, shape);
+    return shape;
+  }
+
+  #newShape(query: Query, fromEnd: boolean): Shape {
+    const { after, before } = query;
+    const hasCursor = after !== undefined || before !== undefined;
+    if (after !== undefined && before !== undefined)
+      throw excluding('after', 'before');
+    const filters = this.#filters.filter(({ name }) => query[name] != null);
+    assertOneEach(filters);
+    const ends = filters.filter(isEnd);
+    const given = filters.filter((filter) => !isEnd(filter));
+    const sort = query.sort ?? ends[0]?.column.member ?? 'id';
+    const { by, combinations } = this.#orderOf(sort, ends[0]);
+    const combination = combinations.find(({ columns }) =>
+      areOf(given, columns),
     );
-    return combinations.map((columns) => {
-      const equal = columns.map(
-        (column): Condition => ({
-          column,
-          kind: 'equal',
-          slot: this.#slotOf(column),
-        }),
+    if (!combination) throw this.#notDeclared(given, combinations);
+    // PostgreSQL would sort all items without the value (incremental sort).
+    const nothing = by && given.length > 1 && given.find(isNull);
+    if (nothing)
+      throw refusal(
+        `${nothing.name} goes with other filters in the order of id only, not of ${sort}.`,
       );
-      return this.#shapeOf({ ...shape, ...this.#inOrder(equal, shape.by) });
-    });
-  }
-
-  #isOwned(columns: readonly Column[]): boolean {
-    return columns.some(({ member }) => member === this.owner);
-  }
-
-  #slotOf(column: Column): string {
-    return `filter_${this.#filters.indexOf(column)}`;
-  }
-
-  #shapeOf(shape: Omit<Shape, 'name' | 'family'>): Shape {
-    const { conditions, by, isDescending, bounds } = shape;
-    const order = `${by?.member ?? 'id'}${isDescending ? '_desc' : ''}`;
-    const used = conditions.map(({ slot, kind }) => `${slot}_${kind}`);
-    const name = [order, ...bounds, 'by', ...used].join(' ');
-    const isPlain =
-      bounds.every((bound) => bound === 'place') &&
-      conditions.every(({ kind }) => kind === 'equal');
-    const isOwned = this.#isOwned(conditions.map(({ column }) => column));
-    const plain = [isOwned ? 'own' : 'all', order, ...bounds].join(' ');
-    const family = isPlain ? plain : name;
-    const known = this.#shapes.get(name) ?? { ...shape, name, family };
-    this.#shapes.set(name, known);
-    return known;
-  }
-
-  /** The ends of the list's range: at most one of each side. */
-  #endsIn(query: Query): End[] {
-    const ends = this.#ends.filter(({ name }) => query[name] != null);
-    for (const [at, { name, by, slot }] of ends.entries()) {
-      const other = ends
-        .slice(at + 1)
-        .find((end) => end.by !== by || end.slot === slot);
-      if (other) throw excluding(name, other.name);
-    }
-    return ends;
+    const layout: Layout = {
+      ...arranged(given, combination),
+      by,
+      isDescending: sort.endsWith('_desc') !== fromEnd,
+      ends,
+      hasPlace: hasCursor || by === undefined,
+    };
+    const page = this.#statements.page(layout);
+    const { isDescending, hasPlace } = layout;
+    const plain = `${by?.member} ${isDescending} ${hasPlace} ${this.#isOwned(layout)}`;
+    return {
+      ...layout,
+      family: isPlain(layout) ? plain : page.name,
+      sort,
+      filters,
+      page,
+      count: this.#statements.count(layout),
+      estimate: this.#statements.estimate(layout),
+    };
   }
 
   /** @throws Error for an order that is not declared */
-  #orderOf(sort: string, [end]: End[]): Column | undefined {
-    const sorted = sort.replace(/_desc$/, '');
-    const by = this.#orders.find((column) => column?.member === sorted);
-    if (!by && sorted !== 'id')
+  #orderOf(sort: string, end: Filter | undefined): Order {
+    const order = this.#orders.get(sort.replace(/_desc$/, ''));
+    if (!order)
       throw new Error(
-        `${this.#table.name} is not sorted by ${sort}: name it in the orders of its Records.`,
+        `${this.table.name} is not sorted by ${sort}: name it in the orders of its Records.`,
       );
-    if (!end || end.by === by) return by;
-    const { member } = end.by;
+    if (!end || end.column === order.by) return order;
+    const { member } = end.column;
     throw refusal(
       `${end.name} goes with the order ${member} or ${member}_desc, not ${sort}.`,
     );
   }
 
-  #conditionsIn(query: Query, values: Record<string, unknown>): Condition[] {
-    return this.#filters.flatMap((column) => {
-      const { member } = column;
-      const slot = this.#slotOf(column);
-      const names = {
-        equal: member,
-        in: `${member}_in`,
-        null: `${member}_is_null`,
-      };
-      const [kind, other] = kinds.filter((one) => query[names[one]] != null);
-      if (!kind) return [];
-      if (other) throw excluding(names[kind], names[other]);
-      const value = query[names[kind]];
-      if (kind === 'null' && value === false)
-        throw refusal(`${names.null} must be true.`);
-      values[slot] =
-        kind === 'in' ? jsonOf(value as unknown[]) : parameterOf(value);
-      return [{ column, kind, slot }];
-    });
-  }
-
-  /** @throws StoreError BAD_USER_INPUT for a combination that is not declared */
-  #inOrder(given: Condition[], by: Column | undefined) {
-    const columns = given.map(({ column }) => column);
-    const ordered = this.#ordered.get(nameOf(columns, by));
-    if (!ordered) {
-      // Clients do not filter by the owner.
-      const named = [columns, ...this.#combinations].map((all) =>
-        spelled(all.filter(({ member }) => member !== this.owner)),
-      );
-      const [asked, ...others] = new Set(named.filter(Boolean));
-      throw refusal(
-        `A list cannot be filtered by ${asked}: only by ${others.join(', or by ')}.`,
-      );
-    }
-    const conditions = ordered.columns.map(
-      (column) => given[columns.indexOf(column)] as Condition,
+  /** Clients do not filter by the owner. */
+  #notDeclared(given: Filter[], combinations: readonly IndexOrder[]) {
+    const names = this.#filters.filter(({ kind }) => kind === 'equal');
+    const spelled = (columns: readonly Column[]) =>
+      names
+        .filter(
+          ({ name, column }) => name !== this.owner && columns.includes(column),
+        )
+        .map(({ name }) => name)
+        .join(' with ');
+    const asked = spelled(given.map(({ column }) => column));
+    const declared = combinations.map(({ columns }) => spelled(columns));
+    const others = [...new Set(declared)].filter((one) => one && one !== asked);
+    return refusal(
+      `A list cannot be filtered by ${asked}: only by ${others.join(', or by ')}.`,
     );
-    return { conditions, isOne: ordered.isOne };
   }
 }
 
-function endsOf(table: Table, { ranges = [], prefixes = [] }: Lists): End[] {
+function filtersBy(column: Column, at: number): Filter[] {
+  const { member } = column;
+  const filter = { column, slot: `filter_${at}` };
+  const isNull = `${member}_is_null`;
+  const read = (value: unknown) => {
+    if (value === false) throw refusal(`${isNull} must be true.`);
+  };
+  return [
+    { ...filter, name: member, kind: 'equal', read: parameterOf },
+    { ...filter, name: `${member}_in`, kind: 'in', read: jsonOf },
+    { ...filter, name: isNull, kind: 'null', read },
+  ];
+}
+
+function endsOf(table: Table, { ranges = [], prefixes = [] }: Lists): Filter[] {
   const ofRanges = ranges.flatMap((member) =>
-    Object.entries(rangeEnds).map(([end, { slot, id }]) => {
-      const by = table.column(member);
-      return { name: `${member}_${end}`, by, slot, id, suffix: '' };
-    }),
+    Object.entries(rangeEnds).map(([end, { slot, id }]) => ({
+      name: `${member}_${end}`,
+      column: table.column(member),
+      kind: slot,
+      slot,
+      id,
+      read: parameterOf,
+    })),
   );
-  const ofPrefixes = prefixes.flatMap((member): End[] => {
-    const end = { name: `${member}_prefix`, by: table.column(member) };
+  const ofPrefixes = prefixes.flatMap((member): Filter[] => {
+    const end = { name: `${member}_prefix`, column: table.column(member) };
+    const last = (prefix: unknown) => `${prefix}${greatest}`;
     return [
-      { ...end, slot: 'from', id: int64.min, suffix: '' },
-      { ...end, slot: 'to', id: int64.max, suffix: greatest },
+      { ...end, kind: 'from', slot: 'from', id: int64.min, read: parameterOf },
+      { ...end, kind: 'to', slot: 'to', id: int64.max, read: last },
     ];
   });
   return [...ofRanges, ...ofPrefixes];
 }
 
-const isNull = ({ kind }: Condition) => kind === 'null';
-const kinds = ['equal', 'in', 'null'] as const;
+const isEnd = ({ id }: Filter) => id !== undefined;
+const isNull = ({ kind }: Filter) => kind === 'null';
+
+/** True for lists that share a statement with those by other filters. */
+function isPlain({ conditions, ends }: Layout): boolean {
+  return ends.length === 0 && conditions.every(({ kind }) => kind === 'equal');
+}
+
+/** Each column has one filter, and a list one range. */
+function assertOneEach(filters: Filter[]): void {
+  for (const [at, one] of filters.entries()) {
+    const other = filters
+      .slice(at + 1)
+      .find(
+        (next) =>
+          next.slot === one.slot ||
+          (isEnd(one) && isEnd(next) && next.column !== one.column),
+      );
+    if (other) throw excluding(one.name, other.name);
+  }
+}
+
+/** True for filters by all of these columns and no other one. */
+function areOf(filters: Filter[], columns: readonly Column[]): boolean {
+  return (
+    filters.length === columns.length &&
+    filters.every(({ column }) => columns.includes(column))
+  );
+}
+
+/** The filters of a combination in the order of its index. */
+function arranged(filters: readonly Filter[], { columns, isOne }: IndexOrder) {
+  const conditions = columns.flatMap((column) =>
+    filters.filter((filter) => filter.column === column),
+  );
+  return { conditions, isOne };
+}
+
+/**
+ * How many values the filters have beyond one for each.
+ *
+ * @throws StoreError BAD_USER_INPUT for too many
+ */
+function valuesAmong(
+  { conditions }: Shape,
+  values: Readonly<Record<string, unknown>>,
+): number {
+  let pages = 1;
+  let more = 0;
+  for (const { kind, slot } of conditions) {
+    if (kind !== 'in') continue;
+    const { length } = JSON.parse(`${values[slot]}`);
+    pages *= length;
+    more += length - 1;
+  }
+  if (pages > maxAmong)
+    throw refusal(
+      `The filters by several values have ${pages} combinations, at most ${maxAmong} are allowed.`,
+    );
+  return more;
+}
 
 /** All of them, from none to all. */
 function subsets(columns: readonly Column[]): Column[][] {
@@ -310,21 +357,20 @@ function subsets(columns: readonly Column[]): Column[][] {
   );
 }
 
-const spelled = (columns: readonly Column[]) =>
-  columns.map(({ member }) => member).join(' with ');
-
-function nameOf(columns: readonly Column[], by: Column | undefined): string {
-  return [by, ...columns].map((column) => column?.member).join();
-}
-
 /** Distinct values as a JSON array of their texts. */
-function jsonOf(values: unknown[]): string {
-  return JSON.stringify([...new Set(values.map(parameterOf))]);
+function jsonOf(values: unknown): string {
+  const texts = (values as unknown[]).map(parameterOf);
+  return JSON.stringify([...new Set(texts)]);
 }
 
-function greatestBelow(id: Int64 = int64.max + 1n): bigint {
-  const greatest = BigInt(id) - 1n;
-  return greatest < int64.min ? int64.min : greatest;
+const least = `${int64.min}`;
+const most = `${int64.max}`;
+const beyond = (place?: Place) => (place ? `${place.id}` : least);
+
+/** The greatest id before a place. */
+function below(place?: Place): string {
+  if (!place) return most;
+  return `${int64From(BigInt(place.id) - 1n) ?? least}`;
 }
 
 function refusal(message: string): StoreError {

@@ -23,7 +23,7 @@ import type { Validated } from '../validation/validator.ts';
 import { type ChangeOf, Changes, type CheckRemoval } from './changes.ts';
 import { cursorBeside, cursorOf, notACursor } from './cursor.ts';
 import { type Check, Insertions } from './insertions.ts';
-import { ListStatements, parametersOf } from './list-statements.ts';
+import { parametersOf } from './list-statements.ts';
 import { type Listing, Listings } from './listing.ts';
 import { type Owner, Ownership } from './ownership.ts';
 import { shared } from './shared-items.ts';
@@ -57,7 +57,6 @@ export class Records<
   readonly #owned: Ownership | undefined;
   readonly #statements: Statements;
   readonly #listings: Listings;
-  readonly #listStatements: ListStatements;
   readonly #lists: Batches<Listing, Page<Item>>;
   readonly #finds: Batches<Int64, Item | null>;
   readonly #totals: Batches<Listing, Total>;
@@ -103,7 +102,6 @@ export class Records<
     this.#statements = statementsFor(this.#table);
     const all = this.#owned?.filter(lists) ?? lists;
     this.#listings = new Listings(this.#table, all, this.ownerMember);
-    this.#listStatements = new ListStatements(this.#table);
     const queue = <In, Out>(
       operation: string,
       run: RunBatch<In, Out>,
@@ -371,8 +369,7 @@ export class Records<
   async #selectLists(listings: Listing[]): Promise<ListRow[]> {
     const [{ shape }] = listings as [Listing];
     if (listings.length > 1 && this.#supportsMany) {
-      const shapes = this.#listings.familyOf(shape);
-      const many = this.#listStatements.pages(shapes);
+      const many = this.#listings.together(shape);
       const parameters = listings.map((listing) => parametersOf(many, listing));
       const columns = many.slots.map((_, at) =>
         parameters.map((values) => values[at]),
@@ -387,7 +384,7 @@ export class Records<
     // Sequential, because a batch may use only one connection.
     const rows: ListRow[] = [];
     for (const listing of listings) {
-      const page = this.#listStatements.page(listing.shape);
+      const { page } = listing.shape;
       const parameters = parametersOf(page, listing);
       rows.push(...(await this.#database.read<ListRow>(page, parameters)));
     }
@@ -412,7 +409,7 @@ export class Records<
     for (const listing of listings) {
       const key = keyOf(listing);
       if (totals.has(key)) continue;
-      const count = this.#listStatements.count(listing.shape);
+      const { count, estimate } = listing.shape;
       const values = parametersOf(count, listing);
       const [[counted] = []] = await this.#database.read<[string]>(
         count,
@@ -420,7 +417,6 @@ export class Records<
       );
       let total = { count: Number(counted), isExact: true };
       if (total.count > maxExactTotal) {
-        const estimate = this.#listStatements.estimate(listing.shape);
         const [[plan = ''] = []] = await this.#database.read<[string]>(
           estimate,
           values,
@@ -475,7 +471,7 @@ export class Records<
 
 /** Of equal lists. */
 function keyOf({ shape, limit, values, isBackward }: Listing): string {
-  return `${shape.name} ${limit} ${isBackward} ${JSON.stringify(values)}`;
+  return `${shape.page.name} ${limit} ${isBackward} ${JSON.stringify(values)}`;
 }
 
 /** A descending list by ids that begins at an id at most. */

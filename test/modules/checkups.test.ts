@@ -6,10 +6,7 @@ import { StoreError } from '../../src/errors.ts';
 import { PetEntity } from '../../src/modules/pets/pet.entity.ts';
 import { petsModule } from '../../src/modules/pets/pets.module.ts';
 import { columnsOf } from '../../src/records/columns.ts';
-import {
-  ListStatements,
-  parametersOf,
-} from '../../src/records/list-statements.ts';
+import { parametersOf } from '../../src/records/list-statements.ts';
 import { type Listing, Listings } from '../../src/records/listing.ts';
 import { LiveList } from '../../src/records/live-list.ts';
 import { Records } from '../../src/records/records.ts';
@@ -279,7 +276,6 @@ describeHere('checkups', () => {
           const listings = new Listings(columns, {
             filters: ['petId', 'state'],
           });
-          const statements = new ListStatements(columns);
           const [pet, state] = [least + 7, 'done'];
           const queries = [
             {},
@@ -310,11 +306,10 @@ describeHere('checkups', () => {
               }),
             );
             for (const list of lists) {
-              const page = statements.page(list.shape);
+              const { page } = list.shape;
               expect(await read(page.text, parametersOf(page, list))).toBe(21);
             }
-            const shapes = listings.familyOf((lists[0] as Listing).shape);
-            const many = statements.pages(shapes);
+            const many = listings.together((lists[0] as Listing).shape);
             const parameters = lists.map((list) => parametersOf(many, list));
             const columns = many.slots.map((_, at) =>
               parameters.map((values) => values[at]),

@@ -2,10 +2,7 @@
 
 import { defineEntity, p } from '@mikro-orm/core';
 import { MikroORM } from '@mikro-orm/postgresql';
-import {
-  ListStatements,
-  parametersOf,
-} from '../../../src/records/list-statements.ts';
+import { parametersOf } from '../../../src/records/list-statements.ts';
 import { type Listing, Listings } from '../../../src/records/listing.ts';
 import { Table } from '../../../src/records/table.ts';
 import type { Lists } from '../../../src/validation/list-query.ts';
@@ -161,7 +158,6 @@ describe.each(['custom', 'generic'])('with %s plans', (mode) => {
     });
     const table = new Table(orm.getMetadata(VisitEntity));
     const listings = new Listings(table, lists);
-    const statements = new ListStatements(table);
     const found = await store.database.withSession(async (session) => {
       await session.query('begin');
       const { rows: made } = await session.query(
@@ -189,8 +185,8 @@ describe.each(['custom', 'generic'])('with %s plans', (mode) => {
       const families = new Map<string, Listing[]>();
       for (const query of queries) {
         const list = listings.read(query);
-        const page = statements.page(list.shape);
-        const name = `${list.shape.name} ${JSON.stringify(query)}`;
+        const { page } = list.shape;
+        const name = JSON.stringify(query);
         const values = await read(page.text, parametersOf(page, list));
         most.push([name, values, 3 * (limit + 1)]);
         const { family } = list.shape;
@@ -198,7 +194,7 @@ describe.each(['custom', 'generic'])('with %s plans', (mode) => {
       }
       for (const [family, together] of families) {
         const [{ shape }] = together as [Listing];
-        const many = statements.pages(listings.familyOf(shape));
+        const many = listings.together(shape);
         const parameters = together.map((list) => parametersOf(many, list));
         const columns = many.slots.map((_, at) =>
           parameters.map((values) => values[at]),
