@@ -340,24 +340,29 @@ function several(
   isLenient: boolean,
 ): Rule {
   const { read, describe } = rule;
-  const valuesOf = (value: unknown): unknown[] =>
-    Array.isArray(value) || isLenient ? [value].flat() : [];
+  const valuesOf = (value: unknown): unknown[] | undefined =>
+    Array.isArray(value) || (isLenient && value !== null)
+      ? [value].flat()
+      : undefined;
+  const isBounded = (values: unknown[]) =>
+    values.length >= least && values.length <= most;
   return {
     isList: true,
     describe(value) {
-      const wrong = valuesOf(value).find((one) => read(one) === undefined);
+      const given = valuesOf(value);
+      if (!given) return 'an array';
+      const wrong = given.find((one) => read(one) === undefined);
       const values = `${least} to ${most} values, each ${describe(wrong)}`;
       return rule.readParts ? `an array of ${values}` : values;
     },
     read(value) {
-      const values = valuesOf(value).map(read);
-      const isBounded = values.length >= least && values.length <= most;
-      return isBounded && !values.includes(undefined) ? values : undefined;
+      const values = valuesOf(value)?.map(read);
+      const isValid = values && isBounded(values) && !values.includes(undefined);
+      return isValid ? values : undefined;
     },
     readParts(value, place, faults) {
       const values = valuesOf(value);
-      const isBounded = values.length >= least && values.length <= most;
-      if (!rule.readParts || !isBounded) return undefined;
+      if (!rule.readParts || !values || !isBounded(values)) return undefined;
       return values.map((one, at) =>
         readAt(`${place}[${at}]`, rule, one, faults, isLenient),
       );

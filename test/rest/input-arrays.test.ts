@@ -1,0 +1,53 @@
+import { Type } from 'typebox';
+import {
+
+  nullable,
+  textSchema,
+} from '../../src/validation/schemas.ts';
+import { validator } from '../../src/validation/validator.ts';
+import { expect, test } from '../support/jest.ts';
+
+/** Arrays of inputs that may be empty, null or absent, of texts and objects. */
+
+const name = textSchema({ maxLength: 5, description: 'A name.' });
+const schema = Type.Object({
+  tags: Type.Optional(Type.Array(name, { maxItems: 2 })),
+  parts: Type.Optional(Type.Array(Type.Object({ name }), { maxItems: 2 })),
+  notes: Type.Optional(
+    nullable(
+      Type.Array(Type.Object({ name }), { maxItems: 2, description: 'Notes.' }),
+    ),
+  ),
+});
+const strict = validator(schema);
+const lenient = validator(schema, { isLenient: true });
+
+test.each([
+  [{ tags: 'x' }, 'tags must be an array, not a string.'],
+  [{ tags: {} }, 'tags must be an array, not an object.'],
+  [{ tags: null }, 'tags must be an array, not null.'],
+  [{ parts: 5 }, 'parts must be an array, not a number.'],
+  [{ parts: { name: 'x' } }, 'parts must be an array, not an object.'],
+  [{ notes: false }, 'notes must be an array, or null, not a boolean.'],
+])('%j is no empty array', (input, message) => {
+  expect(() => strict(input)).toThrow(message);
+});
+
+test.each([strict, lenient])('null clears what may be null', (read) => {
+  expect(read({ notes: null })).toEqual({ notes: null });
+  expect(read({ tags: [], parts: [], notes: [] })).toEqual({
+    tags: [],
+    parts: [],
+    notes: [],
+  });
+});
+
+test('GraphQL: null is absent, and one value is a list of one', () => {
+  expect(lenient({ tags: null, parts: null })).toEqual({});
+  const one = { name: 'x' };
+  expect(lenient({ tags: 'x', parts: one, notes: one })).toEqual({
+    tags: ['x'],
+    parts: [one],
+    notes: [one],
+  });
+});
