@@ -6,7 +6,7 @@ import { currentTransaction } from '../database/transaction.ts';
 import { withTimeout } from '../database/with-timeout.ts';
 import { StoreError } from '../errors.ts';
 import type { Statements } from './statements.ts';
-import { parameterOf, type Table } from './table.ts';
+import { parameterOf, sameDecimal, type Table } from './table.ts';
 
 /** An item to insert. */
 interface Entry<New> {
@@ -251,15 +251,8 @@ function fingerprintOf(
     .filter(({ member }) => known.includes(member))
     .map(({ member, type }): [string, unknown] => {
       const value = parameterOf((item as Record<string, unknown>)[member]);
-      // 1.10 is 1.1, and -0.0 is 0.
-      const isFraction =
-        typeof value === 'string' &&
-        type.startsWith('numeric') &&
-        value.includes('.');
-      return [
-        member,
-        isFraction ? value.replace(/\.?0+$/, '').replace(/^-0$/, '0') : value,
-      ];
+      const isDecimal = typeof value === 'string' && type.startsWith('numeric');
+      return [member, isDecimal ? sameDecimal(value) : value];
     })
     .filter(([, value]) => value !== null)
     .sort(([a], [b]) => (a < b ? -1 : 1));

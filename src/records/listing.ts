@@ -13,6 +13,7 @@ import {
   type Column,
   type IndexOrder,
   parameterOf,
+  sameDecimal,
   type Table,
 } from './table.ts';
 
@@ -261,7 +262,7 @@ function filtersBy(column: Column, at: number): Filter[] {
   };
   return [
     { ...filter, name: member, kind: 'equal', read: parameterOf },
-    { ...filter, name: `${member}_in`, kind: 'in', read: jsonOf },
+    { ...filter, name: `${member}_in`, kind: 'in', read: jsonOf(column) },
     { ...filter, name: isNull, kind: 'null', read },
   ];
 }
@@ -358,9 +359,12 @@ function subsets(columns: readonly Column[]): Column[][] {
 }
 
 /** Distinct values as a JSON array of their texts. */
-function jsonOf(values: unknown): string {
-  const texts = (values as unknown[]).map(parameterOf);
-  return JSON.stringify([...new Set(texts)]);
+function jsonOf({ type }: Column) {
+  const textOf = type.startsWith('numeric')
+    ? (value: unknown) => sameDecimal(`${value}`)
+    : parameterOf;
+  return (values: unknown) =>
+    JSON.stringify([...new Set((values as unknown[]).map(textOf))]);
 }
 
 const least = `${int64.min}`;

@@ -33,7 +33,7 @@ type GrowingList<Item extends Identified> = Pick<
  * filtered.
  */
 export type LiveQuery<Item> = Validated<
-  Pick<PageQuery, 'after' | 'sort'> & FilterOf<Item>
+  Pick<PageQuery, 'after' | 'before' | 'sort'> & FilterOf<Item>
 >;
 
 /**
@@ -84,7 +84,12 @@ export class LiveList<Item extends Identified> {
     query: LiveQuery<Item>,
     call = new Call(),
   ): AsyncGenerator<ListEvent<Item>, void> {
-    const { sort = 'id', after } = query;
+    const { sort = 'id', after, before } = query;
+    if (before !== undefined)
+      throw new StoreError(
+        'BAD_USER_INPUT',
+        'before is not for a live list: it grows at its end.',
+      );
     if (sort !== 'id')
       throw new StoreError(
         'BAD_USER_INPUT',

@@ -164,7 +164,9 @@ export class Records<
 
   #readPage(listing: Listing, call: Call): Promise<Page<Item>> {
     return this.#lists.add(listing, call).catch((error) => {
-      throw listing.place && isDataError(error) ? notACursor(listing) : error;
+      if (!listing.place || !isDataError(error)) throw error;
+      const parameter = listing.isBackward ? 'before' : 'after';
+      throw notACursor({ sort: listing.sort, parameter });
     });
   }
 

@@ -375,3 +375,8 @@ export function parameterOf(value: unknown): unknown {
   if (value instanceof Date) return value.toISOString();
   return typeof value === 'bigint' ? `${value}` : (value ?? null);
 }
+
+/** One text for each number: 1.10 is 1.1, and -0.0 is 0. */
+export function sameDecimal(text: string): string {
+  return text.replace(/\.0*$|(\.\d*?)0+$/, '$1').replace(/^-0$/, '0');
+}

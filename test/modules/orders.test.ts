@@ -164,6 +164,10 @@ test.each([
   ]);
   expect(refused).toMatchObject({ status: 400, json: { message } });
   expect(other.status).toBe(200);
+  const before = await list(`sort=${sort}&before=${after}`);
+  expect(before.json.message).toBe(
+    message.replace('after', 'before').replace('last', 'first'),
+  );
   const query = `{ toys(sort: ${sort}, after: "${after}") { id } }`;
   const { errors } = JSON.parse((await graphqlThrice(store, { query })).text);
   expect(errors[0]).toMatchObject({

@@ -134,6 +134,10 @@ test('a live list grows at its end: it has no other order', async () => {
   expect(await rest(store, '/v1/pets?sort=id_desc', { headers })).toMatchObject(
     { status: 400, json: { message } },
   );
+  const { json } = await rest(store, '/v1/pets?before=6', { headers });
+  expect(json.message).toBe(
+    'before is not for a live list: it grows at its end.',
+  );
   const stream = await openStream(store, {
     method: 'GET',
     path: '/v1/pets?sort=id&after=6',

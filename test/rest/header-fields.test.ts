@@ -266,6 +266,14 @@ describe('Prefer (RFC 7240, section 2)', () => {
     expect(headers).toMatchObject({ 'preference-applied': 'count=exact' });
   });
 
+  test('two that count are named once in Vary', async () => {
+    const { headers } = await send(['Prefer: count=exact, handling=strict']);
+    expect(headers).toMatchObject({
+      vary: 'Prefer, accept-encoding',
+      'preference-applied': 'handling=strict, count=exact',
+    });
+  });
+
   test.each([
     '',
     ',',

@@ -46,8 +46,8 @@ export function prefers(
 
 /** Adds a request header to `Vary` (RFC 9110 section 12.5.5). */
 export function varyBy(reply: FastifyReply, name: string): void {
-  const others = reply.getHeader('vary');
-  reply.header('vary', others ? `${others}, ${name}` : name);
+  const others = listOf(reply.getHeader('vary') as string | undefined);
+  reply.header('vary', [...new Set([...others, name])].join(', '));
 }
 
 // All but a readable weight.
