@@ -31,9 +31,10 @@ export function assertScopes(
   };
   const unknown = texts.find((text) => !isKnown(text));
   if (unknown === undefined) return;
-  const names = modules ? modules.join(', ') : 'visits';
+  const names = modules ?? ['visits'];
+  const [example = 'visits'] = names;
   throw new Error(
-    `must be read, write or all, or one of a module (${names}) like ${modules?.[0] ?? 'visits'}:read, not "${unknown}"`,
+    `must be read, write or all, or one of a module (${names.join(', ')}) like ${example}:read, not "${unknown}"`,
   );
 }
 
@@ -52,11 +53,8 @@ export function permits(scope: string, needed: Scope): boolean {
 }
 
 function partsOf(scope: string) {
-  const at = scope.indexOf(':');
-  return {
-    module: scope.slice(0, Math.max(at, 0)),
-    right: scope.slice(at + 1),
-  };
+  const [right, module] = scope.split(':').reverse();
+  return { module, right };
 }
 
 /**

@@ -183,6 +183,7 @@ export interface MemberSchema
   description?: string;
   default?: unknown;
   properties?: object;
+  required?: string[];
   items?: TSchema;
   minItems?: number;
   maxItems?: number;

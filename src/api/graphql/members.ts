@@ -59,7 +59,8 @@ const inputTypes = new WeakMap<TObject, ClassType>();
 export function argumentsOf({ properties }: TObject) {
   const { limit: _, after: __, before: ___, sort, ...filters } = properties;
   const ofList = Type.Object({ ...filters, ...(sort && { sort }) });
-  if (sort) registerOrders(memberOf(sort));
+  if (sort)
+    enumOf({ ...memberOf(sort), description: 'Order of a list.' }, orderWords);
   return {
     list: classOf(ofList, 'arguments', ListArgs),
     nested: classOf(ofList, 'arguments', NestedListArgs),
@@ -68,22 +69,9 @@ export function argumentsOf({ properties }: TObject) {
   };
 }
 
-function registerOrders({ $id = '', values }: Member): void {
-  if (metadataOf('enums').some(({ name }) => name === $id)) return;
-  const orders = Object.fromEntries(values.map((value) => [value, value]));
-  const descriptionOf = (value: string) =>
-    value.endsWith('_desc')
-      ? `Descending by ${value.replace(/_desc$/, '')}.`
-      : `Ascending by ${value}.`;
-  const described = values.map((value) => [
-    value,
-    { description: descriptionOf(value) },
-  ]);
-  registerEnumType(orders, {
-    name: $id,
-    description: 'Order of a list.',
-    valuesConfig: Object.fromEntries(described),
-  });
+function orderWords(order: string): string {
+  const member = order.replace(/_desc$/, '');
+  return `${order === member ? 'Ascending' : 'Descending'} by ${member}.`;
 }
 
 function classOf<Schema extends TObject>(
@@ -92,12 +80,7 @@ function classOf<Schema extends TObject>(
   Base: ClassType = class {},
 ) {
   class Members extends Base {}
-  const {
-    $id = '',
-    description = '',
-    properties,
-    required = [],
-  } = schema as unknown as Described & Pick<TObject, 'properties'>;
+  const { $id = '', description = '', required = [] } = schema as MemberSchema;
   const decorate = {
     object: () => ObjectType($id, { description, simpleResolvers: true }),
     input: () => InputType($id, { description }),
@@ -105,8 +88,8 @@ function classOf<Schema extends TObject>(
   }[kind]();
   decorate(Members);
   const isInput = kind !== 'object';
-  for (const [name, member] of Object.entries(properties)) {
-    const { description = '', default: defaultValue } = member as Described;
+  for (const [name, member] of Object.entries(schema.properties)) {
+    const { description = '', default: defaultValue } = member as MemberSchema;
     const isOptional =
       isInput && defaultValue === undefined && !required.includes(name);
     const isNested = 'items' in member || 'properties' in member;
@@ -118,13 +101,6 @@ function classOf<Schema extends TObject>(
   }
   return Members as ClassType<Static<Schema> & object>;
 }
-
-type Described = {
-  $id?: string;
-  description?: string;
-  default?: unknown;
-  required?: string[];
-};
 
 const scalars = {
   int64: ID,
@@ -147,14 +123,23 @@ function typeOf(schema: TSchema, isInput: boolean): object {
 }
 
 /**
- * The enumeration that `registerEnumType` has registered, or else one without
- * descriptions of its values.
+ * The enumeration that `registerEnumType` has registered, or else a new one.
+ *
+ * @param wordsOf describes a value
  */
-function enumOf({ $id = '', values, description = '' }: Member): object {
+function enumOf(
+  { $id = '', values, description = '' }: Member,
+  wordsOf?: (value: string) => string,
+): object {
   const registered = metadataOf('enums').find(({ name }) => name === $id);
-  if (registered) return registered.enumObj as object;
+  if (registered) return registered.enumObj;
   const own = Object.fromEntries(values.map((value) => [value, value]));
-  registerEnumType(own, { name: $id, description });
+  const words = values.map((value) => [
+    value,
+    { description: wordsOf?.(value) },
+  ]);
+  const valuesConfig = Object.fromEntries(words);
+  registerEnumType(own, { name: $id, description, valuesConfig });
   return own;
 }
 

@@ -5,8 +5,7 @@ import { buildSchema, type NonEmptyArray, type PubSub } from 'type-graphql';
 import { reportFault } from '../../errors.ts';
 import { serveDocument } from '../http/documents.ts';
 import { guardRoots, makeLive } from './guards.ts';
-import { type SchemaPart, setScopes } from './scopes.ts';
-import { metadataOf } from './types.ts';
+import { resolvedFields, type SchemaPart, setScopes } from './scopes.ts';
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -23,19 +22,13 @@ const descriptions: Record<string, string> = {
 };
 
 /**
- * Rejects root fields with the same name, of which type-graphql would serve the
+ * Rejects fields with the same name, of which type-graphql would serve the
  * last. @throws Error that names it
  */
-function assertDistinctFields(resolvers: Map<unknown, object>): void {
-  const kinds = {
-    Query: 'queries',
-    Mutation: 'mutations',
-    Subscription: 'subscriptions',
-  };
-  const fields = Object.entries(kinds).flatMap(([type, kind]) => {
-    const own = metadataOf(kind).filter(({ target }) => resolvers.has(target));
-    return own.map(({ schemaName }) => `${type}.${schemaName}`);
-  });
+function assertDistinctFields(resolvers: object[]): void {
+  const fields = resolvedFields(resolvers).map(
+    ({ type, name }) => `${type}.${name}`,
+  );
   const repeated = fields.find((name, at) => fields.indexOf(name) < at);
   if (repeated)
     reportFault(`Two resolvers define the GraphQL field ${repeated}.`);
@@ -51,14 +44,12 @@ export async function createSchema(
   parts: SchemaPart[],
   extend: (schema: GraphQLSchema) => GraphQLSchema,
 ): Promise<GraphQLSchema> {
+  const all = parts.flatMap(({ resolvers }) => resolvers);
   const instances = new Map<unknown, object>(
-    parts
-      .flatMap(({ resolvers }) => resolvers)
-      .map((resolver) => [resolver.constructor, resolver]),
+    all.map((resolver) => [resolver.constructor, resolver]),
   );
   if (instances.size === 0)
     throw new Error('No module has resolvers: GraphQL needs a query.');
-  assertDistinctFields(instances);
   const built = await buildSchema({
     resolvers: [...instances.keys()] as NonEmptyArray<() => void>,
     container: instances,
@@ -68,6 +59,7 @@ export async function createSchema(
     // Required, and never used, because followers read the list (`makeLive`).
     pubSub: {} as PubSub,
   });
+  assertDistinctFields(all);
   // type-graphql has no option for these descriptions.
   for (const [name, description] of Object.entries(descriptions)) {
     const type = built.getType(name);

@@ -41,11 +41,32 @@ interface Scoped {
   scope?: Scope;
 }
 
-const roots: Array<{ kind: string; type: string; right: Right }> = [
-  { kind: 'queries', type: 'Query', right: 'read' },
-  { kind: 'mutations', type: 'Mutation', right: 'write' },
-  { kind: 'subscriptions', type: 'Subscription', right: 'read' },
-];
+/** What type-graphql calls the fields of types; those of others say theirs. */
+const kinds: Record<string, string | undefined> = {
+  queries: 'Query',
+  mutations: 'Mutation',
+  subscriptions: 'Subscription',
+  fieldResolvers: undefined,
+};
+
+/** The fields of resolvers in a schema that is built, with their types. */
+export function resolvedFields(resolvers: object[]) {
+  const classes: unknown[] = resolvers.map((one) => one.constructor);
+  return Object.entries(kinds).flatMap(([kind, root]) => {
+    const own = metadataOf(kind).filter(({ target }) =>
+      classes.includes(target),
+    );
+    return own.map(({ schemaName: name, getObjectType }) => ({
+      type: root ?? typeNameOf(getObjectType?.()),
+      name,
+    }));
+  });
+}
+
+function typeNameOf(type: unknown): string {
+  const types = metadataOf('objectTypes');
+  return types.find(({ target }) => target === type)?.name ?? '';
+}
 
 /**
  * Sets the scope of each field that a module resolves, and of each type of its
@@ -53,22 +74,14 @@ const roots: Array<{ kind: string; type: string; right: Right }> = [
  */
 export function setScopes(schema: GraphQLSchema, parts: SchemaPart[]): void {
   for (const { module, resolvers, types } of parts) {
-    const classes = resolvers.map((resolver) => resolver.constructor);
-    const fieldsOf = (kind: string) =>
-      metadataOf(kind).filter(({ target }) =>
-        classes.includes(target as never),
-      );
-    for (const { kind, type, right } of roots) {
-      for (const { schemaName } of fieldsOf(kind))
-        setScope(schema.getType(type), `${schemaName}`, `${module}:${right}`);
-    }
-    for (const { getObjectType, schemaName } of fieldsOf('fieldResolvers')) {
-      const target = (getObjectType as (() => unknown) | undefined)?.();
-      const type = metadataOf('objectTypes').find(
-        (one) => one.target === target,
-      );
-      const named = schema.getType(`${type?.name}`);
-      setScope(named, `${schemaName}`, `${module}:read`);
+    for (const { type, name } of resolvedFields(resolvers)) {
+      const field = fieldOf(schema.getType(type), name);
+      if (!field) continue;
+      const right: Right = type === 'Mutation' ? 'write' : 'read';
+      const scope: Scope = `${module}:${right}`;
+      field.extensions = { ...field.extensions, scope };
+      const needs = `Needs the scope \`${scope}\`.`;
+      field.description = [field.description, needs].filter(Boolean).join(' ');
     }
     for (const name of types) {
       const type = schema.getType(name);
@@ -76,18 +89,6 @@ export function setScopes(schema: GraphQLSchema, parts: SchemaPart[]): void {
       if (type) type.extensions = { ...type.extensions, scope };
     }
   }
-}
-
-function setScope(
-  type: GraphQLNamedType | undefined,
-  name: string,
-  scope: Scope,
-): void {
-  const field = type && fieldOf(type, name);
-  if (!field) return;
-  field.extensions = { ...field.extensions, scope };
-  const needs = `Needs the scope \`${scope}\`.`;
-  field.description = [field.description, needs].filter(Boolean).join(' ');
 }
 
 /** The scope that a root field needs. */
@@ -129,12 +130,12 @@ export function scopesIn(
       }
       const field = fieldOf(type, node.name.value);
       const isMutation = type === schema.getMutationType();
-      if (!isMutation) add(type, own);
-      if (field && !isMutation) add(field, own);
-      if (field && node.selectionSet) {
-        const scope = isMutation ? scopeOf(field) : own;
-        collect(node.selectionSet, getNamedType(field.type), scope);
-      }
+      const above = field && isMutation ? scopeOf(field) : own;
+      add(type, above);
+      if (!field) continue;
+      add(field, above);
+      if (node.selectionSet)
+        collect(node.selectionSet, getNamedType(field.type), above);
     }
   };
   const root = schema.getRootType(operation);
@@ -143,21 +144,20 @@ export function scopesIn(
 }
 
 /** Undefined for introspection. */
-function fieldOf(type: GraphQLNamedType, name: string) {
+function fieldOf(type: GraphQLNamedType | undefined, name: string) {
   return isObjectType(type) ? type.getFields()[name] : undefined;
 }
 
 /** The references of all modules, which need the scopes of their types. */
 export function guardedReferences(parts: SchemaPart[]): References {
-  const guarded = parts.flatMap(({ module, references }) =>
-    Object.entries(references).map(([name, find]): [string, typeof find] => [
-      name,
-      async (id, call) => {
-        const scope: Scope = `${module}:read`;
+  const guarded: References = {};
+  for (const { module, references } of parts) {
+    const scope: Scope = `${module}:read`;
+    for (const [type, find] of Object.entries(references))
+      guarded[type] = async (id, call) => {
         if (!hasScope(call.caller, scope)) throw forbidden(scope, call.caller);
         return find(id, call);
-      },
-    ]),
-  );
-  return Object.fromEntries(guarded);
+      };
+  }
+  return guarded;
 }

@@ -30,7 +30,11 @@ import {
   totalCost,
 } from '../../validation/page.ts';
 import { memberOf } from '../../validation/schemas.ts';
-import { type Input, validator } from '../../validation/validator.ts';
+import {
+  type Input,
+  type MemberSchema,
+  validator,
+} from '../../validation/validator.ts';
 
 // What modules share: ids, lists as arrays and as connections, and decorators
 // of resolver methods.
@@ -271,12 +275,9 @@ export function toConnection(
  */
 export function connectionValidator<Schema extends TObject>(schema: Schema) {
   const { limit, after: cursor, before: _, ...others } = schema.properties;
-  const first = Type.Optional({ ...limit, minimum: 0 });
-  const { default: __, ...unlimited } = first as TSchema & {
-    default?: unknown;
-  };
-  const last = Type.Optional(unlimited);
-  const members = { first, last, ...others };
+  const { default: __, ...size } = limit as MemberSchema;
+  const first = Type.Optional({ ...size, minimum: 0 });
+  const members = { first, last: first, ...others };
   const check = validator(Type.Object(members as never), { isLenient: true });
   // The list itself reads the cursors of its other orders.
   const isId = memberOf(cursor as TSchema).kind === 'int64';
@@ -295,9 +296,10 @@ export function connectionValidator<Schema extends TObject>(schema: Schema) {
       before: placeOf('before', before),
     };
     const { first, last, ...query } = check(args) as Record<string, unknown>;
+    const size = first ?? pageLimit.default;
     const isBackward = last !== undefined;
     // Without `first` GraphQL gives its default.
-    if (isBackward && first !== undefined && first !== pageLimit.default)
+    if (isBackward && size !== pageLimit.default)
       throw new StoreError(
         'BAD_USER_INPUT',
         'first and last exclude each other.',
@@ -307,7 +309,7 @@ export function connectionValidator<Schema extends TObject>(schema: Schema) {
         'BAD_USER_INPUT',
         'last and after exclude each other.',
       );
-    const page = { limit: last ?? first, ...(isBackward && { fromEnd: true }) };
+    const page = { limit: last ?? size, ...(isBackward && { fromEnd: true }) };
     return { ...query, ...places, ...page } as unknown as Input<Schema>;
   };
 }
@@ -334,9 +336,18 @@ export function Live(
  * What type-graphql's decorators have declared: it exports no function to read
  * that.
  */
-export function metadataOf(kind: string): Array<Record<string, unknown>> {
+export function metadataOf(kind: string): Metadata[] {
   const storage = globalThis as unknown as {
-    TypeGraphQLMetadataStorage: Record<string, ReturnType<typeof metadataOf>>;
+    TypeGraphQLMetadataStorage: Record<string, Metadata[]>;
   };
   return storage.TypeGraphQLMetadataStorage[kind] ?? [];
+}
+
+/** What a type, a field or an enumeration of them has. */
+interface Metadata {
+  target: unknown;
+  name: string;
+  schemaName: string;
+  enumObj: object;
+  getObjectType?(): unknown;
 }

@@ -132,16 +132,11 @@ function byReference(
   part: unknown,
   found: (named: Named) => unknown = () => undefined,
 ): unknown {
-  if (typeof part !== 'object' || part === null) return part;
-  if (Array.isArray(part)) return part.map((one) => byReference(one, found));
-  const members = Object.entries(part).map(([name, value]) => [
-    name,
-    byReference(value, found),
-  ]);
-  const plain = Object.fromEntries(members);
-  if (typeof plain.$id !== 'string') return plain;
-  found(plain);
-  return { $ref: `${plain.$id}#` };
+  return eachPart(part, (plain: Partial<Named>) => {
+    if (typeof plain.$id !== 'string') return plain;
+    found(plain as Named);
+    return { $ref: `${plain.$id}#` };
+  });
 }
 
 /**
@@ -150,17 +145,22 @@ function byReference(
  * better, but @fastify/swagger drops them there (as 3.0 requires).
  */
 function withPlainReferences<Part>(part: Part): Part {
+  return eachPart(part, (plain: { allOf?: Array<{ $ref?: string }> }) => {
+    const { allOf, ...rest } = plain;
+    const [reference] = allOf?.length === 1 ? allOf : [];
+    return reference?.$ref ? { ...reference, ...rest } : plain;
+  }) as Part;
+}
+
+/** Changes each object of a document, the inner ones first. */
+function eachPart(part: unknown, change: (part: object) => object): unknown {
   if (typeof part !== 'object' || part === null) return part;
-  if (Array.isArray(part)) return part.map(withPlainReferences) as Part;
-  const { allOf, ...rest } = part as { allOf?: Array<{ $ref?: string }> };
-  const [reference] = allOf?.length === 1 ? allOf : [];
-  const plain = reference?.$ref ? { ...reference, ...rest } : part;
-  return Object.fromEntries(
-    Object.entries(plain).map(([name, value]) => [
-      name,
-      withPlainReferences(value),
-    ]),
-  ) as Part;
+  if (Array.isArray(part)) return part.map((one) => eachPart(one, change));
+  const members = Object.entries(part).map(([name, value]) => [
+    name,
+    eachPart(value, change),
+  ]);
+  return change(Object.fromEntries(members));
 }
 
 /**
@@ -171,43 +171,44 @@ function withSharedFailures<
   Document extends { paths?: object; components?: object },
 >(document: Document): Document {
   const paths: Paths = { ...document.paths };
-  const operations = Object.values(paths).flatMap((path) =>
-    Object.values(path),
-  );
-  const failures = operations.flatMap(({ responses }) =>
-    Object.entries(responses).filter(([status]) => Number(status) >= 400),
-  );
-  const uses = Map.groupBy(failures, ([, failure]) => JSON.stringify(failure));
-  const names = new Map<string, string>();
-  const shared: Record<string, unknown> = {};
-  for (const [text, { length }] of uses) {
-    if (length < 2) continue;
-    const name = nameOf(JSON.parse(text), Object.keys(shared));
-    names.set(text, `#/components/responses/${name}`);
-    shared[name] = JSON.parse(text);
+  const all = Object.values(paths)
+    .flatMap((path) => Object.values(path))
+    .flatMap(failuresIn);
+  const uses = Map.groupBy(all, ({ failure }) => JSON.stringify(failure));
+  const shared: Record<string, Response> = {};
+  for (const [first, ...others] of uses.values()) {
+    if (!first || others.length === 0) continue;
+    const name = failureName(first.failure, Object.keys(shared));
+    const $ref = `#/components/responses/${name}`;
+    shared[name] = first.failure;
+    for (const { responses, status } of [first, ...others])
+      responses[status] = { $ref };
   }
-  for (const { responses } of operations)
-    for (const [status, failure] of Object.entries(responses)) {
-      const $ref = names.get(JSON.stringify(failure));
-      if ($ref) responses[status] = { $ref };
-    }
   const components = { ...document.components, responses: shared };
   return { ...document, components };
 }
 
-type Paths = Record<
-  string,
-  Record<string, { responses: Record<string, object> }>
->;
+type Responses = Record<string, object>;
+type Paths = Record<string, Record<string, { responses: Responses }>>;
+
+function failuresIn({ responses }: { responses: Responses }) {
+  const failures = Object.entries(responses).filter(([status]) =>
+    /^[45]/.test(status),
+  );
+  return failures.map(([status, failure]) => ({
+    responses,
+    status,
+    failure: failure as Response,
+  }));
+}
 
 /** `NotFound`; `NotFound2` for a second one. */
-function nameOf({ content }: Response, taken: string[]): string {
+function failureName({ content }: Response, taken: string[]): string {
   const error = content?.['application/json']?.example;
   const { code = '' } = error as { code?: string };
-  const words = code.toLowerCase().split('_');
-  const name = words
-    .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
-    .join('');
+  const name = code
+    .toLowerCase()
+    .replace(/(?:^|_)(\w)/g, (_, letter) => letter.toUpperCase());
   const same = taken.filter((one) => one.replace(/\d+$/, '') === name).length;
   return same > 0 ? `${name}${same + 1}` : name;
 }

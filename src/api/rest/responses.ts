@@ -55,18 +55,13 @@ export async function sendPage(
   const next = page.hasNext && cursorAt(page, -1);
   const previous = mayHavePrevious && cursorAt(page, 0);
   const links = [
-    ...(next ? [`<${urlWith(request, { after: next })}>; rel="next"`] : []),
-    ...(previous
-      ? [`<${urlWith(request, { before: previous })}>; rel="prev"`]
-      : []),
-  ];
+    next && `<${urlWith(request, 'after', next)}>; rel="next"`,
+    previous && `<${urlWith(request, 'before', previous)}>; rel="prev"`,
+  ].filter(Boolean);
   if (links.length > 0) reply.header('link', links.join(', '));
   // Each route has its own serializer, so requests share the JSON only if they
   // share the response schema.
-  const serializer = reply.getSerializationFunction(
-    '200',
-    'application/json',
-  ) as Serializer;
+  const serializer = serializerOf(reply);
   const { json, tag } = serialiseOnce(page.items, serializer, (items) => {
     const json = serializer(items as never);
     return { json, tag: tagOf(json) };
@@ -76,12 +71,16 @@ export async function sendPage(
   return reply.type('application/json; charset=utf-8').send(json);
 }
 
-type Serializer = (items: never) => string;
+function serializerOf(reply: FastifyReply) {
+  const found = reply.getSerializationFunction('200', 'application/json');
+  return found as (items: never) => string;
+}
 
 /** The client's URL of this request, with another place in the list. */
 function urlWith(
   request: FastifyRequest,
-  place: { after: string } | { before: string },
+  name: 'after' | 'before',
+  cursor: string,
 ): string {
   // Without the host of an absolute form (RFC 9112 section 3.2.2). The router
   // treats `#` like `?`.
@@ -90,7 +89,6 @@ function urlWith(
     .split(/[?#](.*)/s);
   // A second question mark belongs to the first name.
   const parameters = new URLSearchParams(`&${query}`);
-  const [[name, cursor] = ['', '']] = Object.entries(place);
   parameters.delete(name === 'after' ? 'before' : 'after');
   parameters.set(name, cursor);
   return `${origin(request)}${path}?${parameters}`;
@@ -152,10 +150,7 @@ async function follow(
   live: Follow,
 ): Promise<FastifyReply> {
   const { query, server } = request;
-  const serialize = reply.getSerializationFunction(
-    '200',
-    'application/json',
-  ) as Serializer;
+  const serialize = serializerOf(reply);
   // A list of one without its brackets, so that an item has the same bytes as
   // in a page.
   const frameOf = (item: ListEvent['items'][number]) =>
