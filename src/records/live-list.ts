@@ -1,4 +1,5 @@
 import { Call } from '../call.ts';
+import { currentTransaction } from '../database/transaction.ts';
 import { StoreError, Unavailable } from '../errors.ts';
 import type { Int64 } from '../validation/int64.ts';
 import type { FilterOf } from '../validation/list-query.ts';
@@ -84,6 +85,9 @@ export class LiveList<Item extends Identified> {
     query: LiveQuery<Item>,
     call = new Call(),
   ): AsyncGenerator<ListEvent<Item>, void> {
+    // Followers share pages, and others must not see what is not committed.
+    if (currentTransaction())
+      throw new Error('A live list needs no transaction.');
     const { sort = 'id', after, before } = query;
     if (before !== undefined)
       throw new StoreError(

@@ -175,6 +175,11 @@ describeHere('a transaction', () => {
       { message: expect.stringContaining('A transaction is open here') },
     ],
     [
+      'a live list in it, whose pages others share',
+      async () => void new LiveList(toys).subscribe({} as never),
+      { message: 'A live list needs no transaction.' },
+    ],
+    [
       'a transaction of the EntityManager in it',
       (em) => em.transactional(async () => undefined),
       { message: expect.stringContaining('A transaction is open here') },

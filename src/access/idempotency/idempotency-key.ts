@@ -40,12 +40,16 @@ export function claimOf(
 ): Claim | undefined {
   const given = headers[idempotencyHeader];
   if (given === undefined) return undefined;
-  const key = keyIn(`${given}`);
+  const { id = 0, tenant } = call.caller ?? {};
+  const parts = [keyIn(`${given}`)];
+  if (path !== '' || tenant !== undefined) parts.push(path);
+  // A user may belong to several, and sees the answers of this one.
+  if (tenant !== undefined) parts.push(tenant);
   return {
-    keyId: call.caller?.id ?? 0,
+    keyId: id,
     operation,
-    // A key contains no line feed, so this is unambiguous.
-    hash: hash('sha256', path === '' ? key : `${key}\n${path}`, 'buffer'),
+    // Key and path contain no line feed, so this is unambiguous.
+    hash: hash('sha256', parts.join('\n'), 'buffer'),
   };
 }
 

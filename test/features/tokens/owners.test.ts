@@ -121,6 +121,28 @@ describe('a tenant', () => {
     expect(await list(support)).toEqual(rows);
   });
 
+  test('has idempotency keys of its own: a user of two repeats in one what it did there', async () => {
+    const json = { title: 'Once', mood: 'fine' };
+    const once = (org_id: string) =>
+      rest(store, '/v1/diaries', {
+        method: 'POST',
+        json,
+        key: tokenOf({ sub: 'eve', org_id }),
+        headers: { 'idempotency-key': 'once' },
+      });
+    const [c, d] = [await once('c'), await once('d')];
+    expect([c, d].map(({ json }) => json.createdBy)).toEqual(['c', 'd']);
+    expect(d.headers['idempotent-replayed']).toBeUndefined();
+    for (const [tenant, first] of [
+      ['c', c],
+      ['d', d],
+    ] as const) {
+      const again = await once(tenant);
+      expect(again.json).toEqual(first.json);
+      expect(again.headers['idempotent-replayed']).toBe('true');
+    }
+  });
+
   test('must be in the token, as a text: without one nothing is seen or added', async () => {
     const message =
       'This needs a token with a tenant, of at most 255 characters, that does not begin with "key:".';
