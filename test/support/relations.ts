@@ -1,7 +1,8 @@
 import 'reflect-metadata';
 import { Args, Ctx, FieldResolver, Int, Resolver, Root } from 'type-graphql';
+import { Type } from 'typebox';
 import type { GraphQLContext } from '../../src/api/graphql/context.ts';
-import { ListArgs } from '../../src/api/graphql/types.ts';
+import { argumentsOf } from '../../src/api/graphql/members.ts';
 import type { Module } from '../../src/api/module.ts';
 import {
   type Pet,
@@ -14,6 +15,7 @@ import { stock } from './database-access.ts';
 import { fieldsForAll } from './field-resolvers.ts';
 import { type Store, storeForAll } from './store.ts';
 
+const PageArguments = argumentsOf(Type.Object({}));
 const queryOf = validator(petQuerySchema, { isLenient: true });
 
 @Resolver(() => PetType)
@@ -22,10 +24,10 @@ class FriendsResolver {
 
   @FieldResolver(() => [PetType])
   async friends(
-    @Args(() => ListArgs) args: ListArgs,
+    @Args(() => PageArguments.list) args: object,
     @Ctx() { call }: GraphQLContext,
   ): Promise<readonly Pet[]> {
-    return (await this.service.list(queryOf({ ...args }), call)).items;
+    return (await this.service.list(queryOf(args), call)).items;
   }
 
   @FieldResolver(() => PetType, { nullable: true })

@@ -12,19 +12,23 @@ import {
   ObjectType,
   registerEnumType,
 } from 'type-graphql';
-import { type Static, type TObject, type TSchema, Type } from 'typebox';
-import { reportFault } from '../../errors.ts';
-import { type Member, memberOf } from '../../validation/schemas.ts';
-import type { MemberSchema } from '../../validation/validator.ts';
 import {
-  ConnectionArgs,
-  Decimal,
-  FollowArgs,
-  ID,
-  ListArgs,
-  metadataOf,
-  NestedListArgs,
-} from './types.ts';
+  type Static,
+  type TObject,
+  type TProperties,
+  type TSchema,
+  Type,
+} from 'typebox';
+import { reportFault } from '../../errors.ts';
+import { pageLimit } from '../../validation/page.ts';
+import {
+  int64Schema,
+  type Member,
+  memberOf,
+  textSchema,
+} from '../../validation/schemas.ts';
+import type { MemberSchema } from '../../validation/validator.ts';
+import { Decimal, ID, metadataOf } from './types.ts';
 
 // A member and its description are written once, in the schema that REST has.
 // These functions put type-graphql's decorators on an empty class; a type that
@@ -58,16 +62,60 @@ const inputTypes = new WeakMap<TObject, ClassType>();
  */
 export function argumentsOf({ properties }: TObject) {
   const { limit: _, after: __, before: ___, sort, ...filters } = properties;
-  const ofList = Type.Object({ ...filters, ...(sort && { sort }) });
+  const ofList = { ...filters, ...(sort && { sort }) };
   if (sort)
     enumOf({ ...memberOf(sort), description: 'Order of a list.' }, orderWords);
   return {
-    list: classOf(ofList, 'arguments', ListArgs),
-    nested: classOf(ofList, 'arguments', NestedListArgs),
-    connection: classOf(ofList, 'arguments', ConnectionArgs),
-    live: classOf(Type.Object(filters), 'arguments', FollowArgs),
+    list: argumentsType({ ...paging, ...ofList }),
+    nested: argumentsType({ ...nestedPaging, ...ofList }),
+    connection: argumentsType({ ...connectionPaging, ...ofList }),
+    live: argumentsType({ ...livePlace, ...filters }),
   };
 }
+
+function argumentsType(members: TProperties) {
+  return classOf(Type.Object(members), 'arguments');
+}
+
+const pageSize = (min: number, size: number = pageLimit.default) =>
+  Type.Integer({
+    default: size,
+    description: `How many at most, ${min} to ${pageLimit.max}.`,
+  });
+
+const paging = {
+  limit: pageSize(pageLimit.min),
+  after: int64Schema({
+    description: 'Only those after this one: the last id already seen.',
+  }),
+  before: int64Schema({
+    description: 'Only the last ones before this one: the first id seen.',
+  }),
+};
+
+/** Lists below others multiply their cost. */
+const nestedPaging = {
+  ...paging,
+  limit: pageSize(pageLimit.min, pageLimit.nested),
+};
+
+const connectionPaging = {
+  first: pageSize(0),
+  after: textSchema({ description: 'Only those after this cursor.' }),
+  last: Type.Integer({
+    description: `How many of the last ones at most, 0 to ${pageLimit.max}, in place of \`first\`.`,
+  }),
+  before: textSchema({
+    description: 'Only those before this cursor, with `last`.',
+  }),
+};
+
+const livePlace = {
+  after: int64Schema({
+    description:
+      'Everything after this one, and then what is added: the last id already seen. Only what is added from now on when absent. `Last-Event-ID` takes its place.',
+  }),
+};
 
 function orderWords(order: string): string {
   const member = order.replace(/_desc$/, '');
@@ -77,9 +125,8 @@ function orderWords(order: string): string {
 function classOf<Schema extends TObject>(
   schema: Schema,
   kind: 'object' | 'input' | 'arguments',
-  Base: ClassType = class {},
 ) {
-  class Members extends Base {}
+  class Members {}
   const { $id = '', description = '', required = [] } = schema as MemberSchema;
   const decorate = {
     object: () => ObjectType($id, { description, simpleResolvers: true }),

@@ -1,5 +1,6 @@
 import type { FastifyRequest } from 'fastify';
 import { StoreError } from '../../errors.ts';
+import { isRecord } from '../../validation/validator.ts';
 import { acceptedTypes, acceptOf, listOf } from '../http/negotiation.ts';
 import { parseJson } from '../http/routes.ts';
 import {
@@ -110,7 +111,7 @@ export function readParameters(
     throw unprocessable(
       'The body must be one operation, a JSON object: a list of them is not accepted.',
     );
-  if (!isObject(given))
+  if (!isRecord(given))
     throw unprocessable(
       'The body must be a JSON object with a member `query`, sent with Content-Type: application/json.',
     );
@@ -119,8 +120,8 @@ export function readParameters(
     query: parameterIn(given, 'query', isString, 'a string') || undefined,
     documentId: documentId === '' ? undefined : (documentId ?? undefined),
     operationName: parameterIn(given, 'operationName', isString, 'a string'),
-    variables: parameterIn(given, 'variables', isObject, 'an object'),
-    extensions: parameterIn(given, 'extensions', isObject, 'an object'),
+    variables: parameterIn(given, 'variables', isRecord, 'an object'),
+    extensions: parameterIn(given, 'extensions', isRecord, 'an object'),
   });
   if (found.query !== undefined || found.extensions?.persistedQuery)
     return found;
@@ -130,8 +131,6 @@ export function readParameters(
 }
 
 const isString = (value: unknown): value is string => typeof value === 'string';
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 function parameterIn<Value>(
   given: Record<string, unknown>,

@@ -10,7 +10,6 @@ import {
   type ValueNode,
 } from 'graphql';
 import {
-  ArgsType,
   type ClassType,
   Extensions,
   Field,
@@ -70,80 +69,12 @@ function notAnId(found: string, nodes?: ValueNode): GraphQLError {
   return new GraphQLError(message, nodes && { nodes });
 }
 
-const pageSize = (min: number, size: number = pageLimit.default) => ({
-  nullable: true,
-  defaultValue: size,
-  description: `How many at most, ${min} to ${pageLimit.max}.`,
-});
-
 /** An exact decimal. The schema of the input checks it. */
 export const Decimal = new GraphQLScalarType({
   name: 'Decimal',
   description:
     'An exact decimal, as a string like "12.30": most clients read a JSON number as a double.',
 });
-
-/** The paging arguments of every list; `argumentsOf` adds the others. */
-@ArgsType()
-export class ListArgs {
-  @Field(() => Int, pageSize(pageLimit.min))
-  readonly limit?: number | null;
-
-  @Field(() => ID, {
-    nullable: true,
-    description: 'Only those after this one: the last id already seen.',
-  })
-  readonly after?: string | null;
-
-  @Field(() => ID, {
-    nullable: true,
-    description: 'Only the last ones before this one: the first id seen.',
-  })
-  readonly before?: string | null;
-}
-
-/** The arguments of every live list. */
-@ArgsType()
-export class FollowArgs {
-  @Field(() => ID, {
-    nullable: true,
-    description:
-      'Everything after this one, and then what is added: the last id already seen. Only what is added from now on when absent. `Last-Event-ID` takes its place.',
-  })
-  readonly after?: string | null;
-}
-
-/** Those of a list below others, which multiply its cost. */
-@ArgsType()
-export class NestedListArgs extends ListArgs {
-  @Field(() => Int, pageSize(pageLimit.min, pageLimit.nested))
-  declare readonly limit?: number | null;
-}
-
-/** The paging arguments of every connection. */
-@ArgsType()
-export class ConnectionArgs {
-  @Field(() => Int, pageSize(0))
-  readonly first?: number | null;
-
-  @Field(() => String, {
-    nullable: true,
-    description: 'Only those after this cursor.',
-  })
-  readonly after?: string | null;
-
-  @Field(() => Int, {
-    nullable: true,
-    description: `How many of the last ones at most, 0 to ${pageLimit.max}, in place of \`first\`.`,
-  })
-  readonly last?: number | null;
-
-  @Field(() => String, {
-    nullable: true,
-    description: 'Only those before this cursor, with `last`.',
-  })
-  readonly before?: string | null;
-}
 
 @ObjectType({
   description: 'Where a page of a connection lies.',
@@ -290,7 +221,7 @@ export function connectionValidator<Schema extends TObject>(schema: Schema) {
     }
     return place ?? undefined;
   };
-  return ({ after, before, ...args }: ConnectionArgs): Input<Schema> => {
+  return ({ after, before, ...args }: Cursors): Input<Schema> => {
     const places = {
       after: placeOf('after', after),
       before: placeOf('before', before),
@@ -312,6 +243,11 @@ export function connectionValidator<Schema extends TObject>(schema: Schema) {
     const page = { limit: last ?? size, ...(isBackward && { fromEnd: true }) };
     return { ...query, ...places, ...page } as unknown as Input<Schema>;
   };
+}
+
+interface Cursors {
+  after?: string | null;
+  before?: string | null;
 }
 
 /** A mutation that accepts `Idempotency-Key` for its creations. */

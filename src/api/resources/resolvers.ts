@@ -22,7 +22,6 @@ import {
   ID,
   Idempotent,
   Live,
-  NestedListArgs,
   toConnection,
 } from '../graphql/types.ts';
 import { orNotFound } from '../rest/responses.ts';
@@ -37,6 +36,9 @@ import {
 type ResolverClass = new (services: ResourceServices) => object;
 /** An item, with the ids of others. */
 type Row = { readonly id: Int64 } & Record<string, Int64 | null | undefined>;
+
+/** The arguments of a list without filters. */
+const pageOnly = argumentsOf(Type.Object({}));
 
 /** The GraphQL type of a resource, and the classes of its resolvers. */
 export function graphQLOf(definition: Definition) {
@@ -205,7 +207,7 @@ function relationFields(
       resolver(
         across.list,
         FieldResolver(() => [far.to()], { description }),
-        [Root(), Args(() => NestedListArgs)],
+        [Root(), Args(() => pageOnly.nested)],
         async (services, call, row: Row, given: object) => {
           const links = await itemsOf(services, call, row, given);
           const service = services.related[across.relation];
