@@ -120,19 +120,14 @@ export function openModules(
 
 /** Adds declared resources to what a module serves beside them. */
 function withResources({ resources = [], ...beside }: Apis): Apis {
-  const { resolvers = [], references, collections = [] } = beside;
+  const all: Apis[] = [...resources, beside];
   return {
     ...beside,
     routes(app) {
-      for (const resource of resources) resource.routes(app);
-      beside.routes?.(app);
+      for (const { routes } of all) routes?.(app);
     },
-    resolvers: [...resources.flatMap((one) => one.resolvers), ...resolvers],
-    references: Object.assign(
-      {},
-      ...resources.map((one) => one.references),
-      references,
-    ),
-    collections: [...resources.map((one) => one.collection), ...collections],
+    resolvers: all.flatMap(({ resolvers = [] }) => resolvers),
+    references: Object.assign({}, ...all.map(({ references }) => references)),
+    collections: all.flatMap(({ collections = [] }) => collections),
   };
 }

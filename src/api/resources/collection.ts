@@ -22,7 +22,7 @@ export interface Collection {
    * Creates a sample input; absent when the collection cannot be seeded. @param
    * pick returns a random member
    */
-  sample?: (pick: PickOne) => object | Promise<object>;
+  sample?: ((pick: PickOne) => object | Promise<object>) | undefined;
 }
 
 export type PickOne = <Member>(members: readonly Member[]) => Member;

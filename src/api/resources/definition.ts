@@ -70,8 +70,8 @@ export type OperationName =
 export interface Definition {
   names: ReturnType<typeof namesFor>;
   operations: readonly OperationName[];
-  relations: Record<string, Relation>;
-  transitions: Record<string, Transition>;
+  relations?: Record<string, Relation>;
+  transitions?: Record<string, Transition>;
   schemas: Record<'item' | 'input' | 'change' | 'query', TObject>;
 }
 
@@ -124,7 +124,7 @@ const itemOperations = {
 /** The operations on one item, with the transitions. */
 export function itemOperationsOf({
   operations,
-  transitions,
+  transitions = {},
   schemas,
 }: Definition): ItemOperation[] {
   const { find, change, remove } = itemOperations;

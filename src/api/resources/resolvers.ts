@@ -42,22 +42,15 @@ const pageOnly = argumentsOf(Type.Object({}));
 
 /** The GraphQL type of a resource, and the classes of its resolvers. */
 export function graphQLOf(definition: Definition) {
-  const { operations, relations, schemas } = definition;
-  const typed: Typed = {
-    ...definition,
-    type: objectTypeOf(schemas.item),
-    args: argumentsOf(schemas.query),
-    queryOf: inputReader(schemas.query),
-  };
-  const byOperation: Record<string, (typed: Typed) => ResolverClass[]> = {
-    list: listFields,
-    create: createField,
-    follow: liveField,
-  };
+  const { operations, relations = {}, schemas } = definition;
+  const type = objectTypeOf(schemas.item) as ClassType;
+  const queryOf = inputReader(schemas.query);
+  const typed: Typed = { ...definition, type, queryOf };
+  const fields = rootFields(typed);
   return {
-    type: typed.type,
+    type,
     resolvers: [
-      ...operations.flatMap((name) => byOperation[name]?.(typed) ?? []),
+      ...operations.flatMap((name) => fields[name] ?? []),
       ...itemOperationsOf(definition).map((one) => itemField(typed, one)),
       ...Object.entries(relations).flatMap(([name, relation]) =>
         relationFields(typed, name, relation),
@@ -68,7 +61,6 @@ export function graphQLOf(definition: Definition) {
 
 interface Typed extends Definition {
   type: ClassType;
-  args: ReturnType<typeof argumentsOf>;
   queryOf(given: object): never;
 }
 
@@ -77,59 +69,56 @@ function inputReader(schema: TObject) {
   return validator(schema, { isLenient: true }) as (given: unknown) => never;
 }
 
-function listFields({ type, names, args, queryOf, schemas }: Typed) {
+/** The fields of `Query`, `Mutation` and `Subscription`, by operation. */
+function rootFields({
+  type,
+  names,
+  schemas,
+  queryOf,
+}: Typed): Record<string, ResolverClass[]> {
   const { many, nouns } = names;
+  const args = argumentsOf(schemas.query);
   const Connection = connectionOf(type, names.type, nouns);
   const queryOfConnection = connectionValidator(schemas.query);
-  return [
-    resolver(
-      many,
-      Query(() => [type], { description: `Lists ${nouns}.` }),
-      [Args(() => args.list)],
-      async ({ service }, call, given: object) => {
-        const { items } = await service.list(queryOf(given), call);
-        return items;
-      },
-    ),
-    resolver(
-      `${many}Connection`,
-      Query(() => Connection, {
-        description: 'The same list as a Relay connection.',
-      }),
-      [Args(() => args.connection)],
-      async ({ service }, call, given: object) => {
-        const query = queryOfConnection(given) as never;
-        const page = await service.list(query, call);
-        return toConnection(page, () => service.count(query, call));
-      },
-    ),
-  ];
-}
-
-function createField({ type, names, schemas }: Typed) {
   const Input = inputTypeOf(schemas.input);
   const inputOf = inputReader(schemas.input);
-  const description = `Adds one to the ${names.nouns}.`;
-  const Field = resolver(
+  const list = resolver(
+    many,
+    Query(() => [type], { description: `Lists ${nouns}.` }),
+    [Args(() => args.list)],
+    async ({ service }, call, given) => {
+      const { items } = await service.list(queryOf(given), call);
+      return items;
+    },
+  );
+  const connection = resolver(
+    `${many}Connection`,
+    Query(() => Connection, {
+      description: 'The same list as a Relay connection.',
+    }),
+    [Args(() => args.connection)],
+    async ({ service }, call, given) => {
+      const query = queryOfConnection(given) as never;
+      const page = await service.list(query, call);
+      return toConnection(page, () => service.count(query, call));
+    },
+  );
+  const create = resolver(
     `create${names.type}`,
-    Mutation(() => type, { description }),
+    Mutation(() => type, { description: `Adds one to the ${nouns}.` }),
     [Arg('input', () => Input)],
     ({ service }, call, given) => service.create(inputOf(given), call),
   );
-  Idempotent()(Field.prototype, `create${names.type}`, {});
-  return [Field];
-}
-
-function liveField({ type, names, args, queryOf }: Typed) {
-  const description = `The ${names.nouns} as they are added, by ascending id.`;
-  return [
-    resolver(
-      `${names.one}Added`,
-      Live(() => type, { description }),
-      [Args(() => args.live)],
-      ({ live }, call, given) => live?.subscribe(queryOf(given), call),
-    ),
-  ];
+  Idempotent()(create.prototype, `create${names.type}`, {});
+  const follow = resolver(
+    `${names.one}Added`,
+    Live(() => type, {
+      description: `The ${nouns} as they are added, by ascending id.`,
+    }),
+    [Args(() => args.live)],
+    ({ live }, call, given) => live?.subscribe(queryOf(given), call),
+  );
+  return { list: [list, connection], create: [create], follow: [follow] };
 }
 
 function itemField(
@@ -161,7 +150,7 @@ function itemField(
 }
 
 function relationFields(
-  { type, names, relations, schemas, queryOf }: Typed,
+  { type, names, relations = {}, schemas, queryOf }: Typed,
   name: string,
   { by, to, list, across }: Relation,
 ) {

@@ -101,7 +101,7 @@ export interface Served {
   routes(app: Routes): void;
   resolvers: object[];
   references: References;
-  collection: Collection;
+  collections: Collection[];
 }
 
 type Services = Partial<Pick<ResourceServices, 'related'>> &
@@ -126,17 +126,10 @@ export function resource<
   Computed extends TProperties = Record<never, never>,
   const OwnerName extends string = never,
 >(declaration: Declaration<Members, Computed, OwnerName>) {
-  const { name, path, operations } = declaration;
-  const { relations = {}, computed, transitions = {} } = declaration;
+  const { name, path, operations, computed } = declaration;
   const names = namesFor(name, path);
   const schemas = schemasOf(declaration, names.noun);
-  const definition: Definition = {
-    names,
-    operations,
-    relations,
-    transitions,
-    schemas,
-  };
+  const definition: Definition = { ...declaration, names, schemas };
   const { type, resolvers } = graphQLOf(definition);
   return {
     columns: columnsOf(schemas.stored),
@@ -157,12 +150,11 @@ export function resource<
       const live = isLive ? new LiveList(service) : undefined;
       const all: ResourceServices = { service, live, related };
       const { item, input } = schemas;
-      const collection = { name: path.slice(1), input, item, service };
       return {
         routes: (app) => addRoutes(app, definition, all),
         resolvers: resolvers.map((Resolver) => new Resolver(all)),
         references: { [name]: (id, call) => service.find(id, call) },
-        collection: { ...collection, ...(sample && { sample }) },
+        collections: [{ name: path.slice(1), input, item, service, sample }],
       };
     },
   };
