@@ -104,7 +104,7 @@ export class Changes<Item> {
         'The change names no member to change.',
       );
     const { check } = this.rules;
-    const stored = check && (await this.#stored(id, call));
+    const stored = check && (await this.stored(id, call));
     if (stored === null) return null;
     // Otherwise the statement refuses the version, and the rule has seen the
     // item that it changes.
@@ -130,7 +130,7 @@ export class Changes<Item> {
     if (!isComparable)
       throw new StoreError('BAD_USER_INPUT', 'It has no version to compare.');
     const { checkRemoval } = this.rules;
-    const stored = checkRemoval && (await this.#stored(id, call));
+    const stored = checkRemoval && (await this.stored(id, call));
     if (stored === null) return null;
     const current = stored ? this.#versionOf(stored) : version;
     if (stored && (version ?? current) === current)
@@ -139,8 +139,11 @@ export class Changes<Item> {
     return (await this.#write(this.#removals, removal, call)) && true;
   }
 
-  /** Reads the primary, because a read node may have an older version. */
-  async #stored(id: Int64 | undefined, call: Call): Promise<Item | null> {
+  /**
+   * Reads an item that the call sees from the primary, because a read node may
+   * have an older version.
+   */
+  async stored(id: Int64 | string | undefined, call: Call) {
     if (id === undefined) return null;
     const [row] = await this.database.rows(this.find, [`${id}`]);
     const item = row ? (this.#table.decodeRow(row) as Item) : null;

@@ -1,19 +1,50 @@
 import { createHash } from 'node:crypto';
 import { escapeIdentifier as quoted } from 'pg';
 import type { Statement } from '../database/database.ts';
+import type { Int64 } from '../validation/int64.ts';
 import { maxExactTotal, pageLimit } from '../validation/page.ts';
-import type { Filter, Layout, Listing } from './listing.ts';
-import type { Table } from './table.ts';
+import type { Column, Table } from './table.ts';
+
+/** A parameter by which a list is filtered. */
+export interface Filter {
+  readonly name: string;
+  readonly column: Column;
+  /** A range has an end or two: `from` and `to`. */
+  readonly kind: 'equal' | 'in' | 'null' | 'from' | 'to';
+  /** The parameter of the statement with its value. */
+  readonly slot: string;
+  /** Converts its value: several ones to JSON. */
+  readonly read: (value: unknown) => unknown;
+  /** Of an end: up to this id, or above it, items with its value are listed. */
+  readonly id?: Int64;
+}
+
+/** What a statement reads. */
+export interface Layout {
+  /** Filters in the order of their index. */
+  readonly conditions: readonly Filter[];
+  /** True for a list of one item at most, by a unique key. */
+  readonly isOne: boolean;
+  /** Sorts the lists; undefined for the id. */
+  readonly by: Column | undefined;
+  readonly isDescending: boolean;
+  readonly ends: readonly Filter[];
+  /** Lists by ids always have a place. */
+  readonly hasPlace: boolean;
+}
 
 /** A statement with the parameters that it takes, in their order. */
 export interface ListStatement extends Statement {
   readonly slots: readonly string[];
 }
 
+/** The parameters of a statement, by their slots. */
+export type Slots = Readonly<Record<string, unknown>>;
+
 /** One item more than a page has, to detect a next one. */
 export function parametersOf(
   { slots }: ListStatement,
-  { limit, values }: Listing,
+  { limit, values }: { limit: number; values: Slots },
 ): unknown[] {
   return slots.map((slot) =>
     slot === 'limit' ? limit + 1 : (values[slot] ?? null),

@@ -1,5 +1,5 @@
 import { StoreError } from '../errors.ts';
-import { type Int64, int64, int64From } from '../validation/int64.ts';
+import { int64, int64From } from '../validation/int64.ts';
 import {
   type Lists,
   maxAmong,
@@ -8,7 +8,13 @@ import {
 } from '../validation/list-query.ts';
 import type { PageQuery } from '../validation/page.ts';
 import { type Place, placeOf } from './cursor.ts';
-import { type ListStatement, ListStatements } from './list-statements.ts';
+import {
+  type Filter,
+  type Layout,
+  type ListStatement,
+  ListStatements,
+  type Slots,
+} from './list-statements.ts';
 import {
   type Column,
   type IndexOrder,
@@ -16,34 +22,6 @@ import {
   sameDecimal,
   type Table,
 } from './table.ts';
-
-/** A parameter by which a list is filtered. */
-export interface Filter {
-  readonly name: string;
-  readonly column: Column;
-  /** A range has an end or two: `from` and `to`. */
-  readonly kind: 'equal' | 'in' | 'null' | 'from' | 'to';
-  /** The parameter of the statement with its value. */
-  readonly slot: string;
-  /** Converts its value: several ones to JSON. */
-  readonly read: (value: unknown) => unknown;
-  /** Of an end: up to this id, or above it, items with its value are listed. */
-  readonly id?: Int64;
-}
-
-/** What a statement reads. */
-export interface Layout {
-  /** Filters in the order of their index. */
-  readonly conditions: readonly Filter[];
-  /** True for a list of one item at most, by a unique key. */
-  readonly isOne: boolean;
-  /** Sorts the lists; undefined for the id. */
-  readonly by: Column | undefined;
-  readonly isDescending: boolean;
-  readonly ends: readonly Filter[];
-  /** Lists by ids always have a place. */
-  readonly hasPlace: boolean;
-}
 
 /** What lists have in common that one statement reads. */
 export interface Shape extends Layout {
@@ -60,10 +38,8 @@ export interface Shape extends Layout {
 /** A list to be read. */
 export interface Listing {
   readonly shape: Shape;
-  readonly sort: string;
   readonly limit: number;
-  /** The parameters of the statement, by their slots. */
-  readonly values: Readonly<Record<string, unknown>>;
+  readonly values: Slots;
   readonly place: Place | undefined;
   /** True for the items before a place, which are read in reverse. */
   readonly isBackward: boolean;
@@ -136,7 +112,7 @@ export class Listings {
     for (const { name, slot, read } of shape.filters)
       values[slot] = read(query[name]);
     const among = valuesAmong(shape, values);
-    return { shape, sort, limit, values, place, isBackward: fromEnd, among };
+    return { shape, limit, values, place, isBackward: fromEnd, among };
   }
 
   /**
@@ -332,10 +308,7 @@ function arranged(filters: readonly Filter[], { columns, isOne }: IndexOrder) {
  *
  * @throws StoreError BAD_USER_INPUT for too many
  */
-function valuesAmong(
-  { conditions }: Shape,
-  values: Readonly<Record<string, unknown>>,
-): number {
+function valuesAmong({ conditions }: Shape, values: Slots): number {
   let pages = 1;
   let more = 0;
   for (const { kind, slot } of conditions) {

@@ -1,7 +1,7 @@
 import type { EntityName } from '@mikro-orm/core';
 import { Call } from '../call.ts';
 import type { RunBatch } from '../database/batches.ts';
-import type { Batches, Database } from '../database/database.ts';
+import type { Batches, Database, Statement } from '../database/database.ts';
 import {
   isDataError,
   isUnsupported,
@@ -166,7 +166,7 @@ export class Records<
     return this.#lists.add(listing, call).catch((error) => {
       if (!listing.place || !isDataError(error)) throw error;
       const parameter = listing.isBackward ? 'before' : 'after';
-      throw notACursor({ sort: listing.sort, parameter });
+      throw notACursor({ sort: listing.shape.sort, parameter });
     });
   }
 
@@ -180,11 +180,10 @@ export class Records<
     query: PageQuery & FilterOf<Item>,
     call: Call,
   ): Promise<Page<Item>> {
-    const { isBackward, place, sort, shape } = listing;
-    const { isDescending } = shape;
+    const { isBackward, place, shape } = listing;
     const hasPrevious = page.hasNext;
     if (!place) return { ...page, hasNext: false, hasPrevious };
-    const cursor = cursorBeside(place, { sort, isDescending });
+    const cursor = cursorBeside(place, shape);
     const edge = cursorAt(page, isBackward ? -1 : 0) ?? cursor;
     const beyond = isBackward
       ? { before: undefined, after: edge }
@@ -248,10 +247,7 @@ export class Records<
     const owner = this.#owned?.ownerIn(call);
     // The database refuses what does not exist.
     if (owner === undefined) return true;
-    const { findOne } = this.#statements;
-    const [row] = await this.#database.rows<ListRow>(findOne, [`${id}`]);
-    const item = row && this.#table.decodeRow(row);
-    return item ? (this.#owned?.sees(item, call) ?? true) : false;
+    return (await this.#changes.stored(`${id}`, call)) !== null;
   }
 
   /** @throws StoreError BAD_USER_INPUT for an item that the call does not see */
@@ -313,13 +309,12 @@ export class Records<
    * Unavailable
    */
   async lastId(): Promise<Int64> {
-    const horizon = await this.#horizon();
-    if (horizon !== undefined) return horizon;
-    const [[last] = [null]] = await this.#database.rows<[string | null]>(
-      this.#statements.last,
-      [],
-    );
-    return last === null ? int64.min : int64FromDigits(last);
+    return (await this.#horizon()) ?? this.#idBy(this.#statements.last);
+  }
+
+  async #idBy(statement: Statement): Promise<Int64> {
+    const [[id] = []] = await this.#database.rows<ListRow>(statement, []);
+    return id == null ? int64.min : int64FromDigits(id);
   }
 
   /** @param listener called after each insertion by this process */
@@ -353,12 +348,7 @@ export class Records<
    */
   async #horizon(): Promise<Int64 | undefined> {
     this.#isSharded ??= await this.#database.isSharded(this.#table.name);
-    if (!this.#isSharded) return undefined;
-    const [[last] = [null]] = await this.#database.rows<[string | null]>(
-      this.#statements.horizon,
-      [],
-    );
-    return last === null ? int64.min : int64FromDigits(last);
+    return this.#isSharded ? this.#idBy(this.#statements.horizon) : undefined;
   }
 
   /**
@@ -405,39 +395,34 @@ export class Records<
     return ids.map((id) => found.get(`${id}`) ?? null);
   }
 
-  /** One or two statements per combination of values. */
   async #readTotals(listings: Listing[]): Promise<Total[]> {
     const totals = new Map<string, Total>();
     for (const listing of listings) {
       const key = keyOf(listing);
-      if (totals.has(key)) continue;
-      const { count, estimate } = listing.shape;
-      const values = parametersOf(count, listing);
-      const [[counted] = []] = await this.#database.read<[string]>(
-        count,
-        values,
-      );
-      let total = { count: Number(counted), isExact: true };
-      if (total.count > maxExactTotal) {
-        const [[plan = ''] = []] = await this.#database.read<[string]>(
-          estimate,
-          values,
-        );
-        // Without statistics, the estimate may be lower than what was counted.
-        total = {
-          count: Math.max(total.count, JSON.parse(plan)[0].Plan['Plan Rows']),
-          isExact: false,
-        };
-      }
-      totals.set(key, total);
+      if (!totals.has(key)) totals.set(key, await this.#readTotal(listing));
     }
     return listings.map((listing) => totals.get(keyOf(listing)) as Total);
+  }
+
+  async #readTotal(listing: Listing): Promise<Total> {
+    const { count, estimate } = listing.shape;
+    const values = parametersOf(count, listing);
+    const [[counted] = []] = await this.#database.read<[string]>(count, values);
+    const found = Number(counted);
+    if (found <= maxExactTotal) return { count: found, isExact: true };
+    const [[plan = ''] = []] = await this.#database.read<[string]>(
+      estimate,
+      values,
+    );
+    const expected = JSON.parse(plan)[0].Plan['Plan Rows'];
+    // Without statistics, the estimate may be lower than what was counted.
+    return { count: Math.max(found, expected), isExact: false };
   }
 
   /** @param horizon the id after which a page in their order ends */
   #toPage(
     row: ListRow,
-    { shape, sort, limit, isBackward }: Listing,
+    { shape, limit, isBackward }: Listing,
     horizon: Int64 | undefined,
   ): Page<Item> {
     if (row[0] === null) return { items: [], hasNext: false };
@@ -461,7 +446,7 @@ export class Records<
     const order = row[columns.length];
     const values: string[] = order ? JSON.parse(order) : [];
     const cursors = items.map(({ id }, at) =>
-      order ? cursorOf(sort, `${values[at]}`, id) : `${id}`,
+      order ? cursorOf(shape.sort, `${values[at]}`, id) : `${id}`,
     );
     if (isBackward) {
       items.reverse();

@@ -358,7 +358,8 @@ function several(
     },
     read(value) {
       const values = valuesOf(value)?.map(read);
-      const isValid = values && isBounded(values) && !values.includes(undefined);
+      const isValid =
+        values && isBounded(values) && !values.includes(undefined);
       return isValid ? values : undefined;
     },
     readParts(value, place, faults) {

@@ -1,9 +1,5 @@
 import { Type } from 'typebox';
-import {
-
-  nullable,
-  textSchema,
-} from '../../src/validation/schemas.ts';
+import { nullable, textSchema } from '../../src/validation/schemas.ts';
 import { validator } from '../../src/validation/validator.ts';
 import { expect, test } from '../support/jest.ts';
 
