@@ -57,7 +57,7 @@ export function keyCommands(program: Command) {
     )
     .option(...json)
     .action(async ({ name, scope: scopes, expires, ...flags }: KeyFlags) => {
-      await assertModules(scopes);
+      await assertModules(scopes, issue);
       const scope = scopes.join(' ');
       const issued = await withKeys((keys) =>
         keys.issue({ name, scope, expiresAt: expires }),
@@ -152,18 +152,22 @@ function scopesFrom(text: string): string[] {
   } catch (error) {
     throw new InvalidArgumentError(`It ${(error as Error).message}.`);
   }
+  if (scopes.every((scope) => scope.endsWith('all')))
+    throw new InvalidArgumentError(
+      'It permits nothing: all opens rows of others to read or write, as in read,all.',
+    );
   return scopes;
 }
 
-/** @throws Error for a scope of a module that does not exist */
-async function assertModules(scopes: string[]) {
+/** @throws CommanderError for a scope of a module that does not exist */
+async function assertModules(scopes: string[], command: Command) {
   if (!scopes.some((scope) => scope.includes(':'))) return;
   const { modules } = await import('../modules/modules.ts');
   const names = modules.map(({ tag }) => scopeNameOf(tag.name));
   try {
     assertScopes(scopes, names);
   } catch (error) {
-    throw new Error(`--scope ${(error as Error).message}.`);
+    command.error(`error: --scope ${(error as Error).message}.`);
   }
 }
 

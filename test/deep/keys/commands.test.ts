@@ -185,8 +185,12 @@ test.each([
     /It must be read, write or all, or one of a module \(visits\) like visits:read, not "admin"/,
   ],
   [
+    ['issue', '--name', 'x', '--scope', 'all,pets:all'],
+    /It permits nothing: all opens rows of others to read or write, as in read,all/,
+  ],
+  [
     ['issue', '--name', 'x', '--scope', 'read,pots:read'],
-    /--scope must be .* one of a module \(pets, store\) like pets:read, not "pots:read"/,
+    /^animal-store: --scope must be .* one of a module \(pets, store\) like pets:read, not "pots:read"/,
   ],
   [
     ['issue', '--name', 'x', '--expires', 'soon'],
