@@ -1,8 +1,5 @@
 import type { TObject } from 'typebox';
-import type { Records } from '../../records/records.ts';
-import type { Int64 } from '../../validation/int64.ts';
-
-type Service = Records<{ readonly id: Int64 }, never>;
+import type { ResourceService } from './definition.ts';
 
 /**
  * Items that an operator can seed, export and import through the module's
@@ -16,8 +13,7 @@ export interface Collection {
   /** An item, as REST returns it. */
   item: TObject;
   /** The module's service, or `Records` for a module without rules. */
-  service: Pick<Service, 'list' | 'create'> &
-    Partial<Pick<Service, 'ownerMember'>>;
+  service: Pick<ResourceService, 'list' | 'create' | 'ownerMember'>;
   /**
    * Creates a sample input; absent when the collection cannot be seeded. @param
    * pick returns a random member

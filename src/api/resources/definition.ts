@@ -8,17 +8,20 @@ import { removalSchema } from '../../validation/schemas.ts';
 
 type Item = { readonly id: Int64; readonly version?: number };
 /** The methods of `Records` that the operations call. */
-export type ResourceService = Pick<
-  Records<Item, never>,
-  | 'list'
-  | 'count'
-  | 'find'
-  | 'create'
-  | 'change'
-  | 'remove'
-  | 'lastId'
-  | 'onInserted'
->;
+export type ResourceService = Partial<
+  Pick<Records<Item, never>, 'ownerMember'>
+> &
+  Pick<
+    Records<Item, never>,
+    | 'list'
+    | 'count'
+    | 'find'
+    | 'create'
+    | 'change'
+    | 'remove'
+    | 'lastId'
+    | 'onInserted'
+  >;
 
 /** An operation on one item. */
 export interface ItemOperation {
