@@ -15,6 +15,7 @@ import {
   graphQLErrorOf,
   logErrors,
   type Outcome,
+  outcomeOf,
 } from './answer.ts';
 import type { Execute, GraphQLContext } from './context.ts';
 import { executionOptions, type Operation } from './document.ts';
@@ -81,14 +82,10 @@ export async function subscribe(
   async function framesOf(items: ListEvent['items']): Promise<Buffer> {
     let frames = '';
     for (const item of items) {
-      const { data, errors } = await execute({ ...executed, rootValue: item });
-      if (errors) logErrors(errors, request);
-      frames += format.next(
-        JSON.stringify(
-          errors ? { errors: errors.map(formatError), data } : { data },
-        ),
-        item.id,
-      );
+      const result = await execute({ ...executed, rootValue: item });
+      const { data, errors, failures } = outcomeOf(result);
+      if (failures) logErrors(failures, request);
+      frames += format.next(JSON.stringify({ errors, data }), item.id);
     }
     return Buffer.from(frames);
   }

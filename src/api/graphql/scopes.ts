@@ -42,7 +42,7 @@ interface Scoped {
 }
 
 /** What type-graphql calls the fields of types; those of others say theirs. */
-const kinds: Record<string, string | undefined> = {
+const fieldKinds: Record<string, string | undefined> = {
   queries: 'Query',
   mutations: 'Mutation',
   subscriptions: 'Subscription',
@@ -52,18 +52,18 @@ const kinds: Record<string, string | undefined> = {
 /** The fields of resolvers in a schema that is built, with their types. */
 export function resolvedFields(resolvers: object[]) {
   const classes: unknown[] = resolvers.map((one) => one.constructor);
-  return Object.entries(kinds).flatMap(([kind, root]) => {
+  return Object.entries(fieldKinds).flatMap(([kind, root]) => {
     const own = metadataOf(kind).filter(({ target }) =>
       classes.includes(target),
     );
     return own.map(({ schemaName: name, getObjectType }) => ({
-      type: root ?? typeNameOf(getObjectType?.()),
+      type: root ?? objectTypeName(getObjectType?.()),
       name,
     }));
   });
 }
 
-function typeNameOf(type: unknown): string {
+function objectTypeName(type: unknown): string {
   const types = metadataOf('objectTypes');
   return types.find(({ target }) => target === type)?.name ?? '';
 }

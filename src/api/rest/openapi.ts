@@ -176,13 +176,13 @@ function withSharedFailures<
     .flatMap(failuresIn);
   const uses = Map.groupBy(all, ({ failure }) => JSON.stringify(failure));
   const shared: Record<string, Response> = {};
-  for (const [first, ...others] of uses.values()) {
-    if (!first || others.length === 0) continue;
-    const name = failureName(first.failure, Object.keys(shared));
+  for (const places of uses.values()) {
+    const [{ failure } = {}] = places;
+    if (!failure || places.length < 2) continue;
+    const name = failureName(failure, Object.keys(shared));
     const $ref = `#/components/responses/${name}`;
-    shared[name] = first.failure;
-    for (const { responses, status } of [first, ...others])
-      responses[status] = { $ref };
+    shared[name] = failure;
+    for (const { responses, status } of places) responses[status] = { $ref };
   }
   const components = { ...document.components, responses: shared };
   return { ...document, components };
