@@ -151,17 +151,21 @@ export class ListStatements {
   /**
    * A row comparison is a range of the index on (filter, id), and leaves no
    * other index with the same order. With `status = $3 and id > $1`, PostgreSQL
-   * may scan the primary key instead and discard most rows. For each of several
-   * values of a filter it reads a page, because PostgreSQL cannot merge them.
+   * may scan the primary key instead and discard most rows. Only the first column
+   * of a row ends a scan, so a range that ends has no filters in its rows. For
+   * each of several values of a filter it reads a page, because PostgreSQL
+   * cannot merge them.
    */
   #select(layout: Layout, given: Given, chosen: string[] = []): string {
-    const { conditions, by, isDescending, isOne } = layout;
+    const { conditions, by, ends, isDescending, isOne } = layout;
     const among = conditions.filter(({ kind }) => kind === 'in');
     const operand = ({ column: { type }, kind, slot }: Filter) =>
       kind === 'in' ? `"#${slot}"."#value"::${type}` : given(slot);
     // A null is in no comparison of rows.
     const nulls = conditions.findLastIndex(({ kind }) => kind === 'null');
-    const others = isOne ? conditions.length : nulls + 1;
+    const last = isDescending ? 'from' : 'to';
+    const hasEnd = ends.some(({ kind }) => kind === last);
+    const others = isOne || hasEnd ? conditions.length : nulls + 1;
     const equal = conditions
       .slice(0, others)
       .map((filter) => equation(filter, operand(filter)));
