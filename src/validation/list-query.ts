@@ -101,7 +101,12 @@ export function listQuery<Item extends TObject>(
       described(schema, `Return only ${noun}s ${words}.`),
     );
   };
-  const schemaOf = (member: string) => item.properties[member] as TSchema;
+  const schemaOf = (member: string): TSchema => {
+    const schema = item.properties[member];
+    if (schema) return schema;
+    reportFault(`The lists of ${noun}s name ${member}, which is no member.`);
+    return Type.String();
+  };
   for (const member of filters)
     add(member, `with this ${member}`, schemaOf(member));
   for (const member of among) {

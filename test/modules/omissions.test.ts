@@ -13,6 +13,7 @@ import { type TSchema, Type } from 'typebox';
 import { ID } from '../../src/api/graphql/types.ts';
 import type { Routes } from '../../src/api/http/routes.ts';
 import type { Module } from '../../src/api/module.ts';
+import { resource } from '../../src/api/resources/resource.ts';
 import { pageOf, success } from '../../src/api/rest/documented-responses.ts';
 import { modules } from '../../src/modules/modules.ts';
 import type { NewPet, Pet } from '../../src/modules/pets/pet.schemas.ts';
@@ -591,6 +592,26 @@ test.each([false, true])(
     ]).toEqual([{ name: 'Rex', note: null }, { name: 'Rex' }]);
   },
 );
+
+test('a resource names a member or a relation that it lacks', () => {
+  const members = { petId: int64Schema({ description: '' }) };
+  const strap = {
+    name: 'Strap',
+    description: '',
+    path: '/straps',
+    operations: ['list'],
+    members,
+  } as const;
+  const across = { list: 'tags', relation: 'tag' };
+  const pet = { by: 'petId', to: () => ToyType, across };
+  const filters = ['wings'] as never;
+  expect(() => resource({ ...strap, filters })).toThrow(
+    'The lists of straps name wings, which is no member.',
+  );
+  expect(() => resource({ ...strap, relations: { pet } })).toThrow(
+    'Strap has no relation tag.',
+  );
+});
 
 test('booleans are text in a query, and not in a body', () => {
   const schema = Type.Object({ isGood: Type.Boolean() });

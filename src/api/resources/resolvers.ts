@@ -12,6 +12,7 @@ import {
 } from 'type-graphql';
 import { type TObject, Type } from 'typebox';
 import type { Call } from '../../call.ts';
+import { reportFault } from '../../errors.ts';
 import { type Int64, int64FromText } from '../../validation/int64.ts';
 import { validator } from '../../validation/validator.ts';
 import type { GraphQLContext } from '../graphql/context.ts';
@@ -42,7 +43,10 @@ const pageOnly = argumentsOf(Type.Object({}));
 
 /** The GraphQL type of a resource, and the classes of its resolvers. */
 export function graphQLOf(definition: Definition) {
-  const { operations, relations = {}, schemas } = definition;
+  const { names, operations, relations = {}, schemas } = definition;
+  for (const { across } of Object.values(relations))
+    if (across && !relations[across.relation])
+      reportFault(`${names.type} has no relation ${across.relation}.`);
   const type = objectTypeOf(schemas.item) as ClassType;
   const queryOf = inputReader(schemas.query);
   const typed: Typed = { ...definition, type, queryOf };
