@@ -95,7 +95,8 @@ export function serveFrontPage(site: Site): void {
       .filter(([, shown]) => shown.length > 0);
   const sendPage = keep((address) => {
     const sections = served().map(sectionOf).join('\n');
-    const [{ document: query } = { document: '' }] = site.app.examples;
+    const [example] = site.app.examples;
+    const query = example?.document ?? '{ __typename }';
     return fill(page, {
       address: escaped(address),
       path: escaped(site.firstList().path),

@@ -18,6 +18,7 @@ const closed = storeForAll({
   EXPLORER: 'false',
   GRAPHQL_INTROSPECTION: 'false',
 });
+const withoutExamples = storeForAll();
 const behind = storeForAll({
   TRUST_PROXY: '127.0.0.1',
   CORS_ORIGINS: 'https://shop.example',
@@ -113,6 +114,14 @@ test('data in a page cannot end its element', () => {
 });
 
 describe('the page', () => {
+  test('without examples of modules has a query that GraphQL accepts', async () => {
+    withoutExamples.app.examples.splice(0);
+    const [, body = ''] =
+      /-d &#39;(.*)&#39;/.exec(await html(withoutExamples)) ?? [];
+    const query = body.replaceAll('&quot;', '"');
+    expect(query).toBe('{"query":"{ __typename }"}');
+  });
+
   test('may do nothing but show its own style and its icon, and run its own script', async () => {
     const { headers, text } = await send(store.origin, {
       path: '/',
