@@ -105,23 +105,6 @@ export class ListStatements {
     return this.#named('lists', slots, text);
   }
 
-  /** How many items a list has, up to one more than is counted exactly. */
-  count(layout: Layout): ListStatement {
-    const { slots, text } = this.#all(layout);
-    const rows = `${text} limit ${maxExactTotal + 1}`;
-    return this.#named(
-      'count',
-      slots,
-      `select count(*) from (${rows}) as item`,
-    );
-  }
-
-  /** PostgreSQL's plan as JSON, with the estimated number of rows. */
-  estimate(layout: Layout): ListStatement {
-    const { slots, text } = this.#all(layout);
-    return this.#named('estimate', slots, `explain (format json) ${text}`);
-  }
-
   #named(kind: string, slots: Slot[], text: string): ListStatement {
     const hash = createHash('sha256').update(text).digest('hex').slice(0, 16);
     return {
@@ -131,8 +114,11 @@ export class ListStatements {
     };
   }
 
-  /** All rows of a list, in any order. */
-  #all(layout: Layout) {
+  /**
+   * How many items a list has, up to one more than is counted exactly; and
+   * PostgreSQL's plan as JSON, with the estimated number of rows.
+   */
+  totals(layout: Layout) {
     const slots = slotsOf(layout);
     const given = numbered(slots);
     const conditions = layout.conditions.map((filter) => {
@@ -143,9 +129,14 @@ export class ListStatements {
         kind === 'in' ? `any (array(${values}))` : given(slot),
       );
     });
-    const all = [...conditions, ...comparisons(layout, given)];
-    const where = all.join(' and ') || 'true';
-    return { slots, text: `select 1 from ${this.#name} where ${where}` };
+    const where =
+      [...conditions, ...comparisons(layout, given)].join(' and ') || 'true';
+    const all = `select 1 from ${this.#name} where ${where}`;
+    const count = `select count(*) from (${all} limit ${maxExactTotal + 1}) as item`;
+    return {
+      count: this.#named('count', slots, count),
+      estimate: this.#named('estimate', slots, `explain (format json) ${all}`),
+    };
   }
 
   /**

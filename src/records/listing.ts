@@ -191,8 +191,7 @@ export class Listings {
       sort,
       filters,
       page,
-      count: this.#statements.count(layout),
-      estimate: this.#statements.estimate(layout),
+      ...this.#statements.totals(layout),
     };
   }
 
