@@ -1,0 +1,62 @@
+import { join } from 'node:path';
+import { openModules } from '../../../src/api/module.ts';
+import type { Collection } from '../../../src/api/resources/collection.ts';
+import { exportItems } from '../../../src/features/transfer/export.ts';
+import { importFile } from '../../../src/features/transfer/import.ts';
+import { seed } from '../../../src/features/transfer/seed.ts';
+import { callersForAll } from '../../modules/diaries/callers.ts';
+import { diariesModule } from '../../modules/diaries/diaries.module.ts';
+import { sql } from '../../support/database-access.ts';
+import { fieldsForAll } from '../../support/field-resolvers.ts';
+import { newFolder } from '../../support/folder.ts';
+import { describe, expect, test } from '../../support/jest.ts';
+import { citusLayout } from '../../support/servers/citus-database.ts';
+import { storeForAll } from '../../support/store.ts';
+
+// Citus allows a foreign key between distributed tables only when both are
+// distributed by it.
+const describeHere = citusLayout ? describe.skip : describe;
+
+describeHere('rows of callers', () => {
+  fieldsForAll({ Diary: ['remarks'], Remark: ['diary'] });
+  const store = storeForAll({}, undefined, {
+    more: [diariesModule],
+  });
+  const callers = callersForAll(store);
+
+  test('operators export and import the rows of all, which keep their owners; a seed belongs to the configured key', async () => {
+    const { ada, all, list, owners } = callers;
+    const collection = openModules(store.modules, store.database, {})
+      .flatMap(({ collections = [] }) => collections)
+      .find(({ name }) => name === 'diaries');
+    const transfer = {
+      collection: collection as Collection,
+      maxLength: 10_000,
+      signal: new AbortController().signal,
+      progress: () => undefined,
+      refused: (_: number, reason: string) => {
+        throw new Error(reason);
+      },
+    };
+    for (const format of ['ndjson', 'csv']) {
+      const file = join(await newFolder(), `diaries.${format}`);
+      const { items } = await exportItems(transfer, { output: file });
+      expect(items).toBe(2);
+      await sql(store.database, 'delete from diary');
+      await importFile(transfer, { input: file });
+      const [one, other] = await list(all, '/diaries');
+      expect([one.createdBy, other.createdBy]).toEqual(owners.slice(0, 2));
+      expect((await list(ada, '/diaries')).map(({ id }: any) => id)).toEqual([
+        one.id,
+      ]);
+    }
+    const sample = () => ({ title: 'Seed', mood: 'fine' });
+    const seeded = {
+      ...transfer,
+      collection: { ...collection, sample } as Collection,
+    };
+    await seed(seeded, { count: 1, seed: 1 });
+    const { createdBy } = (await list(all, '/diaries')).at(-1);
+    expect(createdBy).toBe('key:0');
+  });
+});
