@@ -8,8 +8,7 @@ import { storeForAll } from '../support/store.ts';
 /** Scopes of one module, through both APIs. */
 
 fieldsForAll({ Pet: ['checkups'], Checkup: ['pet'] });
-const federated = { GRAPHQL_FEDERATION: 'true' };
-const store = storeForAll(federated, addOne, { more: [checkupsModule] });
+const store = storeForAll({}, addOne, { more: [checkupsModule] });
 
 async function addOne() {
   const send = (path: string, json: object) =>
@@ -27,8 +26,6 @@ interface Operation {
   graphql: string;
 }
 
-const of = (type: string) =>
-  `representations: [{ __typename: "${type}", id: 1 }]`;
 const newCheckup = { petId: 1, reason: 'tooth' };
 /** Each with the scope that is named where all are missing. */
 const operations: Operation[] = [
@@ -117,11 +114,6 @@ test.each([
     'mutation { createCheckup(input: { petId: 1, reason: "all or none" }) { id pet { id } } }',
     'pets:read',
   ],
-  [
-    'pets:read',
-    `{ _entities(${of('Pet')}) { ... on Pet { id checkups { id } } } }`,
-    'checkups:read',
-  ],
 ])(
   'with %s %s is refused as a whole, for the lack of %s',
   async (scope, query, missing) => {
@@ -146,17 +138,6 @@ test('a live list needs the scopes of all that its items have', async () => {
   expect(text).toContain(JSON.stringify(refusalOf('pets:read').message));
   const { status } = await rest(store, '/v1/pets', { key, headers: accept });
   expect(status).toBe(403);
-});
-
-test('a reference needs the scope of its type, even without a field of it', async () => {
-  const key = await keyWith('checkups:read');
-  const query = `{ _entities(${of('Pet')}) { __typename } checkups { id } }`;
-  const { data, errors } = await graphqlThrice(store, { query }, key);
-  expect([data._entities, data.checkups.length]).toEqual([
-    [null],
-    expect.any(Number),
-  ]);
-  expect(errors).toMatchObject([{ message: refusalOf('pets:read').message }]);
 });
 
 test('fields of another operation, and of a fragment that it alone has, need nothing', async () => {

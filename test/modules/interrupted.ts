@@ -8,12 +8,9 @@ import { ToyEntity, type Toys } from './toys/toy.entity.ts';
 import { toysModule } from './toys/toys.module.ts';
 
 /** A process that its test kills in the middle of its second transaction. */
-const { DATABASE_URL, DATA_DIR } = process.env as Record<string, string>;
+const [, , env = ''] = process.argv;
 const database = await Database.open(
-  await optionsFor({
-    ...(DATABASE_URL && { DATABASE_URL }),
-    ...(DATA_DIR && { DATA_DIR }),
-  }),
+  await optionsFor(JSON.parse(env)),
   modelOf([...modules, toysModule]),
 );
 const toys: Toys = new Records(database, ToyEntity);

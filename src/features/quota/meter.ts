@@ -113,7 +113,7 @@ class QuotaMeter implements Meter {
 }
 
 /**
- * The contract is the same without a quota.
+ * The contract and the metric are the same without a quota.
  *
  * @param perMinute units of a key; 0 for no quota
  * @param url of Redis, if any
@@ -123,13 +123,14 @@ export async function startQuota(
   url: string | undefined,
   { limiters, log }: Pick<FeatureContext, 'limiters' | 'log'>,
 ): Promise<Parts> {
-  if (perMinute === 0) return { http: describeQuota };
-  const redis = url && (await import('./redis.ts')).countInRedis(url, log);
-  const quota = new Quota(perMinute, redis ? redis.limiter : limiters);
+  const isOn = perMinute > 0;
+  const counter = isOn && url ? await import('./redis.ts') : undefined;
+  const redis = counter?.countInRedis(`${url}`, log);
+  const quota = new Quota(perMinute, redis?.limiter ?? limiters);
   return {
     http(app) {
       describeQuota(app);
-      meterRequests(app, quota);
+      if (isOn) meterRequests(app, quota);
     },
     ...(redis && { dependencies: { redis }, close: redis.close }),
     metrics: [

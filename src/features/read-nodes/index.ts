@@ -43,9 +43,6 @@ export const readNodes = feature({
   },
   async start({ values, config, log }) {
     const { DATABASE_READ_URLS: urls, READ_MAX_LAG_MS: maxLag } = values;
-    if (!urls) return undefined;
-    const { Replicas } = await import('./replicas.ts');
-    const options = { ...config.database, maxLag, log };
     const sent = new Map<string, number>();
     const count = (node: string) => sent.set(node, (sent.get(node) ?? 0) + 1);
     const reads: Metric = {
@@ -54,6 +51,9 @@ export const readNodes = feature({
       labels: ['node'],
       read: () => [...sent].map(([node, reads]) => [reads, node]),
     };
+    if (!urls) return { metrics: [reads] };
+    const { Replicas } = await import('./replicas.ts');
+    const options = { ...config.database, maxLag, log };
     return {
       metrics: [reads],
       reads: (primary) => new Replicas(urls, primary, options, count),

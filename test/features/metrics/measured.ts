@@ -17,12 +17,6 @@ export interface MetricDescription {
 const { operations } = loadConfig({ OPERATIONS_PORT: '1' });
 const output = { dropped: 7 };
 
-/** These are served only where their feature is on. */
-export const sometimes = [
-  'animal_store_quota_refusals_total',
-  'animal_store_read_node_reads_total',
-];
-
 /** Every metric of the service. */
 export async function allMetrics(): Promise<MetricDescription[]> {
   const created = new Map<string, MetricDescription>();
@@ -37,13 +31,7 @@ export async function allMetrics(): Promise<MetricDescription[]> {
     const server = { on: () => undefined, getConnections: () => undefined };
     const app = { server, addHook: () => undefined } as never;
     for (const way of ['start', 'supervise'] as const) {
-      const env = {
-        OPERATIONS_PORT: '1',
-        LOG_LEVEL: 'silent',
-        QUOTA_PER_MINUTE: '1',
-        DATABASE_URL: 'postgres://127.0.0.1/none',
-        DATABASE_READ_URLS: 'postgres://127.0.0.1/none',
-      };
+      const env = { OPERATIONS_PORT: '1', LOG_LEVEL: 'silent' };
       const config = loadConfig(env, features);
       const log = new Log(config.log).logger;
       const context = { config, log, limiters: inMemory };
