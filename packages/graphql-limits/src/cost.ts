@@ -75,14 +75,22 @@ export function costOf(
     complexity + listedIn(args) + items * childComplexity;
 }
 
-/** The number of objects in the lists of an input: each may be written. */
-function listedIn(input: unknown): number {
-  if (typeof input !== 'object' || input === null) return 0;
-  const parts = Object.values(input);
-  const listed = Array.isArray(input)
-    ? parts.filter((part) => typeof part === 'object').length
-    : 0;
-  return parts.reduce((sum, part) => sum + listedIn(part), listed);
+/**
+ * The number of objects in the lists of an input: each may be written. It does
+ * not recurse, because variables may be nested deeper than the stack.
+ */
+function listedIn(input: object): number {
+  let listed = 0;
+  const open = [input];
+  for (let next = open.pop(); next; next = open.pop()) {
+    const isArray = Array.isArray(next);
+    for (const part of Object.values(next)) {
+      if (typeof part !== 'object' || part === null) continue;
+      open.push(part);
+      if (isArray) listed += 1;
+    }
+  }
+  return listed;
 }
 
 /** The values of filters by several. */

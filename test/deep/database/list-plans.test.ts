@@ -1,4 +1,4 @@
-// runs: embedded, postgres
+// runs: postgres
 
 import { defineEntity, p } from '@mikro-orm/core';
 import { MikroORM } from '@mikro-orm/postgresql';
