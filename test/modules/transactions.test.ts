@@ -407,9 +407,8 @@ test('a process that is killed in a transaction leaves nothing of it, what it ac
   const store = await startStore({}, { database, more: [toysModule] });
   try {
     const file = new URL('interrupted.js', import.meta.url).pathname;
-    const { child, output, ended } = runFile(file, [
-      JSON.stringify(database.env),
-    ]);
+    const args = [JSON.stringify(database.env)];
+    const { child, output, ended } = runFile(file, args, {});
     await eventually(async () => output.stdout.includes('open'));
     child.kill('SIGKILL');
     await ended;

@@ -87,7 +87,7 @@ function listedIn(input: object): number {
     for (const part of Object.values(next)) {
       if (typeof part !== 'object' || part === null) continue;
       open.push(part);
-      if (isArray) listed += 1;
+      if (isArray && !Array.isArray(part)) listed += 1;
     }
   }
   return listed;
