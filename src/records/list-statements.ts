@@ -64,10 +64,15 @@ export class ListStatements {
     this.#name = quoted(table.name);
   }
 
-  /** One list. */
-  page(layout: Layout): ListStatement {
+  /**
+   * One list.
+   *
+   * @param isFlat without a lateral join, which shards refuse: for filters by
+   *   several values it may sort all their rows
+   */
+  page(layout: Layout, isFlat = false): ListStatement {
     const slots = [limitSlot, ...slotsOf(layout)];
-    const page = this.#select(layout, numbered(slots));
+    const page = this.#select(layout, numbered(slots), { isFlat });
     const text = `select ${this.#aggregated(layout)} from (${page}) as item`;
     return this.#named('list', slots, text);
   }
@@ -92,7 +97,8 @@ export class ListStatements {
         ({ name }) =>
           `${given(name)} is ${used.includes(name) ? 'not null' : 'null'}`,
       );
-      return `(${this.#select(layout, given, layouts.length > 1 ? chosen : [])})`;
+      const options = layouts.length > 1 ? { chosen } : {};
+      return `(${this.#select(layout, given, options)})`;
     });
     const arrays = slots.map(({ type }, at) => `$${at + 1}::${type}[]`);
     const names = [...slots.map(({ name }) => `"${name}"`), '"#at"'];
@@ -121,14 +127,9 @@ export class ListStatements {
   totals(layout: Layout) {
     const slots = slotsOf(layout);
     const given = numbered(slots);
-    const conditions = layout.conditions.map((filter) => {
-      const { kind, slot, column } = filter;
-      const values = `select "#value"::${column.type} from ${valuesIn(given(slot))} as values ("#value")`;
-      return equation(
-        filter,
-        kind === 'in' ? `any (array(${values}))` : given(slot),
-      );
-    });
+    const conditions = layout.conditions.map((filter) =>
+      equation(filter, anyOf(filter, given)),
+    );
     const where =
       [...conditions, ...comparisons(layout, given)].join(' and ') || 'true';
     const all = `select 1 from ${this.#name} where ${where}`;
@@ -147,16 +148,24 @@ export class ListStatements {
    * each of several values of a filter it reads a page, because PostgreSQL
    * cannot merge them.
    */
-  #select(layout: Layout, given: Given, chosen: string[] = []): string {
+  #select(
+    layout: Layout,
+    given: Given,
+    { chosen = [], isFlat = false }: { chosen?: string[]; isFlat?: boolean },
+  ): string {
     const { conditions, by, ends, isDescending, isOne } = layout;
-    const among = conditions.filter(({ kind }) => kind === 'in');
-    const operand = ({ column: { type }, kind, slot }: Filter) =>
-      kind === 'in' ? `"#${slot}"."#value"::${type}` : given(slot);
+    const several = conditions.filter(({ kind }) => kind === 'in');
+    const among = isFlat ? [] : several;
+    const operand = (filter: Filter) =>
+      among.includes(filter)
+        ? `"#${filter.slot}"."#value"::${filter.column.type}`
+        : anyOf(filter, given);
     // A null is in no comparison of rows.
     const nulls = conditions.findLastIndex(({ kind }) => kind === 'null');
     const last = isDescending ? 'from' : 'to';
     const hasEnd = ends.some(({ kind }) => kind === last);
-    const others = isOne || hasEnd ? conditions.length : nulls + 1;
+    const isApart = isOne || hasEnd || isFlat;
+    const others = isApart ? conditions.length : nulls + 1;
     const equal = conditions
       .slice(0, others)
       .map((filter) => equation(filter, operand(filter)));
@@ -170,9 +179,9 @@ export class ListStatements {
     const order = [...(by ? [by.key] : []), 'id'].map(
       (key) => `${key}${direction}`,
     );
-    const filters = conditions.map(
-      ({ column: { name } }) => `${name}${direction}`,
-    );
+    const filters = conditions
+      .filter(({ kind }) => !isFlat || kind !== 'in')
+      .map(({ column: { name } }) => `${name}${direction}`);
     const names = this.table.columns.map(({ name }) => name).join(', ');
     const limit = `limit ${given(limitSlot.name)}`;
     // For a limit that it does not know PostgreSQL plans to read a tenth of the
@@ -219,6 +228,13 @@ function numbered(slots: Slot[]): Given {
     const at = names.indexOf(slot);
     return `$${at + 1}::${slots[at]?.type}`;
   };
+}
+
+/** The value of a filter, or all that it may have. */
+function anyOf({ kind, slot, column }: Filter, given: Given): string {
+  if (kind !== 'in') return given(slot);
+  const values = `select "#value"::${column.type} from ${valuesIn(given(slot))} as values ("#value")`;
+  return `any (array(${values}))`;
 }
 
 function equation({ kind, column: { name } }: Filter, value: string): string {

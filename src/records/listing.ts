@@ -31,6 +31,8 @@ export interface Shape extends Layout {
   readonly filters: readonly Filter[];
   /** One list. */
   readonly page: ListStatement;
+  /** The same without a lateral join, if the page has one. */
+  readonly flat: ListStatement | undefined;
   readonly count: ListStatement;
   readonly estimate: ListStatement;
 }
@@ -183,6 +185,7 @@ export class Listings {
       hasPlace: hasCursor || by === undefined,
     };
     const page = this.#statements.page(layout);
+    const hasSeveral = layout.conditions.some(({ kind }) => kind === 'in');
     const { isDescending, hasPlace } = layout;
     const plain = `${by?.member} ${isDescending} ${hasPlace} ${this.#isOwned(layout)}`;
     return {
@@ -191,6 +194,7 @@ export class Listings {
       sort,
       filters,
       page,
+      flat: hasSeveral ? this.#statements.page(layout, true) : undefined,
       ...this.#statements.totals(layout),
     };
   }

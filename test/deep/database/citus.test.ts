@@ -94,7 +94,7 @@ async function migrateAndDistribute(layout: Layout): Promise<void> {
           }
         });
         const batchedLists = sent.filter(({ name }) =>
-          name.startsWith('list_many'),
+          name.startsWith('lists_'),
         ).length;
         expect(batchedLists > 0).toBe(isOneStatement);
         await store.close();
