@@ -145,6 +145,18 @@ test('the link of a later page has one `after`, however the client has spelled i
   expect(page?.headers.link).toBe(links.join(', '));
 });
 
+test('two links that exceed the headers of a client are one', async () => {
+  for (const [length, rels] of [
+    [5000, ['next', 'prev']],
+    [7000, ['next']],
+  ] as const) {
+    const path = `GET /v1/pets?after=0&x=${'x'.repeat(length)}&limit=1`;
+    const [page] = await exchange(store, requestText(path, key));
+    const sent = `${page?.headers.link}`.matchAll(/rel="(\w+)"/g);
+    expect([...sent].map(([, rel]) => rel)).toEqual(rels);
+  }
+});
+
 describe('a host in the headers of a proxy', () => {
   const link = async (
     headers: Record<string, string>,

@@ -24,11 +24,15 @@ export function orNotFound<Item>(
   return item;
 }
 
+/** Node's clients refuse responses with more than 16 KiB of headers. */
+const maxLinkLength = 12_000;
+
 /**
  * Sends a page: a bare array, and `Link: <...>; rel="next"` (RFC 8288) when
- * there are more items, `rel="prev"` when there may be some before its own. The
- * entity tag covers the links, because a client that caches only tag and body
- * would otherwise never see them.
+ * there are more items, `rel="prev"` when there may be some before its own. Of
+ * two links that are too long together, the first is sent. The entity tag covers
+ * the links, because a client that caches only tag and body would otherwise
+ * never see them.
  *
  * @param count counts the items on all pages, for a client that sends `Prefer:
  *   count=exact`
@@ -58,6 +62,7 @@ export async function sendPage(
     next && `<${urlWith(request, 'after', next)}>; rel="next"`,
     previous && `<${urlWith(request, 'before', previous)}>; rel="prev"`,
   ].filter(Boolean);
+  if (links.join().length > maxLinkLength) links.length = 1;
   if (links.length > 0) reply.header('link', links.join(', '));
   // Each route has its own serializer, so requests share the JSON only if they
   // share the response schema.
