@@ -96,8 +96,6 @@ export class Records<
     this.#table = new Table(database.orm.getMetadata(entity), computed);
     this.#owned =
       owner && new Ownership(owner, database.model.modules?.get(entity));
-    if (this.#owned)
-      database.owned.set(this.#table.name, (id, call) => this.#has(id, call));
     const hasRelations = this.#table.columns.some(({ target }) => target);
     this.#statements = statementsFor(this.#table);
     const all = this.#owned?.filter(lists) ?? lists;
@@ -135,6 +133,8 @@ export class Records<
       this.#statements.findOne,
       { owned: this.#owned, check, checkRemoval },
     );
+    if (this.#owned)
+      database.owned.set(this.#table.name, (id, call) => this.#has(id, call));
   }
 
   /**
