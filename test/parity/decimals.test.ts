@@ -19,7 +19,7 @@ const bill = resource({
   name: 'Bill',
   description: 'What is to be paid.',
   path: '/bills',
-  operations: ['list', 'create'],
+  operations: ['list', 'create', 'remove'],
   members: { price: decimalSchema(12, 2, { description: 'How much.' }) },
   in: ['price'],
 });
@@ -87,5 +87,6 @@ test('a creation is the same with another text of its number', async () => {
     const again = await add(other, key);
     expect(again.json).toEqual(first.json);
     expect(again.headers['idempotent-replayed']).toBe('true');
+    await rest(store, `/v1/bills/${first.json.id}`, { method: 'DELETE' });
   }
 });
