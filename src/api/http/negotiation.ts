@@ -39,6 +39,8 @@ export function prefers(
   name: string,
   value: string,
 ): boolean {
+  // A long list without the name is not parsed.
+  if (!`${prefer}`.toLowerCase().includes(name)) return false;
   const given = listOf(prefer).map((one) => preference.exec(one) ?? []);
   const first = given.find(([, found]) => found?.toLowerCase() === name);
   return first?.[3]?.toLowerCase() === value;
@@ -46,8 +48,10 @@ export function prefers(
 
 /** Adds a request header to `Vary` (RFC 9110 section 12.5.5). */
 export function varyBy(reply: FastifyReply, name: string): void {
-  const others = listOf(reply.getHeader('vary') as string | undefined);
-  reply.header('vary', [...new Set([...others, name])].join(', '));
+  const others = reply.getHeader('vary') as string | undefined;
+  if (!others) reply.header('vary', name);
+  else if (!listOf(others).includes(name))
+    reply.header('vary', `${others}, ${name}`);
 }
 
 // All but a readable weight.
