@@ -22,10 +22,12 @@ import { routeHooks } from './api/http/routes.ts';
 import { addresses, proxies, serverOptions } from './api/http/server.ts';
 import {
   aboutOf,
+  collectionsOf,
   type Example,
   type Module,
   openModules,
 } from './api/module.ts';
+import type { Collection } from './api/resources/collection.ts';
 import { describeRoute } from './api/rest/describe-route.ts';
 import { openApi, section } from './api/rest/openapi.ts';
 import { subscriptions } from './api/subscriptions/subscriptions.ts';
@@ -49,6 +51,7 @@ declare module 'fastify' {
     checkReadiness: CheckReadiness;
     /** GraphQL operations of all modules. */
     examples: Example[];
+    collections: readonly Collection[];
     /** The names of the modules in scopes. */
     scopeModules: readonly string[];
   }
@@ -159,6 +162,7 @@ const build = async (options: AppOptions): Promise<FastifyInstance> => {
 
   // REST
   const apis = openModules(modules, database, config.values);
+  app.decorate('collections', collectionsOf(apis));
   for (const { tag, routes } of apis) {
     if (routes)
       await app.register(section(tag.name, routes), { prefix: '/v1' });

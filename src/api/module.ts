@@ -118,6 +118,10 @@ export function openModules(
   return modules.map((module) => ({ ...module, ...open(module) }));
 }
 
+export function collectionsOf(opened: Apis[]): Collection[] {
+  return opened.flatMap(({ collections = [] }) => collections);
+}
+
 /** Adds declared resources to what a module serves beside them. */
 function withResources({ resources = [], ...beside }: Apis): Apis {
   const all: Apis[] = [...resources, beside];
@@ -128,6 +132,6 @@ function withResources({ resources = [], ...beside }: Apis): Apis {
     },
     resolvers: all.flatMap(({ resolvers = [] }) => resolvers),
     references: Object.assign({}, ...all.map(({ references }) => references)),
-    collections: all.flatMap(({ collections = [] }) => collections),
+    collections: collectionsOf(all),
   };
 }

@@ -67,11 +67,16 @@ export async function serve(options: ProcessOptions): Promise<RunningService> {
     ? undefined
     : await openOperationsPort(config, log, parts, check);
   server = open?.() ?? (await listen(options, { database, parts }));
-  const { address, left } = server;
+  const { address, left, collections } = server;
   return {
     logStarted: isWorker
       ? undefined
-      : async () => logStarted(options, database, await address),
+      : async () =>
+          logStarted(options, {
+            database,
+            address: await address,
+            collections,
+          }),
     async close(delay) {
       const isClean = await server.close(delay);
       const own = Object.fromEntries(parts.map((part) => [part.name, part]));
@@ -102,6 +107,7 @@ async function listen(
   return {
     address,
     check: app.checkReadiness,
+    collections: app.collections,
     async close(delay) {
       app.isDraining = true;
       if (delay > 0) await sleep(delay);

@@ -1,5 +1,6 @@
 import type { LogOutput } from '@animal-store/log/log-output';
 import type { LimiterStore } from '../access/limits/limiter.ts';
+import type { Collection } from '../api/resources/collection.ts';
 import type { Config } from '../config/config.ts';
 import type { CheckReadiness } from '../runtime/health.ts';
 import type { Log } from '../runtime/log/log.ts';
@@ -35,6 +36,8 @@ export interface Serving {
 export interface Server {
   address: string | Promise<string>;
   check: CheckReadiness;
+  /** Undefined where other processes have opened the modules. */
+  collections?: readonly Collection[];
   /**
    * @param delay how long (ms) new requests are still served
    * @returns whether all requests were finished

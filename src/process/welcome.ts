@@ -1,15 +1,26 @@
 import type { LogOutput } from '@animal-store/log/log-output';
 import { ApiKeyService, actorOf } from '../access/keys/api-key.service.ts';
-import { aboutOf, type Example, openModules } from '../api/module.ts';
+import {
+  aboutOf,
+  collectionsOf,
+  type Example,
+  openModules,
+} from '../api/module.ts';
 import type { Collection } from '../api/resources/collection.ts';
 import { type Config, releasedVersion } from '../config/config.ts';
 import type { Database } from '../database/database.ts';
 import { features } from '../features.ts';
 import { modules } from '../modules/modules.ts';
 import type { Log } from '../runtime/log/log.ts';
+import type { Server } from './serving.ts';
 
 /** How long (ms) the welcome message waits for earlier log lines. */
 const earlierLinesTimeout = 500;
+
+interface Started extends Pick<Server, 'collections'> {
+  database: Database;
+  address: string;
+}
 
 /** Logs the address, and prints the first key of a new store. */
 export async function logStarted(
@@ -18,8 +29,7 @@ export async function logStarted(
     log: { logger: log },
     output,
   }: { config: Config; log: Log; output: LogOutput },
-  database: Database,
-  address: string,
+  { database, address, collections }: Started,
 ) {
   const envFile = process.env.ANIMAL_STORE_ENV_FILE || undefined;
   const pages = features.flatMap(
@@ -50,8 +60,8 @@ export async function logStarted(
   log.info({ key: first.id }, 'first key issued');
   await output.flush(earlierLinesTimeout);
   const explored = pages.map((path) => address + path);
-  const apis = openModules(modules, database, config.values);
-  const [collection] = apis.flatMap(({ collections = [] }) => collections);
+  const [collection] =
+    collections ?? collectionsOf(openModules(modules, database, config.values));
   const [example] = modules.flatMap(({ examples = [] }) => examples);
   const calls = firstCalls({ address, key: first.key }, collection, example);
   const lines = [

@@ -1,4 +1,4 @@
-import { openModules } from '../../api/module.ts';
+import { collectionsOf, openModules } from '../../api/module.ts';
 import type { Collection } from '../../api/resources/collection.ts';
 import {
   interruption,
@@ -87,7 +87,7 @@ function collectionOf(
   opened: ReturnType<typeof openModules>,
   name: string | undefined,
 ): Collection {
-  const collections = opened.flatMap(({ collections = [] }) => collections);
+  const collections = collectionsOf(opened);
   const names = collections.map((one) => one.name);
   const collection = collections[name ? names.indexOf(name) : 0];
   if (collection) return collection;
