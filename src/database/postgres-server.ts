@@ -29,6 +29,8 @@ export interface Statement {
   readonly text: string;
   /** True for a write: a lost connection leaves its outcome unknown. */
   readonly isWrite?: boolean;
+  /** True for one that is not prepared, because there are too many. */
+  readonly isRare?: boolean;
 }
 
 /**
@@ -172,14 +174,14 @@ export class PostgresServer {
    */
   async #query(
     client: PoolClient,
-    { name, text }: Statement,
+    { name, text, isRare = false }: Statement,
     values: unknown[],
   ): Promise<Rows> {
     const query = { text, values, rowMode: 'array' as const, types: asText };
     try {
-      const prepared = { name, ...query };
-      const { keepStatements } = this.sessions;
-      return (await sendQuery(client, keepStatements ? prepared : query)).rows;
+      const isPrepared = this.sessions.keepStatements && !isRare;
+      const sent = isPrepared ? { name, ...query } : query;
+      return (await sendQuery(client, sent)).rows;
     } catch (error) {
       const isUnknown = ['26000', '42P05'].includes(`${sqlState(error)}`);
       if (isUnknown) this.#stopPreparing();

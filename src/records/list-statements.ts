@@ -33,6 +33,12 @@ export interface Layout {
   readonly hasPlace: boolean;
 }
 
+/**
+ * How many statements of a collection are prepared: PostgreSQL keeps each in
+ * every connection, and clients choose the filters.
+ */
+const mostPrepared = 200;
+
 /** A statement with the parameters that it takes, in their order. */
 export interface ListStatement extends Statement {
   readonly slots: readonly string[];
@@ -59,6 +65,7 @@ interface Slot {
 /** Makes the statements of lists and totals. */
 export class ListStatements {
   readonly #name: string;
+  readonly #prepared = new Set<string>();
 
   constructor(private readonly table: Table) {
     this.#name = quoted(table.name);
@@ -67,12 +74,12 @@ export class ListStatements {
   /**
    * One list.
    *
-   * @param isFlat without a lateral join, which shards refuse: for filters by
+   * @param isSharded without a lateral join, which shards refuse: for filters by
    *   several values it may sort all their rows
    */
-  page(layout: Layout, isFlat = false): ListStatement {
+  page(layout: Layout, isSharded = false): ListStatement {
     const slots = [limitSlot, ...slotsOf(layout)];
-    const page = this.#select(layout, numbered(slots), { isFlat });
+    const page = this.#select(layout, numbered(slots), { isSharded });
     const text = `select ${this.#aggregated(layout)} from (${page}) as item`;
     return this.#named('list', slots, text);
   }
@@ -113,11 +120,10 @@ export class ListStatements {
 
   #named(kind: string, slots: Slot[], text: string): ListStatement {
     const hash = createHash('sha256').update(text).digest('hex').slice(0, 16);
-    return {
-      name: `${kind}_${this.table.name}_${hash}`,
-      text,
-      slots: slots.map(({ name }) => name),
-    };
+    const name = `${kind}_${this.table.name}_${hash}`;
+    if (this.#prepared.size < mostPrepared) this.#prepared.add(name);
+    const isRare = !this.#prepared.has(name);
+    return { name, text, slots: slots.map(({ name }) => name), isRare };
   }
 
   /**
@@ -151,10 +157,12 @@ export class ListStatements {
   #select(
     layout: Layout,
     given: Given,
-    { chosen = [], isFlat = false }: { chosen?: string[]; isFlat?: boolean },
+    options: { chosen?: string[]; isSharded?: boolean },
   ): string {
     const { conditions, by, ends, isDescending, isOne } = layout;
+    const { chosen = [], isSharded = false } = options;
     const several = conditions.filter(({ kind }) => kind === 'in');
+    const isFlat = isSharded && several.length > 0;
     const among = isFlat ? [] : several;
     const operand = (filter: Filter) =>
       among.includes(filter)

@@ -31,8 +31,8 @@ export interface Shape extends Layout {
   readonly filters: readonly Filter[];
   /** One list. */
   readonly page: ListStatement;
-  /** The same without a lateral join, if the page has one. */
-  readonly flat: ListStatement | undefined;
+  /** The same of a sharded table. */
+  readonly flat: ListStatement;
   readonly count: ListStatement;
   readonly estimate: ListStatement;
 }
@@ -135,7 +135,7 @@ export class Listings {
           .filter((one) => this.#isOwned(one) === isOwned)
       : [shape];
     const statement = this.#statements.pages(shapes);
-    this.#together.set(family, statement);
+    if (!statement.isRare) this.#together.set(family, statement);
     return statement;
   }
 
@@ -152,7 +152,7 @@ export class Listings {
     const known = this.#shapes.get(key);
     if (known) return known;
     const shape = this.#newShape(query, fromEnd);
-    this.#shapes.set(key, shape);
+    if (!shape.page.isRare) this.#shapes.set(key, shape);
     return shape;
   }
 
@@ -185,7 +185,6 @@ export class Listings {
       hasPlace: hasCursor || by === undefined,
     };
     const page = this.#statements.page(layout);
-    const hasSeveral = layout.conditions.some(({ kind }) => kind === 'in');
     const { isDescending, hasPlace } = layout;
     const plain = `${by?.member} ${isDescending} ${hasPlace} ${this.#isOwned(layout)}`;
     return {
@@ -194,7 +193,7 @@ export class Listings {
       sort,
       filters,
       page,
-      flat: hasSeveral ? this.#statements.page(layout, true) : undefined,
+      flat: this.#statements.page(layout, true),
       ...this.#statements.totals(layout),
     };
   }

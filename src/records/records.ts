@@ -23,7 +23,7 @@ import type { Validated } from '../validation/validator.ts';
 import { type ChangeOf, Changes, type CheckRemoval } from './changes.ts';
 import { cursorBeside, cursorOf, notACursor } from './cursor.ts';
 import { type Check, Insertions } from './insertions.ts';
-import { type ListStatement, parametersOf } from './list-statements.ts';
+import { parametersOf } from './list-statements.ts';
 import { type Listing, Listings } from './listing.ts';
 import { type Owner, Ownership } from './ownership.ts';
 import { shared } from './shared-items.ts';
@@ -64,8 +64,8 @@ export class Records<
   readonly #changes: Changes<Item>;
   #onInserted: Array<() => void> = [];
   #isSharded: boolean | undefined;
-  /** False once the engine has rejected a lateral join. */
-  #supportsLateral = true;
+  /** False once the engine has rejected a statement for several lists. */
+  #supportsMany = true;
 
   /**
    * @param options the lists that clients may ask for, as in `listQuery`,
@@ -360,7 +360,7 @@ export class Records<
    */
   async #selectLists(listings: Listing[]): Promise<ListRow[]> {
     const [{ shape }] = listings as [Listing];
-    if (listings.length > 1 && this.#supportsLateral) {
+    if (listings.length > 1 && this.#supportsMany) {
       const many = this.#listings.together(shape);
       const parameters = listings.map((listing) => parametersOf(many, listing));
       const columns = many.slots.map((_, at) =>
@@ -370,28 +370,18 @@ export class Records<
         return await this.#database.read(many, columns);
       } catch (error) {
         if (!isUnsupported(error)) throw error;
-        this.#supportsLateral = false;
+        this.#supportsMany = false;
       }
     }
     // Sequential, because a batch may use only one connection.
     const rows: ListRow[] = [];
-    for (const listing of listings) rows.push(...(await this.#select(listing)));
-    return rows;
-  }
-
-  async #select(listing: Listing): Promise<ListRow[]> {
-    const { page, flat } = listing.shape;
-    const read = (statement: ListStatement) =>
-      this.#database.read<ListRow>(statement, parametersOf(statement, listing));
-    if (!flat) return read(page);
-    if (!this.#supportsLateral) return read(flat);
-    try {
-      return await read(page);
-    } catch (error) {
-      if (!isUnsupported(error)) throw error;
-      this.#supportsLateral = false;
-      return read(flat);
+    for (const listing of listings) {
+      const { page, flat } = listing.shape;
+      const one = this.#isSharded ? flat : page;
+      const parameters = parametersOf(one, listing);
+      rows.push(...(await this.#database.read<ListRow>(one, parameters)));
     }
+    return rows;
   }
 
   async #readRows(ids: Int64[]): Promise<Array<Item | null>> {
@@ -455,15 +445,15 @@ export class Records<
       }
     }
     const order = row[columns.length];
-    const values: string[] = order ? JSON.parse(order) : [];
-    const cursors = items.map(({ id }, at) =>
-      order ? cursorOf(shape.sort, `${values[at]}`, id) : `${id}`,
-    );
+    const values: string[] | undefined = order && JSON.parse(order);
+    const cursors =
+      values &&
+      items.map(({ id }, at) => cursorOf(shape.sort, `${values[at]}`, id));
     if (isBackward) {
       items.reverse();
-      cursors.reverse();
+      cursors?.reverse();
     }
-    return { items: shared(items), hasNext, ...(order && { cursors }) };
+    return { items: shared(items), hasNext, ...(cursors && { cursors }) };
   }
 }
 

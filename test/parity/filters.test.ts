@@ -9,7 +9,9 @@ import {
   type NewOf,
   resource,
 } from '../../src/api/resources/resource.ts';
+import { Listings } from '../../src/records/listing.ts';
 import { Records } from '../../src/records/records.ts';
+import { Table } from '../../src/records/table.ts';
 import {
   enumSchema,
   int64Schema,
@@ -517,4 +519,31 @@ test('first and last exclude what belongs to the other', async () => {
     'last must be an integer between 0 and 100.',
   );
   expect(await message('last: 0')).toBeUndefined();
+});
+
+test('of the statements of a collection, 200 are prepared', () => {
+  const described = store.database.orm.getMetadata(StayEntity);
+  const listings = new Listings(new Table(described), stay.lists);
+  const ofStates = [{}, { state: 'here' }, { state_in: ['here'] }];
+  const ofRooms = [{}, { room: 1n }, { room_in: [1n] }];
+  const begins = [{}, { at_gt: 1 }, { at_gte: 1 }];
+  const ends = [{}, { at_lt: 2 }, { at_lte: 2 }];
+  const places = [{}, { fromEnd: true }];
+  const shapes = ofStates.flatMap((state) =>
+    ofRooms.flatMap((room) =>
+      begins.flatMap((begin) =>
+        ends.flatMap((end) =>
+          places.map((place) => {
+            const query = { ...state, ...room, ...begin, ...end, ...place };
+            return listings.read(query).shape;
+          }),
+        ),
+      ),
+    ),
+  );
+  const statements = shapes.flatMap(({ page, count }) => [page, count]);
+  const prepared = statements.filter(({ isRare }) => !isRare);
+  const names = new Set(prepared.map(({ name }) => name));
+  expect(names.size).toBeLessThanOrEqual(200);
+  expect(prepared.length).toBeLessThan(statements.length);
 });
