@@ -9,6 +9,12 @@ export function isDataError(error: unknown): boolean {
   return /^2[23]/.test(sqlState(error) ?? '');
 }
 
+/** True for what PostgreSQL or a rule refuses: the session can go on. */
+export function leavesSession(error: unknown): boolean {
+  const isByRule = error instanceof StoreError;
+  return isDataError(error) || (isByRule && !(error instanceof Unavailable));
+}
+
 /**
  * True when one input may have failed a whole batch of reads, by its data, size
  * or duration. False when the database is unavailable, because every retry

@@ -15,6 +15,7 @@ import {
   isConnectionLoss,
   isStalePlan,
   leavesOutcomeUnknown,
+  leavesSession,
   sqlState,
   unavailable,
 } from './postgres-errors.ts';
@@ -119,7 +120,8 @@ export class PostgresServer {
       const send: Send = (query) => sendQuery(client, query);
       await send({ text: 'begin isolation level read committed' });
       // Without a commit the outcome is known.
-      const result = await work(send).catch((error) => {
+      const result = await work(send).catch(async (error) => {
+        if (leavesSession(error)) await send({ text: 'rollback' });
         throw unavailable(error) ?? error;
       });
       await send({ text: 'commit' });
@@ -140,7 +142,7 @@ export class PostgresServer {
     return this.#inSession(work, queries[0]?.[0].isWrite);
   }
 
-  /** After a failure the connection is closed, and nothing is left of it. */
+  /** After a failure the connection is closed, except after a refusal. */
   async #inSession<T>(
     work: (client: PoolClient) => Promise<T>,
     isWrite: boolean | undefined,
@@ -157,7 +159,7 @@ export class PostgresServer {
         );
       return result;
     } catch (error) {
-      failure = error;
+      failure = leavesSession(error) ? undefined : error;
       // The server is a standby.
       if (sqlState(error) === '25006') this.discardSessions();
       return this.#throwTranslated(error, isWrite);

@@ -354,6 +354,24 @@ describeHere('a transaction', () => {
 
   // A pooler gives its clients other process ids.
   const ofSessions = ownsSessions ? test : test.skip;
+  ofSessions('that a rule refuses keeps its connection', async () => {
+    const backends = new Set<unknown>();
+    for (let time = 0; time < 30; time += 1) {
+      const refused = transact(async () => {
+        await visit();
+        const [[pid] = []] = await sql(
+          store.database,
+          'select pg_backend_pid()',
+        );
+        backends.add(pid);
+        throw new StoreError('CONFLICT', 'It is over.');
+      });
+      await expect(refused).rejects.toMatchObject({ code: 'CONFLICT' });
+    }
+    // A pool has ten connections.
+    expect(backends.size).toBeLessThanOrEqual(10);
+    expect(await counts()).toEqual([0, 0]);
+  });
   ofSessions(
     'stores nothing when its connection is killed, and the next one works',
     async () => {
