@@ -70,6 +70,14 @@ const text = (
 
 const anyLiteral = anyOf('null 1 "x" {} [] [[1]] $nobody RED {a:1} 1e400');
 
+/** A page is that after a place, or that before one. */
+function withoutExcluded(members: string[]): string[] {
+  const isForward = members.some((text) => /^(?:first|after):/.test(text));
+  return members.filter(
+    (text) => !(isForward && /^(?:last|before):/.test(text)),
+  );
+}
+
 /**
  * Random GraphQL documents for a schema, with every construct of the language.
  * Most are valid; without `mayBeFaulty` nearly all are.
@@ -122,7 +130,7 @@ export function documents(
     const unknown = faulty('', rarely('', 'colour: RED'));
     return fc
       .tuple(...members, unknown)
-      .map((texts) => texts.filter(Boolean).join(', '));
+      .map((texts) => withoutExcluded(texts.filter(Boolean)).join(', '));
   }
 
   const condition = oneIn(
