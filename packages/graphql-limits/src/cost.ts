@@ -11,6 +11,7 @@ import {
   isListType,
   isObjectType,
   type OperationDefinitionNode,
+  print,
   type SelectionSetNode,
   valueFromASTUntyped,
 } from 'graphql';
@@ -35,44 +36,57 @@ export type FieldCost = (estimate: {
  */
 export type MostItems = (asked: unknown) => number;
 
-const isPaged = ({ args }: Field) =>
-  args.some(({ name }) => name === 'limit' || name === 'first');
-
-/**
- * For the items of a page, which the field with `limit` or `first` has counted.
- */
-export const countedAbove: FieldCost = ({ childComplexity }) => childComplexity;
-
 /**
  * The number of leaf fields that an item has for nothing. Each further one
  * costs as much as the item.
  */
 const freeLeaves = 10;
 
+const complexityOf = ({ extensions }: Field) =>
+  extensions.complexity as FieldCost | number | undefined;
+
+const hasResolver = ({ extensions }: Field) => extensions.isRead === true;
+
+const isList = ({ type }: Field) => isListType(getNullableType(type));
+
+const isPaged = ({ args }: Field) =>
+  args.some(({ name }) => name === 'limit' || name === 'first');
+
 /**
  * The cost of a field: its `complexity`, if it has one. Otherwise, with `limit`
  * or `first`: 1, plus 1 and the cost of its fields for each item, plus once the
  * cost of the fields beside a connection's lists. Otherwise 2 at the root, 1
- * with a resolver, 0 without. A value in a list of values costs 1. A list without pages counts as the longest page,
- * because its length is unknown.
+ * with a resolver, 0 without. A value in a list of values costs 1. A list
+ * without pages counts as the longest page, because its length is unknown.
  */
 export function costOf(
   field: Field,
   isRoot: boolean,
   mostItems: MostItems,
 ): FieldCost {
-  const pageCost: FieldCost = ({ args, childComplexity }) => {
-    const asked = args.limit ?? args.last ?? args.first;
-    return 1 + valuesIn(args) + mostItems(asked) * (1 + childComplexity);
-  };
-  const own = isPaged(field) ? pageCost : ownCost(field, isRoot);
-  const { complexity = own } = field.extensions as {
-    complexity?: FieldCost | number;
-  };
+  const complexity = complexityOf(field);
   if (typeof complexity === 'function') return complexity;
+  if (complexity === undefined && isPaged(field)) return pageCost(mostItems);
+  const usual = isRoot ? 2 : Number(hasResolver(field));
+  const own = complexity ?? usual;
   const items = isList(field) ? mostItems(Number.POSITIVE_INFINITY) : 1;
   return ({ args, childComplexity }) =>
-    complexity + listedIn(args) + items * childComplexity;
+    own + listedIn(args) + items * childComplexity;
+}
+
+function pageCost(mostItems: MostItems): FieldCost {
+  return ({ args, childComplexity }) => {
+    const items = mostItems(args.limit ?? args.last ?? args.first);
+    return 1 + valuesIn(args) + items * (1 + childComplexity);
+  };
+}
+
+/** For the lists of a connection. */
+const countedAbove: FieldCost = ({ childComplexity }) => childComplexity;
+
+/** The values of filters by several. */
+function valuesIn(args: Values): number {
+  return Object.values(args).filter(Array.isArray).flat().length;
 }
 
 /**
@@ -93,28 +107,6 @@ function listedIn(input: object): number {
   return listed;
 }
 
-/** The values of filters by several. */
-const valuesIn = (args: Values) =>
-  Object.values(args).filter(Array.isArray).flat().length;
-
-function ownCost(field: Field, isRoot: boolean): number {
-  if (isRoot) return 2;
-  return hasResolver(field) ? 1 : 0;
-}
-
-const hasResolver = ({ extensions }: Field) => extensions.isRead === true;
-const isList = ({ type }: Field) => isListType(getNullableType(type));
-
-/**
- * True for a field whose items cost something. Those of others belong to the
- * items of the field above.
- */
-function countsItems(field: Field): boolean {
-  const { complexity } = field.extensions;
-  if (complexity !== undefined) return complexity !== countedAbove;
-  return hasResolver(field) || isPaged(field) || isList(field);
-}
-
 /**
  * Marks the fields with resolvers, before a server such as Apollo's gives one
  * to every field for its plugins.
@@ -129,15 +121,11 @@ export function assertCosts(schema: GraphQLSchema): void {
     for (const field of Object.values(owner.getFields())) {
       if (!field.resolve) continue;
       field.extensions = { ...field.extensions, isRead: true };
-      if (
-        isList(field) &&
-        !isPaged(field) &&
-        field.extensions.complexity === undefined
-      ) {
+      const isBounded = isPaged(field) || complexityOf(field) !== undefined;
+      if (isList(field) && !isBounded)
         faults.push(
           `${owner.name}.${field.name} must say what it costs (complexity).`,
         );
-      }
     }
   }
   if (faults.length > 0) throw new Error(faults.join('\n'));
@@ -158,25 +146,19 @@ export interface Estimate {
   isNested: boolean;
 }
 
-/** Where a selection is. */
-interface Level {
-  /** The response path of the field above; empty at the root. */
-  path: string;
-  /** The response path of the field that counts the item. */
-  item: string;
-  /**
-   * False in a connection itself; true in the elements of its `edges` and
-   * `nodes`.
-   */
-  isItem: boolean;
-}
-
 /** The maximum cost of a field. */
 interface Cost {
-  /** True for `edges` and `nodes`, whose items the connection counts. */
-  isOfItems: boolean;
-  /** By the variables, with or without the leaf fields that are not free. */
+  /** True beside the lists of a connection, which cost something per item. */
+  isOnce: boolean;
   of(variables: Values, hasLeaves: boolean): number;
+}
+
+/** Fields of a selection. */
+interface Level {
+  /** Of those that cost something. */
+  costs: Cost[];
+  /** How many leaf fields of the item above they are, or have. */
+  leaves: number;
 }
 
 /**
@@ -192,89 +174,86 @@ export function estimateOf(
   { maxCost, mostItems }: { maxCost: number; mostItems: MostItems },
 ): (variables: Values) => Estimate {
   const { operation, selectionSet, variableDefinitions = [] } = node;
+  const root = schema.getRootType(operation) as GraphQLNamedType;
   const fragments = fragmentsOf(document);
-  const roots = fieldsIn(selectionSet, fragments).map(({ name }) => name.value);
-  const introspection = roots.filter(
-    (name) => name === '__schema' || name === '__type',
-  ).length;
   let isNested = false;
   let hasSurplus = false;
 
-  /**
-   * The response paths of the leaf fields of an item, by that of the field that
-   * counts it.
-   */
-  const leaves = new Map<string, Set<string>>();
-
-  /** The costs of the fields that cost something. */
-  function costsIn(
+  /** @param isItem false in a connection itself, true in its lists */
+  function levelOf(
     parent: GraphQLNamedType,
-    set: SelectionSetNode,
-    level: Level,
-  ): Cost[] {
+    sets: readonly SelectionSetNode[],
+    isItem: boolean,
+  ): Level {
     const types = isAbstractType(parent)
       ? schema.getPossibleTypes(parent)
       : [parent];
-    return fieldsIn(set, fragments).flatMap((node) => {
-      const costs = types.filter(isObjectType).flatMap((type) => {
-        const field = type.getFields()[node.name.value];
-        return field ? costsOf(node, field, level) : [];
-      });
-      const [first] = costs;
-      if (!first) return [];
-      // The most expensive of the item's possible types.
-      const of: Cost['of'] = (...given) =>
-        Math.max(...costs.map((cost) => cost.of(...given)));
-      return [{ ...first, of }];
-    });
+    const nodes = sets.flatMap((set) => fieldsIn(set, fragments));
+    const level: Level = { costs: [], leaves: 0 };
+    for (const same of mergedFields(nodes)) {
+      const found = types.map((type) => fieldLevel(type, same, isItem));
+      level.costs.push(...found.flatMap(({ costs }) => costs));
+      level.leaves += Math.max(...found.map(({ leaves }) => leaves));
+    }
+    return level;
   }
 
-  /** Nothing for a field that costs nothing. */
-  function costsOf(node: FieldNode, field: Field, level: Level): Cost[] {
-    const path = `${level.path}.${(node.alias ?? node.name).value}`;
-    const isRoot = level.path === '';
-    if (!node.selectionSet && level.isItem && !hasResolver(field))
-      leaves.set(level.item, (leaves.get(level.item) ?? new Set()).add(path));
+  /** @param same the selections of a field */
+  function fieldLevel(
+    type: GraphQLNamedType,
+    same: readonly FieldNode[],
+    isItem: boolean,
+  ): Level {
+    const [node] = same as [FieldNode];
+    const field = isObjectType(type) && type.getFields()[node.name.value];
+    if (!field) return { costs: [], leaves: 0 };
 
-    const isCounted = isRoot || countsItems(field);
-    const isInItem = isCounted ? !isPaged(field) : level.isItem;
-    const inside: Level = {
-      path,
-      item: isCounted ? path : level.item,
-      isItem: isInItem || isList(field),
-    };
-    const { selectionSet: set } = node;
-    const named = getNamedType(field.type);
-    const below = set ? costsIn(named, set, inside) : [];
-    if (isRoot && below.length > 0) isNested = true;
+    const isRoot = type === root;
+    const reads = hasResolver(field);
+    const costsItself = isRoot || reads || complexityOf(field) !== undefined;
+    const isConnection = isPaged(field) && !isList(field);
+    const isOfConnection = isList(field) && !isItem && !costsItself;
+    const isListOfItems = isList(field) && !isOfConnection;
+    const hasItems = costsItself || isPaged(field) || isListOfItems;
 
-    const surplus = Math.max(0, (leaves.get(path)?.size ?? 0) - freeLeaves);
+    const sets = same.flatMap(({ selectionSet }) => selectionSet ?? []);
+    const isInItem = isItem || hasItems || isOfConnection;
+    const below = levelOf(
+      getNamedType(field.type),
+      sets,
+      isInItem && !isConnection,
+    );
+    const isLeaf = sets.length === 0 && isItem && !reads;
+    const ownLeaves = hasItems ? below.leaves : 0;
+    const leaves = below.leaves - ownLeaves + Number(isLeaf);
+    const surplus = Math.max(0, ownLeaves - freeLeaves);
+    const isFree = below.costs.length === 0 && surplus === 0;
+    if (!costsItself && isFree) return { costs: [], leaves };
+    if (isRoot && below.costs.length > 0) isNested = true;
     if (surplus > 0) hasSurplus = true;
 
-    const least = isRoot || hasResolver(field) ? 1 : 0;
-    const { complexity } = field.extensions;
-    const isOfItems = complexity === countedAbove;
-    const hasCost = least > 0 || surplus > 0 || below.length > 0;
-    if (!hasCost && (isOfItems || complexity === undefined)) return [];
-
-    const cost = costOf(field, isRoot, mostItems);
-    const isConnection = isPaged(field) && !isList(field);
-    const isOnce = (one: Cost) => isConnection && !one.isOfItems;
-    const once = below.filter(isOnce);
-    const ofItems = below.filter((one) => !isOnce(one));
-    const of: Cost['of'] = (variables, hasLeaves) => {
-      const args = argumentValues(node, field, variables);
-      const childComplexity =
-        sumOf(ofItems, variables, hasLeaves) + (hasLeaves ? surplus : 0);
-      const own = cost({ args, childComplexity });
-      return Math.max(least, own + sumOf(once, variables, hasLeaves));
+    const once = below.costs.filter(({ isOnce }) => isOnce);
+    const perItem = below.costs.filter(({ isOnce }) => !isOnce);
+    const costOfField = isOfConnection
+      ? countedAbove
+      : costOf(field, isRoot, mostItems);
+    const least = Number(costsItself);
+    const cost: Cost = {
+      isOnce: !isItem && !isOfConnection,
+      of(variables, hasLeaves) {
+        const args = argumentValues(node, field, variables);
+        const leafCost = hasLeaves ? surplus : 0;
+        const childComplexity = leafCost + sumOf(perItem, variables, hasLeaves);
+        const own = costOfField({ args, childComplexity });
+        return Math.max(least, own + sumOf(once, variables, hasLeaves));
+      },
     };
-    return [{ isOfItems, of }];
+    return { costs: [cost], leaves };
   }
 
-  const root = schema.getRootType(operation);
-  const atRoot: Level = { path: '', item: '', isItem: false };
-  const costs = root ? costsIn(root, selectionSet, atRoot) : [];
+  const { costs } = levelOf(root, [selectionSet], false);
+  const roots = fieldsIn(selectionSet, fragments);
+  const introspection = roots.filter(isIntrospection).length;
   // Without a prototype, because a variable may be named `toString`.
   const defaults: Values = { __proto__: null };
   for (const { variable, defaultValue } of variableDefinitions) {
@@ -286,10 +265,8 @@ export function estimateOf(
     const cost = introspection + sumOf(costs, variables, true);
     if (cost > maxCost) {
       const message = `The operation may cost too much: ${cost}, at most ${maxCost}. Ask for fewer fields or smaller pages.`;
-      throw new GraphQLError(message, {
-        nodes: node,
-        extensions: { code: 'QUERY_TOO_COSTLY' },
-      });
+      const extensions = { code: 'QUERY_TOO_COSTLY' };
+      throw new GraphQLError(message, { nodes: node, extensions });
     }
     const surcharge = hasSurplus
       ? cost - sumOf(costs, variables, false)
@@ -298,8 +275,25 @@ export function estimateOf(
   };
 }
 
-function sumOf(costs: readonly Cost[], ...given: Parameters<Cost['of']>) {
-  return costs.reduce((sum, cost) => sum + cost.of(...given), 0);
+const isIntrospection = ({ name }: FieldNode) =>
+  name.value === '__schema' || name.value === '__type';
+
+/** The selections of each field, which execution merges. */
+function mergedFields(nodes: FieldNode[]): Iterable<FieldNode[]> {
+  const fields = Map.groupBy(nodes, (node) =>
+    print({ ...node, directives: [], selectionSet: undefined }),
+  );
+  return fields.values();
+}
+
+function sumOf(
+  costs: readonly Cost[],
+  variables: Values,
+  hasLeaves: boolean,
+): number {
+  let sum = 0;
+  for (const cost of costs) sum += cost.of(variables, hasLeaves);
+  return sum;
 }
 
 function argumentValues(

@@ -41,6 +41,17 @@ test.each([
     {},
     1 + 2 + 100,
   ],
+  // Execution merges the selections of a field.
+  [
+    '{ pet { toys(first: 3) { id } ...F } } fragment F on Pet { toys(first: 3) { name } }',
+    {},
+    2 + 4,
+  ],
+  [
+    '{ node { ... on Pet { all: toys(first: 1) { id } } ... on Toy { all: owner { id } } } }',
+    {},
+    2 + 2 + 1,
+  ],
   // Without a resolver a list costs nothing, but its items have the longest
   // page.
   [
@@ -85,7 +96,7 @@ test.each([
   [
     'those of a field that is merged, together',
     `{ pets(limit: 1) { ${ids(6)} } pets(limit: 1) { ${ids(6, 'b')} } }`,
-    4,
+    2,
     2,
   ],
   [

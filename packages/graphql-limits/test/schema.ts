@@ -1,4 +1,4 @@
-import { assertCosts, countedAbove } from '@animal-store/graphql-limits/cost';
+import { assertCosts } from '@animal-store/graphql-limits/cost';
 import {
   buildSchema,
   type GraphQLObjectType,
@@ -28,8 +28,4 @@ export function resolve(
 resolve(schema, 'Toy', 'owner');
 resolve(schema, 'Pet', 'toys');
 resolve(schema, 'Pets', 'count');
-for (const name of ['edges', 'nodes']) {
-  const field = (schema.getType('Pets') as GraphQLObjectType).getFields()[name];
-  Object.assign(field?.extensions ?? {}, { complexity: countedAbove });
-}
 assertCosts(schema);

@@ -1,6 +1,5 @@
 import 'reflect-metadata';
 import { inspect } from 'node:util';
-import { countedAbove } from '@animal-store/graphql-limits/cost';
 import {
   GraphQLError,
   GraphQLID,
@@ -134,13 +133,11 @@ export function connectionOf(
   class PageOfNodes {
     @Field(() => [Edge], {
       description: `The ${nouns}, in the order of the list.`,
-      complexity: countedAbove,
     })
     readonly edges!: Edge[];
 
     @Field(() => [Node], {
       description: 'The same without cursors.',
-      complexity: countedAbove,
     })
     readonly nodes!: unknown[];
 
