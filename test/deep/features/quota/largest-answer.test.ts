@@ -4,7 +4,11 @@ import { graphqlText } from '../../../support/graphql.ts';
 import { expect, test } from '../../../support/jest.ts';
 import { storeForAll } from '../../../support/store.ts';
 
-const metered = storeForAll({ QUOTA_PER_MINUTE: '100000' });
+const metered = storeForAll({
+  QUOTA_PER_MINUTE: '100000',
+  // Beside other tests the answer takes seconds.
+  DATABASE_STATEMENT_TIMEOUT_MS: '100000',
+});
 
 const name = '\u0001'.repeat(1000);
 const times = (count: number, text: (at: number) => string) =>
