@@ -18,7 +18,10 @@ import {
 import { fieldsIn, fragmentsOf } from './limits.ts';
 
 type Values = Record<string, unknown>;
-type Field = GraphQLField<unknown, unknown>;
+type Field = Pick<
+  GraphQLField<unknown, unknown>,
+  'args' | 'type' | 'extensions'
+>;
 
 /**
  * Returns the maximum cost of a field for its arguments (type-graphql's

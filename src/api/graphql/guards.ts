@@ -1,16 +1,119 @@
-import { costOf } from '@animal-store/graphql-limits/cost';
+import { costOf, type Estimate } from '@animal-store/graphql-limits/cost';
 import {
   defaultFieldResolver,
+  GraphQLError,
+  type GraphQLField,
   type GraphQLResolveInfo,
   type GraphQLSchema,
 } from 'graphql';
-import { claimOf } from '../../access/idempotency/idempotency-key.ts';
-import type { Claim } from '../../call.ts';
+import type { DeprecationUsage } from '../../access/deprecations/usage.ts';
+import {
+  claimOf,
+  idempotencyHeader,
+  notIdempotent,
+} from '../../access/idempotency/idempotency-key.ts';
+import type { Claim, Meter } from '../../call.ts';
+import { StoreError } from '../../errors.ts';
 import { forbidden, hasScope } from '../../scopes.ts';
 import { mostItems } from '../../validation/page.ts';
-import { lastEventIdOf } from '../subscriptions/subscriptions.ts';
 import type { GraphQLContext } from './context.ts';
+import type { Operation } from './document.ts';
 import { scopeOf } from './scopes.ts';
+
+// What an operation, and each of its root fields, needs before it runs.
+
+/**
+ * Room for the answer of a mutation, which is kept before it runs. A unit may
+ * bring more: ten texts of 6 kB.
+ */
+const bytesPerUnit = 12_288;
+
+/**
+ * Checks and charges an operation before its execution. @throws StoreError or
+ * GraphQLError
+ */
+export async function charge(
+  operation: Operation,
+  variables: Record<string, unknown>,
+  context: GraphQLContext,
+  { schema, usage }: { schema: GraphQLSchema; usage: DeprecationUsage },
+): Promise<Estimate> {
+  const { type, scopes, deprecated } = operation;
+  const { request, reply, call } = context;
+  const { caller, meter } = call;
+  assertMethod(operation, context);
+  const missing = scopes.find((scope) => !hasScope(caller, scope));
+  if (missing) throw forbidden(missing, caller);
+  const hasKey = request.headers[idempotencyHeader] !== undefined;
+  if (hasKey && type === 'mutation') assertIdempotent(schema, operation);
+  const estimate = operation.estimate(variables);
+  if (type === 'mutation')
+    request.server.unread.hold(request, reply, estimate.cost * bytesPerUnit);
+  // A subscription is charged per event.
+  if (meter && type !== 'subscription') await chargeRest(meter, estimate);
+  if (caller) {
+    for (const [field, removal] of deprecated)
+      usage.called(caller, field, removal);
+  }
+  return estimate;
+}
+
+/**
+ * Rejects GET for mutations, because a link must not change data. Subscriptions
+ * may use GET if the client accepts events.
+ */
+function assertMethod(
+  { type }: Operation,
+  { request, accepted }: GraphQLContext,
+): void {
+  const isSubscription = type === 'subscription';
+  if (type === 'query' || (isSubscription && accepted.stream)) return;
+  if (request.method !== 'POST')
+    throw new StoreError('METHOD_NOT_ALLOWED', onlyQueries);
+  if (isSubscription) throw new StoreError('NOT_ACCEPTABLE', noStream);
+}
+
+const onlyQueries =
+  'By GET only queries are answered: send a mutation by POST, and a subscription with an `Accept` that names a stream.';
+
+const noStream =
+  'A subscription is a stream: send `Accept: text/event-stream`, or `multipart/mixed;subscriptionSpec=1.0`.';
+
+/**
+ * Rejects a key for mutations that would ignore it, because the client relies
+ * on it.
+ *
+ * @throws GraphQLError BAD_USER_INPUT
+ */
+function assertIdempotent(
+  schema: GraphQLSchema,
+  { fieldNames, node }: Operation,
+): void {
+  const fields = schema.getMutationType()?.getFields() ?? {};
+  const ignoresKey = fieldNames.some(
+    (name) => fields[name] && !fields[name].extensions.isIdempotent,
+  );
+  if (!ignoresKey) return;
+  const originalError = notIdempotent();
+  throw new GraphQLError(originalError.message, { nodes: node, originalError });
+}
+
+/**
+ * Charges work that no root field charges: introspection, leaf fields that are
+ * not free, and operations with costly nested fields, whose unused units are
+ * returned at the end.
+ *
+ * @throws StoreError TOO_MANY_REQUESTS
+ */
+async function chargeRest(
+  meter: Meter,
+  { cost, surcharge, rootFields, isNested }: Estimate,
+): Promise<void> {
+  // What is reserved has the unit of one root field.
+  const taken = isNested ? surcharge + rootFields - 1 : surcharge;
+  if (taken > 0) await meter.take(taken);
+  if (isNested) await meter.reserve(cost - taken);
+}
 
 /**
  * Requires the scope of each mutation, and charges root fields their
@@ -19,32 +122,34 @@ import { scopeOf } from './scopes.ts';
  */
 export function guardRoots(schema: GraphQLSchema): void {
   const mutations = schema.getMutationType();
-  for (const type of [
-    schema.getQueryType(),
-    mutations,
-    schema.getSubscriptionType(),
-  ]) {
-    const isMutation = type === mutations;
-    for (const field of Object.values(type?.getFields() ?? {})) {
-      const { resolve = defaultFieldResolver } = field;
-      const cost = costOf(field, true, mostItems);
-      const scope = scopeOf(field);
-      field.resolve = (root, args, context: GraphQLContext, info) => {
-        const { call } = context;
-        const { caller, meter } = call;
-        if (isMutation && !hasScope(caller, scope))
-          return Promise.reject(forbidden(scope, caller));
-        if (!isMutation && !meter) return resolve(root, args, context, info);
-        const run = async () => {
-          // Mutations run one after another.
-          if (isMutation) call.claim = claimOfField(context, info);
-          return resolve(root, args, context, info);
-        };
-        if (!meter) return run();
-        return meter.run(cost({ args, childComplexity: 0 }), run);
-      };
-    }
+  const others = [schema.getQueryType(), schema.getSubscriptionType()];
+  for (const type of [mutations, ...others]) {
+    for (const field of Object.values(type?.getFields() ?? {}))
+      guardRoot(field, type === mutations);
   }
+}
+
+function guardRoot(
+  field: GraphQLField<unknown, GraphQLContext>,
+  isMutation: boolean,
+): void {
+  const { resolve = defaultFieldResolver } = field;
+  const cost = costOf(field, true, mostItems);
+  const scope = scopeOf(field);
+  field.resolve = (root, args, context, info) => {
+    const { call } = context;
+    const { caller, meter } = call;
+    if (isMutation && !hasScope(caller, scope))
+      return Promise.reject(forbidden(scope, caller));
+    if (!isMutation && !meter) return resolve(root, args, context, info);
+    const run = async () => {
+      // Mutations run one after another.
+      if (isMutation) call.claim = claimOfField(context, info);
+      return resolve(root, args, context, info);
+    };
+    if (!meter) return run();
+    return meter.run(cost({ args, childComplexity: 0 }), run);
+  };
 }
 
 /**
@@ -59,24 +164,4 @@ function claimOfField(
   const names = [...(operation?.fields.values() ?? [])];
   const isOneOfSeveral = names.filter((name) => name === fieldName).length > 1;
   return claimOf(request, fieldName, isOneOfSeveral ? `${path.key}` : '');
-}
-
-/**
- * Sets `subscribe` of live fields, which starts after `Last-Event-ID`, if
- * present. Each item is a value of its field.
- */
-export function makeLive(schema: GraphQLSchema): void {
-  for (const field of Object.values(
-    schema.getSubscriptionType()?.getFields() ?? {},
-  )) {
-    const { resolve } = field;
-    field.subscribe = (root, args, context: GraphQLContext, info) =>
-      resolve?.(
-        root,
-        { ...args, after: lastEventIdOf(context.request) ?? args.after },
-        context,
-        info,
-      );
-    field.resolve = (item) => item;
-  }
 }

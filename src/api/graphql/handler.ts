@@ -20,7 +20,7 @@ import {
   Operation,
 } from './document.ts';
 import { interpreter, subscribe } from './execution.ts';
-import { charge } from './price.ts';
+import { charge } from './guards.ts';
 import {
   acceptedIn,
   type FindDocument,

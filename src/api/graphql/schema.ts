@@ -4,7 +4,9 @@ import { type GraphQLSchema, printSchema } from 'graphql';
 import { buildSchema, type NonEmptyArray, type PubSub } from 'type-graphql';
 import { reportFault } from '../../errors.ts';
 import { serveDocument } from '../http/documents.ts';
-import { guardRoots, makeLive } from './guards.ts';
+import { lastEventIdOf } from '../subscriptions/subscriptions.ts';
+import type { GraphQLContext } from './context.ts';
+import { guardRoots } from './guards.ts';
 import { resolvedFields, type SchemaPart, setScopes } from './scopes.ts';
 
 declare module 'fastify' {
@@ -71,6 +73,26 @@ export async function createSchema(
   guardRoots(schema);
   makeLive(schema);
   return schema;
+}
+
+/**
+ * Sets `subscribe` of live fields, which starts after `Last-Event-ID`, if
+ * present. Each item is a value of its field.
+ */
+function makeLive(schema: GraphQLSchema): void {
+  for (const field of Object.values(
+    schema.getSubscriptionType()?.getFields() ?? {},
+  )) {
+    const { resolve } = field;
+    field.subscribe = (root, args, context: GraphQLContext, info) =>
+      resolve?.(
+        root,
+        { ...args, after: lastEventIdOf(context.request) ?? args.after },
+        context,
+        info,
+      );
+    field.resolve = (item) => item;
+  }
 }
 
 /** Serves the contract, in the schema definition language. */

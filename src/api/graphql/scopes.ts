@@ -1,13 +1,15 @@
-import { fragmentsOf } from '@animal-store/graphql-limits/limits';
+import { fieldsIn, fragmentsOf } from '@animal-store/graphql-limits/limits';
 import {
+  type ASTNode,
+  type ASTVisitor,
   type DocumentNode,
   type GraphQLNamedType,
   type GraphQLSchema,
-  getNamedType,
   isObjectType,
-  Kind,
   type OperationDefinitionNode,
-  type SelectionSetNode,
+  TypeInfo,
+  visit,
+  visitWithTypeInfo,
 } from 'graphql';
 import type { Call } from '../../call.ts';
 import {
@@ -107,44 +109,37 @@ export function scopesIn(
   { operation, selectionSet }: OperationDefinitionNode,
 ): readonly Scope[] {
   const fragments = fragmentsOf(document);
-  const found = new Set<Scope>();
-  const add = ({ extensions }: { extensions: unknown }, own?: Scope) => {
-    const { scope } = extensions as Scoped;
-    if (scope && !(own && permits(own, scope))) found.add(scope);
-  };
-  const collect = (
-    { selections }: SelectionSetNode,
-    type: GraphQLNamedType,
-    own?: Scope,
-  ) => {
-    for (const node of selections) {
-      if (node.kind !== Kind.FIELD) {
-        const fragment =
-          node.kind === Kind.FRAGMENT_SPREAD
-            ? fragments(node.name.value)
-            : node;
-        const name = fragment?.typeCondition?.name.value;
-        const within = (name && schema.getType(name)) || type;
-        if (fragment) collect(fragment.selectionSet, within, own);
-        continue;
-      }
-      const field = fieldOf(type, node.name.value);
-      const isMutation = type === schema.getMutationType();
-      const above = field && isMutation ? scopeOf(field) : own;
-      add(type, above);
-      if (!field) continue;
-      add(field, above);
-      if (node.selectionSet)
-        collect(node.selectionSet, getNamedType(field.type), above);
-    }
-  };
   const root = schema.getRootType(operation);
-  if (root) collect(selectionSet, root);
-  return [...found];
+  const needed = new Set<Scope>();
+
+  function collect(part: ASTNode, parent: typeof root, own?: Scope) {
+    const types = new TypeInfo(schema, parent);
+    const visitor: ASTVisitor = {
+      Field() {
+        for (const one of [types.getParentType(), types.getFieldDef()]) {
+          const { scope } = (one?.extensions ?? {}) as Scoped;
+          const isIncluded = own && scope && permits(own, scope);
+          if (scope && !isIncluded) needed.add(scope);
+        }
+      },
+      FragmentSpread({ name }) {
+        const fragment = fragments(name.value);
+        if (fragment) collect(fragment, undefined, own);
+      },
+    };
+    visit(part, visitWithTypeInfo(types, visitor));
+  }
+
+  for (const node of fieldsIn(selectionSet, fragments)) {
+    const field = fieldOf(root, node.name.value);
+    const isMutation = operation === 'mutation' && field;
+    collect(node, root, isMutation ? scopeOf(field) : undefined);
+  }
+  return [...needed];
 }
 
 /** Undefined for introspection. */
-function fieldOf(type: GraphQLNamedType | undefined, name: string) {
+function fieldOf(type: GraphQLNamedType | null | undefined, name: string) {
   return isObjectType(type) ? type.getFields()[name] : undefined;
 }
 

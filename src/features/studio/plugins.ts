@@ -14,8 +14,8 @@ import {
   Operation,
   type Run,
 } from '../../api/graphql/document.ts';
+import { charge } from '../../api/graphql/guards.ts';
 import type { GraphQLParts, Pipeline } from '../../api/graphql/handler.ts';
-import { charge } from '../../api/graphql/price.ts';
 
 type Plugins = readonly ApolloServerPlugin<GraphQLContext>[];
 
