@@ -62,14 +62,18 @@ export type { DatabaseOptions, Model, OwnStore } from './options.ts';
 export type { PoolState, Statement } from './postgres-server.ts';
 
 /** Each holds a connection. */
+const alone = { maxBatch: 1, maxInFlight: 4, blockTime: 1000 };
 const transactions = {
+  ...alone,
   isWrite: true,
-  maxBatch: 1,
-  maxInFlight: 4,
-  blockTime: 1000,
   collection: 'transaction',
   operation: 'run',
 };
+const readings = { ...alone, collection: 'entities', operation: 'read' };
+type Alone = Batches<() => Promise<unknown>, unknown>;
+const runAlone = async ([run]: Array<() => Promise<unknown>>) => [
+  await run?.(),
+];
 
 /**
  * PostgreSQL through MikroORM for entities and migrations. Hot-path statements
@@ -77,7 +81,8 @@ const transactions = {
  */
 export class Database {
   #hasCitus: boolean | undefined;
-  #transactions: Batches<() => Promise<unknown>, unknown> | undefined;
+  #transactions: Alone | undefined;
+  #readings: Alone | undefined;
   /**
    * Whether a call may refer to a row, by tables whose rows belong to callers.
    */
@@ -208,7 +213,7 @@ export class Database {
     const tables = creates.map(
       (entity) => this.orm.getMetadata(entity).tableName,
     );
-    const claim = call.takeClaim();
+    const claim = input && call.takeClaim();
     const attempt = async () => {
       const { answer, tx } = await this.primary.inTransaction(async (send) => {
         const tx = new Transaction(this.orm, tables, send);
@@ -227,10 +232,7 @@ export class Database {
       for (const listener of tx.listeners) listener();
       return answer;
     };
-    this.#transactions ??= this.batched(
-      async ([run]: Array<() => Promise<unknown>>) => [await run?.()],
-      transactions,
-    );
+    this.#transactions ??= this.batched(runAlone, transactions);
     const answer = await this.#transactions
       .add(attempt, call)
       .catch((error) => {
@@ -238,6 +240,19 @@ export class Database {
         throw claim ? retryable(refusal) : refusal;
       });
     return answer as Answer;
+  }
+
+  /**
+   * Runs work that only reads, with the EntityManager of the open transaction,
+   * or else one that sends each statement by itself.
+   *
+   * @throws Unavailable
+   */
+  async reading<Answer>(call: Call, work: Work<Answer>): Promise<Answer> {
+    this.#readings ??= this.batched(runAlone, readings);
+    const { em } =
+      currentTransaction() ?? new Transaction(this.orm, [], this.primary.send);
+    return (await this.#readings.add(() => work(em), call)) as Answer;
   }
 
   /**

@@ -110,6 +110,10 @@ export class PostgresServer {
       afterConflict,
     );
 
+  /** Sends one query that reads, in any session. @throws as `rows` does */
+  readonly send: Send = (query) =>
+    this.#inSession((client) => sendQuery(client, query), false);
+
   /**
    * Runs work in a transaction, and again after a conflict.
    *

@@ -35,9 +35,9 @@ export interface Frame {
   readonly creates: readonly EntityName[];
   /**
    * The validated input. With the idempotency key of the call, the same input
-   * gets the same answer.
+   * gets the same answer. Absent, it takes no key.
    */
-  readonly input: object;
+  readonly input?: object;
 }
 
 /** The lock that an insertion takes, too (`records/statements.ts`). */
@@ -51,7 +51,7 @@ const lockIds: Statement = {
 export class Transaction {
   /** Called after the commit. */
   readonly listeners: Array<() => void> = [];
-  readonly #em: EntityManager;
+  readonly em: EntityManager;
   #isOpen = true;
   /** The first error of a statement, after which PostgreSQL refuses others. */
   #failure: unknown;
@@ -64,8 +64,8 @@ export class Transaction {
     private readonly tables: readonly string[],
     private readonly send: Send,
   ) {
-    this.#em = orm.em.fork();
-    this.#em.setTransactionContext({
+    this.em = orm.em.fork();
+    this.em.setTransactionContext({
       executeQuery: ({ sql }: { sql: string }) => this.#execute(sql),
       savepoint: () => {
         throw nested();
@@ -87,9 +87,9 @@ export class Transaction {
   async run<Answer>(work: Work<Answer>): Promise<Answer> {
     try {
       if (this.tables.length > 0) await this.rows(lockIds, [this.tables]);
-      const answer = await current.run(this, () => work(this.#em));
+      const answer = await current.run(this, () => work(this.em));
       const isAwaited = this.#pending === 0;
-      await this.#em.flush();
+      await this.em.flush();
       while (this.#pending > 0) await this.#last;
       if (this.#failure) throw this.#failure;
       if (isAwaited) return answer;

@@ -176,11 +176,14 @@ export class Changes<Item> {
     if (!written) return null;
     const [current, ...row] = written;
     if (row[0] !== null) return row;
-    const message = `It has version ${current}, not ${version}: read it again.`;
-    throw new StoreError('CONFLICT', message, {
-      details: { version: Number(current) },
-    });
+    throw staleVersion(Number(current), version);
   }
+}
+
+/** @param given the version that the client has read */
+export function staleVersion(version: number, given?: number): StoreError {
+  const message = `It has version ${version}, not ${given}: read it again.`;
+  return new StoreError('CONFLICT', message, { details: { version } });
 }
 
 /** Sets the members that the JSON object $3 has. */

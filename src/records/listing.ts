@@ -1,13 +1,14 @@
+import { isDataError } from '../database/postgres-errors.ts';
 import { StoreError } from '../errors.ts';
-import { int64, int64From } from '../validation/int64.ts';
+import { type Int64, int64, int64From } from '../validation/int64.ts';
 import {
   type Lists,
   maxAmong,
   membersOf,
   rangeEnds,
 } from '../validation/list-query.ts';
-import type { PageQuery } from '../validation/page.ts';
-import { type Place, placeOf } from './cursor.ts';
+import { cursorAt, type Page, type PageQuery } from '../validation/page.ts';
+import { cursorBeside, notACursor, type Place, placeOf } from './cursor.ts';
 import {
   type Filter,
   type Layout,
@@ -229,6 +230,42 @@ export class Listings {
       `A list cannot be filtered by ${asked}: only by ${others.join(', or by ')}.`,
     );
   }
+}
+
+/**
+ * Adds what a page itself does not tell: whether there are items on the side of
+ * its cursor.
+ *
+ * @param readPage reads a page of the same list, elsewhere
+ */
+export async function withOtherEnd<Item extends { readonly id: Int64 }>(
+  page: Page<Item>,
+  { isBackward, place, shape }: Listing,
+  readPage: (query: Partial<PageQuery>) => Promise<Page<Item>>,
+): Promise<Page<Item>> {
+  if (!place && !isBackward) return page;
+  const hasPrevious = page.hasNext;
+  if (!place) return { ...page, hasNext: false, hasPrevious };
+  const cursor = cursorBeside(place, shape);
+  const edge = cursorAt(page, isBackward ? -1 : 0) ?? cursor;
+  const beyond = isBackward
+    ? { before: undefined, after: edge }
+    : { after: undefined, before: edge };
+  const others = { ...beyond, limit: 0, fromEnd: !isBackward };
+  const hasMore = async () => (await readPage(others)).hasNext;
+  return isBackward
+    ? { ...page, cursor, hasNext: await hasMore(), hasPrevious }
+    : { ...page, cursor, hasPrevious: hasMore };
+}
+
+/** Converts the error of a value in a cursor that its column cannot have. */
+export function refusalOfCursor(
+  { place, isBackward, shape }: Listing,
+  error: unknown,
+): unknown {
+  if (!place || !isDataError(error)) return error;
+  const parameter = isBackward ? 'before' : 'after';
+  return notACursor({ sort: shape.sort, parameter });
 }
 
 function filtersBy(column: Column, at: number): Filter[] {

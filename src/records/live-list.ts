@@ -6,7 +6,7 @@ import type { FilterOf } from '../validation/list-query.ts';
 import { type Page, type PageQuery, pageLimit } from '../validation/page.ts';
 import type { Validated } from '../validation/validator.ts';
 import { placeOf } from './cursor.ts';
-import type { Records } from './records.ts';
+import type { Repository } from './repository.ts';
 import { parameterOf } from './table.ts';
 
 /**
@@ -24,10 +24,9 @@ const maxPages = 128;
 
 type Identified = { readonly id: Int64 };
 type GrowingList<Item extends Identified> = Pick<
-  Records<Item, never>,
-  'list' | 'lastId' | 'onInserted'
-> &
-  Partial<Pick<Records<Item, never>, 'assertListed' | 'narrow'>>;
+  Repository<Item, never>,
+  'list' | 'lastId' | 'onInserted' | 'assertListed' | 'narrow'
+>;
 
 /**
  * Follows the items after an id (by default only new ones), optionally

@@ -1,7 +1,10 @@
 import type { Call, Caller } from '../call.ts';
+import type { Database } from '../database/database.ts';
+import { noSuch } from '../database/postgres-errors.ts';
 import { StoreError } from '../errors.ts';
 import { hasScope, type Scope } from '../scopes.ts';
 import type { Lists } from '../validation/list-query.ts';
+import type { Table } from './table.ts';
 
 /**
  * The member of an item, a text, with whom it belongs to: the caller that has
@@ -108,4 +111,21 @@ function callerIn({ caller }: Call): Caller {
   throw new Error(
     'These rows belong to callers: pass the call, or Call.ofOperator().',
   );
+}
+
+/**
+ * @throws StoreError BAD_USER_INPUT for a relation to an item that the call does
+ *   not see
+ */
+export async function assertSeen(
+  { owned }: Database,
+  { columns }: Table,
+  members: object,
+  call: Call,
+): Promise<void> {
+  for (const { member, target } of columns) {
+    const id = (members as Record<string, unknown>)[member];
+    const sees = target && id != null && owned.get(target);
+    if (sees && !(await sees(id, call))) throw noSuch(member);
+  }
 }

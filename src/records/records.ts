@@ -2,16 +2,11 @@ import type { EntityName } from '@mikro-orm/core';
 import { Call } from '../call.ts';
 import type { RunBatch } from '../database/batches.ts';
 import type { Batches, Database, Statement } from '../database/database.ts';
-import {
-  isDataError,
-  isUnsupported,
-  noSuch,
-} from '../database/postgres-errors.ts';
+import { isUnsupported } from '../database/postgres-errors.ts';
 import { whenCommitted } from '../database/transaction.ts';
 import { type Int64, int64, int64FromDigits } from '../validation/int64.ts';
-import type { FilterOf, Lists } from '../validation/list-query.ts';
+import type { FilterOf } from '../validation/list-query.ts';
 import {
-  cursorAt,
   maxExactTotal,
   type Page,
   type PageQuery,
@@ -20,21 +15,27 @@ import {
 } from '../validation/page.ts';
 import type { Removal } from '../validation/schemas.ts';
 import type { Validated } from '../validation/validator.ts';
-import { type ChangeOf, Changes, type CheckRemoval } from './changes.ts';
-import { cursorBeside, cursorOf, notACursor } from './cursor.ts';
+import { type ChangeOf, Changes } from './changes.ts';
+import { cursorOf } from './cursor.ts';
 import { type Check, Insertions } from './insertions.ts';
 import { parametersOf } from './list-statements.ts';
-import { type Listing, Listings } from './listing.ts';
-import { type Owner, Ownership } from './ownership.ts';
+import {
+  type Listing,
+  Listings,
+  refusalOfCursor,
+  withOtherEnd,
+} from './listing.ts';
+import { assertSeen, Ownership } from './ownership.ts';
+import type { CollectionOptions, Repository } from './repository.ts';
 import { shared } from './shared-items.ts';
 import { type Statements, statementsFor } from './statements.ts';
-import { type Computed, Table, textsOf } from './table.ts';
+import { Table, textsOf } from './table.ts';
 
 /**
  * An input for new items: each member has the name and type of an item's
  * member.
  */
-type InputOf<Item, New> = {
+export type InputOf<Item, New> = {
   readonly [Member in keyof New]: Member extends keyof Item
     ? Item[Member] | undefined
     : Member extends string
@@ -51,7 +52,8 @@ type ListRow = Array<string | null>;
 export class Records<
   Item extends { readonly id: Int64 },
   New extends InputOf<Item, New>,
-> {
+> implements Repository<Item, New>
+{
   readonly #database: Database;
   readonly #table: Table;
   readonly #owned: Ownership | undefined;
@@ -67,15 +69,7 @@ export class Records<
   /** False once the engine has rejected a statement for several lists. */
   #supportsMany = true;
 
-  /**
-   * @param options the lists that clients may ask for, as in `listQuery`,
-   *   members of items that follow from others (`computed`), the member with
-   *   the owner of an item, a rule for creations and changes, and one for
-   *   removals. Each combination of filters needs an index that ends with the
-   *   id; for each order another one, with its member before the id; and all of
-   *   these again with the owner.
-   * @throws Error with the indexes that the entity lacks
-   */
+  /** @throws Error with the indexes that the entity lacks */
   constructor(
     database: Database,
     entity: EntityName,
@@ -85,12 +79,7 @@ export class Records<
       check,
       checkRemoval,
       ...lists
-    }: Lists<keyof Item & string> & {
-      computed?: Computed;
-      owner?: Owner<keyof Item & string>;
-      check?: Check<New, Item>;
-      checkRemoval?: CheckRemoval<Item>;
-    } = {},
+    }: CollectionOptions<Item, New> = {},
   ) {
     this.#database = database;
     this.#table = new Table(database.orm.getMetadata(entity), computed);
@@ -118,7 +107,7 @@ export class Records<
     // Counts are slow, so they use one connection at most.
     this.#totals = queue('count', (queries) => this.#readTotals(queries), 1);
     const checkNew: Check<New> = async (members, call) => {
-      await this.#assertRelations(members, call);
+      await assertSeen(database, this.#table, members, call);
       await check?.(members, call);
     };
     this.#insertions = new Insertions(
@@ -137,12 +126,6 @@ export class Records<
       database.owned.set(this.#table.name, (id, call) => this.#has(id, call));
   }
 
-  /**
-   * Reads one page.
-   *
-   * @throws StoreError BAD_USER_INPUT for a list that the options do not
-   *   declare, or a cursor of another order; Unavailable
-   */
   async list(
     query: Validated<PageQuery & FilterOf<Item>>,
     call = new Call(),
@@ -152,60 +135,21 @@ export class Records<
     const page = await this.#readPage(listing, call);
     // A list costs one anyway, and each further value of a filter one more.
     call.count(page.items.length + listing.among);
-    return listing.isBackward || listing.place
-      ? this.#withOtherEnd(page, listing, own, call)
-      : page;
+    return withOtherEnd(page, listing, (others) =>
+      this.#readPage(this.#listings.read({ ...own, ...others }), call),
+    );
   }
 
-  /** @throws StoreError BAD_USER_INPUT as `list` does */
   assertListed(query: Partial<PageQuery> & FilterOf<Item>): void {
     this.#listings.read(query);
   }
 
   #readPage(listing: Listing, call: Call): Promise<Page<Item>> {
     return this.#lists.add(listing, call).catch((error) => {
-      if (!listing.place || !isDataError(error)) throw error;
-      const parameter = listing.isBackward ? 'before' : 'after';
-      throw notACursor({ sort: listing.shape.sort, parameter });
+      throw refusalOfCursor(listing, error);
     });
   }
 
-  /**
-   * Adds what the page itself does not tell: whether there are items on the side
-   * of its cursor.
-   */
-  async #withOtherEnd(
-    page: Page<Item>,
-    listing: Listing,
-    query: PageQuery & FilterOf<Item>,
-    call: Call,
-  ): Promise<Page<Item>> {
-    const { isBackward, place, shape } = listing;
-    const hasPrevious = page.hasNext;
-    if (!place) return { ...page, hasNext: false, hasPrevious };
-    const cursor = cursorBeside(place, shape);
-    const edge = cursorAt(page, isBackward ? -1 : 0) ?? cursor;
-    const beyond = isBackward
-      ? { before: undefined, after: edge }
-      : { after: undefined, before: edge };
-    const others = { ...query, ...beyond, limit: 0, fromEnd: !isBackward };
-    const hasMore = async () => {
-      const { hasNext } = await this.#readPage(
-        this.#listings.read(others),
-        call,
-      );
-      return hasNext;
-    };
-    return isBackward
-      ? { ...page, cursor, hasNext: await hasMore(), hasPrevious }
-      : { ...page, cursor, hasPrevious: hasMore };
-  }
-
-  /**
-   * Counts the items of a list, on all its pages.
-   *
-   * @throws Unavailable
-   */
   async count(
     query: Partial<PageQuery> & FilterOf<Item>,
     call = new Call(),
@@ -217,22 +161,14 @@ export class Records<
     return total;
   }
 
-  /** The member with the owner of an item, if any. */
   get ownerMember(): string | undefined {
     return this.#owned?.member;
   }
 
-  /** Adds the owner to the filters, where rows belong to callers. */
   narrow<Query extends object>(query: Query, call: Call): Query {
     return this.#owned?.narrow(query, call) ?? query;
   }
 
-  /**
-   * @param id undefined when the client's id is invalid, so there is no such
-   *   row
-   * @returns null when there is none
-   * @throws Unavailable
-   */
   async find(id: Int64 | undefined, call = new Call()): Promise<Item | null> {
     // Lists cannot contain the least int64, so `find` treats it as absent, too.
     if (id === undefined || id === int64.min) return null;
@@ -250,23 +186,6 @@ export class Records<
     return (await this.#changes.stored(`${id}`, call)) !== null;
   }
 
-  /** @throws StoreError BAD_USER_INPUT for an item that the call does not see */
-  async #assertRelations(members: object, call: Call): Promise<void> {
-    for (const { member, target } of this.#table.columns) {
-      const id = (members as Record<string, unknown>)[member];
-      const has = target && id != null && this.#database.owned.get(target);
-      if (has && !(await has(id, call))) throw noSuch(member);
-    }
-  }
-
-  /**
-   * The row is durable when the promise resolves.
-   *
-   * @throws Unavailable, StoreError BAD_USER_INPUT for a relation that
-   *   does not exist; with a claim also IDEMPOTENCY_KEY_REUSED,
-   *   IDEMPOTENCY_KEY_IN_USE, and SERVICE_UNAVAILABLE after an unknown outcome,
-   *   because the claim makes a retry safe
-   */
   async create(item: New, call = new Call()): Promise<Item> {
     const own = this.#owned?.claim(item, call) ?? item;
     const inserted = await this.#insertions.insert(own, call);
@@ -274,28 +193,15 @@ export class Records<
     return inserted;
   }
 
-  /**
-   * Changes a row if it has the given version, the entity's
-   * `p.integer().version()`, which each change increments.
-   *
-   * @returns null when there is none
-   * @throws StoreError CONFLICT with the current `version`, BAD_USER_INPUT for
-   *   an empty change or a relation that does not exist; Unavailable
-   */
   async change(
     id: Int64 | undefined,
     change: Validated<ChangeOf<Item>>,
     call = new Call(),
   ): Promise<Item | null> {
-    await this.#assertRelations(change, call);
+    await assertSeen(this.#database, this.#table, change, call);
     return this.#changes.change(id, change, call);
   }
 
-  /**
-   * @returns null when there is none
-   * @throws StoreError CONFLICT when it has another version or others refer to
-   *   it; Unavailable
-   */
   remove(
     id: Int64 | undefined,
     { version }: Removal,
@@ -304,10 +210,6 @@ export class Records<
     return this.#changes.remove(id, version, call);
   }
 
-  /**
-   * The greatest id, or the least int64. Replicas may lag behind it. @throws
-   * Unavailable
-   */
   async lastId(): Promise<Int64> {
     return (await this.#horizon()) ?? this.#idBy(this.#statements.last);
   }
@@ -317,7 +219,6 @@ export class Records<
     return id == null ? int64.min : int64FromDigits(id);
   }
 
-  /** @param listener called after each insertion by this process */
   onInserted(listener: () => void): void {
     this.#onInserted.push(listener);
   }

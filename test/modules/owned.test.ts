@@ -8,7 +8,7 @@ import { beforeAll, describe, expect, test } from '../support/jest.ts';
 import { citusLayout } from '../support/servers/citus-database.ts';
 import { storeForAll } from '../support/store.ts';
 import { callersForAll } from './diaries/callers.ts';
-import { diariesModule } from './diaries/diaries.module.ts';
+import { diariesOn } from './diaries/diaries.module.ts';
 import {
   type Diary,
   DiaryEntity,
@@ -18,6 +18,10 @@ import {
   type Remark,
   RemarkEntity,
 } from './diaries/diary.ts';
+import {
+  EntityRecords,
+  type Repositories,
+} from './repositories/entity-records.ts';
 
 /**
  * Rows that belong to callers: every way to rows of another caller, with the
@@ -28,9 +32,13 @@ import {
 // distributed by it.
 const describeHere = citusLayout ? describe.skip : describe;
 
-describeHere('diaries', () => {
+const collections: Array<[string, Repositories]> = [
+  ['Records', Records],
+  ['MikroORM', EntityRecords],
+];
+describeHere.each(collections)('diaries on %s', (_name, Collection) => {
   fieldsForAll({ Diary: ['remarks'], Remark: ['diary'] });
-  const store = storeForAll({}, undefined, { more: [diariesModule] });
+  const store = storeForAll({}, undefined, { more: [diariesOn(Collection)] });
 
   const callers = callersForAll(store);
   const { ask, add, list, query } = callers;
@@ -374,7 +382,7 @@ describeHere('diaries', () => {
   });
 
   test('a module that forgets the call shows nothing', async () => {
-    const records = new Records<Diary, NewDiary>(
+    const records = new Collection<Diary, NewDiary>(
       store.database,
       DiaryEntity,
       diary.lists,
@@ -393,11 +401,15 @@ describeHere('diaries', () => {
   });
 
   test('a combination of filters that is not declared is refused without a word of the owner', async () => {
-    const records = new Records<Diary, NewDiary>(store.database, DiaryEntity, {
-      filters: ['mood', 'pages'],
-      combinations: [['mood'], ['pages']],
-      owner: 'createdBy',
-    });
+    const records = new Collection<Diary, NewDiary>(
+      store.database,
+      DiaryEntity,
+      {
+        filters: ['mood', 'pages'],
+        combinations: [['mood'], ['pages']],
+        owner: 'createdBy',
+      },
+    );
     const call = new Call();
     call.caller = { id: 7, name: 'x', scopes: ['read'] };
     const query = { mood: 'fine', limit: 5 } as never;
@@ -410,13 +422,13 @@ describeHere('diaries', () => {
 
   test('the start names the indexes that begin with the owner', () => {
     const open = () =>
-      new Records<Diary, NewDiary>(store.database, DiaryEntity, {
+      new Collection<Diary, NewDiary>(store.database, DiaryEntity, {
         filters: ['title'],
         owner: 'createdBy',
       });
     expect(open).toThrow("{ properties: ['title', 'id'] }");
     const owned = () =>
-      new Records<Remark, NewRemark>(store.database, RemarkEntity, {
+      new Collection<Remark, NewRemark>(store.database, RemarkEntity, {
         filters: ['diaryId'],
         orders: ['version'],
         owner: 'createdBy',

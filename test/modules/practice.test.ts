@@ -1,4 +1,5 @@
 import { globSync, readFileSync } from 'node:fs';
+import type { Module } from '../../src/api/module.ts';
 import { openStream } from '../support/events.ts';
 import { fieldsForAll } from '../support/field-resolvers.ts';
 import { graphqlText } from '../support/graphql.ts';
@@ -6,7 +7,8 @@ import { describe, expect, test } from '../support/jest.ts';
 import { rest } from '../support/rest.ts';
 import { citusLayout } from '../support/servers/citus-database.ts';
 import { onNode, storeForAll } from '../support/store.ts';
-import { practiceModule } from './practice/practice.module.ts';
+import { practiceModule, practiceOn } from './practice/practice.module.ts';
+import { EntityRecords } from './repositories/entity-records.ts';
 
 /** A module of declared resources (docs/add-a-module.md). */
 
@@ -21,7 +23,11 @@ test('the five tables take 400 lines, without the migration', () => {
   expect(lines.length).toBeLessThanOrEqual(400);
 });
 
-describeHere('a practice', () => {
+const collections: Array<[string, Module]> = [
+  ['Records', practiceModule],
+  ['MikroORM', practiceOn(EntityRecords)],
+];
+describeHere.each(collections)('a practice on %s', (_name, module) => {
   fieldsForAll({
     Pet: ['visits', 'tags'],
     Tag: ['pets'],
@@ -30,7 +36,7 @@ describeHere('a practice', () => {
     Treatment: ['visit'],
     PetTag: ['pet', 'tag'],
   });
-  const store = storeForAll({}, undefined, { more: [practiceModule] });
+  const store = storeForAll({}, undefined, { more: [module] });
 
   type Answer = { status: number; code?: string; message?: string; item?: any };
 

@@ -2,26 +2,13 @@ import type { ClassType } from 'type-graphql';
 import type { TObject } from 'typebox';
 import type { Call } from '../../call.ts';
 import type { LiveList } from '../../records/live-list.ts';
-import type { Records } from '../../records/records.ts';
+import type { Repository } from '../../records/repository.ts';
 import type { Int64 } from '../../validation/int64.ts';
 import { removalSchema } from '../../validation/schemas.ts';
 
 type Item = { readonly id: Int64; readonly version?: number };
-/** The methods of `Records` that the operations call. */
-export type ResourceService = Partial<
-  Pick<Records<Item, never>, 'ownerMember'>
-> &
-  Pick<
-    Records<Item, never>,
-    | 'list'
-    | 'count'
-    | 'find'
-    | 'create'
-    | 'change'
-    | 'remove'
-    | 'lastId'
-    | 'onInserted'
-  >;
+/** A collection of items, whatever is their input. */
+export type ResourceService = Repository<Item, never>;
 
 /** An operation on one item. */
 export interface ItemOperation {

@@ -1,6 +1,7 @@
 import type { Module } from '../../../src/api/module.ts';
 import { Records } from '../../../src/records/records.ts';
 import { migrationOf } from '../../support/migrations.ts';
+import type { Repositories } from '../repositories/entity-records.ts';
 import {
   type Diary,
   DiaryEntity,
@@ -13,7 +14,7 @@ import {
 } from './diary.ts';
 
 /** Rows that belong to their callers. */
-export const diariesModule: Module = {
+export const diariesOn = (Collection: Repositories): Module => ({
   tag: { name: 'Diaries', description: 'Diaries of callers.' },
   entities: [DiaryEntity, RemarkEntity],
   migrations: [
@@ -38,12 +39,12 @@ export const diariesModule: Module = {
     ]),
   ],
   open({ database }) {
-    const diaries = new Records<Diary, NewDiary>(
+    const diaries = new Collection<Diary, NewDiary>(
       database,
       DiaryEntity,
       diary.lists,
     );
-    const remarks = new Records<Remark, NewRemark>(
+    const remarks = new Collection<Remark, NewRemark>(
       database,
       RemarkEntity,
       remark.lists,
@@ -55,4 +56,6 @@ export const diariesModule: Module = {
       ],
     };
   },
-};
+});
+
+export const diariesModule = diariesOn(Records);

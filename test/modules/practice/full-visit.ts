@@ -7,7 +7,7 @@ import type { Routes } from '../../../src/api/http/routes.ts';
 import { success } from '../../../src/api/rest/documented-responses.ts';
 import type { Call } from '../../../src/call.ts';
 import type { Database } from '../../../src/database/database.ts';
-import type { Records } from '../../../src/records/records.ts';
+import type { Repository } from '../../../src/records/repository.ts';
 import { type Input, validator } from '../../../src/validation/validator.ts';
 import {
   type NewTreatment,
@@ -41,8 +41,8 @@ const newFullVisitOf = validator(newFullVisitSchema, { isLenient: true });
 export class FullVisits {
   constructor(
     private readonly database: Database,
-    private readonly visits: Records<Visit, NewVisit>,
-    private readonly treatments: Records<Treatment, NewTreatment>,
+    private readonly visits: Repository<Visit, NewVisit>,
+    private readonly treatments: Repository<Treatment, NewTreatment>,
   ) {}
 
   /** Adds a visit with its treatments, all or none. */

@@ -1,6 +1,7 @@
 import type { Module } from '../../../src/api/module.ts';
 import { petsModule } from '../../../src/modules/pets/pets.module.ts';
 import { Records } from '../../../src/records/records.ts';
+import type { Repositories } from '../repositories/entity-records.ts';
 import { CreatePractice } from './create-practice.ts';
 import {
   FullVisitResolver,
@@ -27,7 +28,7 @@ import {
 import { type NewVisit, type Visit, VisitEntity, visit } from './visit.ts';
 
 /** A veterinary practice: five tables beside that of pets. */
-export const practiceModule: Module = {
+export const practiceOn = (Collection: Repositories): Module => ({
   tag: { name: 'Practice', description: 'A veterinary practice.' },
   entities: [
     OwnerEntity,
@@ -41,23 +42,23 @@ export const practiceModule: Module = {
   ],
   open({ database, serviceOf }) {
     const pet = serviceOf(petsModule);
-    const owners = new Records<Owner, NewOwner>(
+    const owners = new Collection<Owner, NewOwner>(
       database,
       OwnerEntity,
       owner.lists,
     );
-    const visits = new Records<Visit, NewVisit>(
+    const visits = new Collection<Visit, NewVisit>(
       database,
       VisitEntity,
       visit.lists,
     );
-    const treatments = new Records<Treatment, NewTreatment>(
+    const treatments = new Collection<Treatment, NewTreatment>(
       database,
       TreatmentEntity,
       treatment.lists,
     );
-    const tags = new Records<Tag, NewTag>(database, TagEntity, tag.lists);
-    const petTags = new Records<PetTag, NewPetTag>(
+    const tags = new Collection<Tag, NewTag>(database, TagEntity, tag.lists);
+    const petTags = new Collection<PetTag, NewPetTag>(
       database,
       PetTagEntity,
       petTag.lists,
@@ -77,4 +78,6 @@ export const practiceModule: Module = {
       ],
     };
   },
-};
+});
+
+export const practiceModule = practiceOn(Records);

@@ -1,7 +1,7 @@
 import { defineEntity } from '@mikro-orm/core';
 import { columnsOf } from '../../../src/records/columns.ts';
 import type { LiveList } from '../../../src/records/live-list.ts';
-import type { Records } from '../../../src/records/records.ts';
+import type { Repository } from '../../../src/records/repository.ts';
 import { type NewToy, type Toy, toySchema } from './toy.schemas.ts';
 
 export const ToyEntity = defineEntity({
@@ -27,5 +27,5 @@ export const ToyEntity = defineEntity({
 });
 
 /** Toys have no rules of their own, so they need no service. */
-export type Toys = Records<Toy, NewToy>;
+export type Toys = Repository<Toy, NewToy>;
 export type LiveToys = LiveList<Toy>;

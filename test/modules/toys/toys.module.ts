@@ -2,6 +2,7 @@ import { Migration } from '@mikro-orm/migrations';
 import type { Module } from '../../../src/api/module.ts';
 import { LiveList } from '../../../src/records/live-list.ts';
 import { Records } from '../../../src/records/records.ts';
+import type { Repositories } from '../repositories/entity-records.ts';
 import { type LiveToys, ToyEntity, type Toys } from './toy.entity.ts';
 import { ToyResolver } from './toy.resolver.ts';
 import { toyRoutes } from './toy.routes.ts';
@@ -38,9 +39,9 @@ class CreateToy extends Migration {
 
 /**
  * Toys: a module of a list with a filter, a text that may be null, and a
- * timestamp.
+ * timestamp. Their collection is a `Records`, or another `Repository`.
  */
-export const toysModule: Module = {
+export const toysOn = (Collection: Repositories): Module => ({
   tag: { name: 'Toys', description: 'What animals play with.' },
   entities: [ToyEntity],
   migrations: [{ name: '2026_11_21_100000_create_toy', class: CreateToy }],
@@ -51,7 +52,7 @@ export const toysModule: Module = {
     },
   ],
   open({ database }) {
-    const toys: Toys = new Records(database, ToyEntity, toyLists);
+    const toys: Toys = new Collection(database, ToyEntity, toyLists);
     const live: LiveToys = new LiveList(toys);
     return {
       collections: [
@@ -61,4 +62,6 @@ export const toysModule: Module = {
       resolvers: [new ToyResolver(toys, live)],
     };
   },
-};
+});
+
+export const toysModule = toysOn(Records);

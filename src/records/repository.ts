@@ -1,0 +1,103 @@
+import type { Call } from '../call.ts';
+import type { Int64 } from '../validation/int64.ts';
+import type { FilterOf, Lists } from '../validation/list-query.ts';
+import type { Page, PageQuery, Total } from '../validation/page.ts';
+import type { Removal } from '../validation/schemas.ts';
+import type { Validated } from '../validation/validator.ts';
+import type { ChangeOf, CheckRemoval } from './changes.ts';
+import type { Check } from './insertions.ts';
+import type { Owner } from './ownership.ts';
+import type { Computed } from './table.ts';
+
+/**
+ * What the APIs, live lists and commands ask of a collection. `Records`
+ * implements it with statements that concurrent calls share,
+ * `test/modules/repositories/entity-records.ts` with MikroORM's EntityManager.
+ *
+ * Every method counts the items of its answer (`call.count`), and throws
+ * Unavailable when the database is.
+ */
+export interface Repository<Item extends { readonly id: Int64 }, New> {
+  /**
+   * Reads one page.
+   *
+   * @throws StoreError BAD_USER_INPUT for a list that is not declared, or a
+   *   cursor of another order
+   */
+  list(
+    query: Validated<PageQuery & FilterOf<Item>>,
+    call?: Call,
+  ): Promise<Page<Item>>;
+  /** Counts the items of a list, on all its pages. */
+  count(
+    query: Partial<PageQuery> & FilterOf<Item>,
+    call?: Call,
+  ): Promise<Total>;
+  /**
+   * @param id undefined when the client's id is invalid, so there is no such
+   *   item
+   * @returns null when there is none
+   */
+  find(id: Int64 | undefined, call?: Call): Promise<Item | null>;
+  /**
+   * Adds an item, which is durable when the promise resolves. Ids become visible
+   * in ascending order. With a claim of the call (`call.takeClaim`), the same
+   * creation gets the same answer.
+   *
+   * @throws StoreError BAD_USER_INPUT for a relation that does not exist,
+   *   CONFLICT for a value that is taken; with a claim also
+   *   IDEMPOTENCY_KEY_REUSED, IDEMPOTENCY_KEY_IN_USE, and SERVICE_UNAVAILABLE
+   *   after an unknown outcome, because the claim makes a retry safe
+   */
+  create(item: New, call?: Call): Promise<Item>;
+  /**
+   * Changes an item if it has the given version, which each change increments.
+   *
+   * @returns null when there is none
+   * @throws StoreError CONFLICT with the current `version`, or for a value that
+   *   is taken; BAD_USER_INPUT for an empty change or a relation that does not
+   *   exist
+   */
+  change(
+    id: Int64 | undefined,
+    change: Validated<ChangeOf<Item>>,
+    call?: Call,
+  ): Promise<Item | null>;
+  /**
+   * @returns null when there is none
+   * @throws StoreError CONFLICT when it has another version, or others refer to
+   *   it
+   */
+  remove(
+    id: Int64 | undefined,
+    removal: Removal,
+    call?: Call,
+  ): Promise<true | null>;
+  /** The greatest id, or the least int64. Replicas may lag behind it. */
+  lastId(): Promise<Int64>;
+  /** @param listener called after each creation by this process */
+  onInserted(listener: () => void): void;
+  /** @throws StoreError BAD_USER_INPUT as `list` does */
+  assertListed?(query: Partial<PageQuery> & FilterOf<Item>): void;
+  /** The member with the owner of an item, where rows belong to callers. */
+  readonly ownerMember?: string | undefined;
+  /** Adds the owner to the filters, where rows belong to callers. */
+  narrow?<Query extends object>(query: Query, call: Call): Query;
+}
+
+/**
+ * What a collection declares: its lists, as in `listQuery`, and more. Each
+ * combination of filters needs an index that ends with the id; for each order
+ * another one, with its member before the id; and all of these again with the
+ * owner.
+ */
+export interface CollectionOptions<Item, New>
+  extends Lists<keyof Item & string> {
+  /** Members of items that follow from others. */
+  readonly computed?: Computed;
+  /** The member with the owner of an item. */
+  readonly owner?: Owner<keyof Item & string>;
+  /** A rule for creations and changes. */
+  readonly check?: Check<New, Item>;
+  readonly checkRemoval?: CheckRemoval<Item>;
+}

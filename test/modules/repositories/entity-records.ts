@@ -1,0 +1,279 @@
+import { type EntityName, LockMode, raw, wrap } from '@mikro-orm/core';
+import type { EntityManager } from '@mikro-orm/postgresql';
+import { Call } from '../../../src/call.ts';
+import type { Database } from '../../../src/database/database.ts';
+import {
+  currentTransaction,
+  whenCommitted,
+} from '../../../src/database/transaction.ts';
+import { type ChangeOf, staleVersion } from '../../../src/records/changes.ts';
+import { cursorOf } from '../../../src/records/cursor.ts';
+import {
+  type Listing,
+  Listings,
+  refusalOfCursor,
+  withOtherEnd,
+} from '../../../src/records/listing.ts';
+import { assertSeen, Ownership } from '../../../src/records/ownership.ts';
+import type { InputOf } from '../../../src/records/records.ts';
+import type {
+  CollectionOptions,
+  Repository,
+} from '../../../src/records/repository.ts';
+import { type Column, parameterOf, Table } from '../../../src/records/table.ts';
+import { type Int64, int64 } from '../../../src/validation/int64.ts';
+import type { FilterOf } from '../../../src/validation/list-query.ts';
+import {
+  type Page,
+  type PageQuery,
+  type Total,
+  totalCost,
+} from '../../../src/validation/page.ts';
+import type { Removal } from '../../../src/validation/schemas.ts';
+import type { Validated } from '../../../src/validation/validator.ts';
+
+type Row = { readonly id: Int64; readonly version?: number };
+
+/**
+ * A collection on MikroORM's EntityManager, method by method. `new Records(...)`
+ * takes its place by one word, and shares statements.
+ */
+export class EntityRecords<Item extends Row, New extends object>
+  implements Repository<Item, New>
+{
+  readonly #table: Table;
+  readonly #owned: Ownership | undefined;
+  readonly #listings: Listings;
+  readonly #listeners: Array<() => void> = [];
+
+  constructor(
+    protected readonly database: Database,
+    protected readonly entity: EntityName<any>,
+    private readonly options: CollectionOptions<Item, New> = {},
+  ) {
+    const { owner, computed } = options;
+    this.#table = new Table(database.orm.getMetadata(entity), computed);
+    this.#owned =
+      owner && new Ownership(owner, database.model.modules?.get(entity));
+    const lists = this.#owned?.filter(options) ?? options;
+    this.#listings = new Listings(this.#table, lists, this.ownerMember);
+    const has = async (id: unknown, call: Call) =>
+      (await this.find(id as Int64, call)) !== null;
+    if (owner) database.owned.set(this.#table.name, has);
+  }
+
+  get ownerMember() {
+    return this.#owned?.member;
+  }
+
+  narrow<Query extends object>(query: Query, call: Call): Query {
+    return this.#owned?.narrow(query, call) ?? query;
+  }
+
+  assertListed(query: Partial<PageQuery> & FilterOf<Item>) {
+    this.#listings.read(query);
+  }
+
+  async list(query: Validated<PageQuery & FilterOf<Item>>, call = new Call()) {
+    const own = this.narrow(query, call);
+    const listing = this.#listings.read(own);
+    const page = await this.#page(listing, call);
+    call.count(page.items.length + listing.among);
+    return withOtherEnd(page, listing, (others) =>
+      this.#page(this.#listings.read({ ...own, ...others }), call),
+    );
+  }
+
+  async #page(listing: Listing, call: Call): Promise<Page<Item>> {
+    const { limit, isBackward, shape } = listing;
+    const { by, isDescending, sort } = shape;
+    const direction = isDescending ? ('desc' as const) : ('asc' as const);
+    const keys = [...(by ? [raw(by.key)] : []), 'id'];
+    const order = keys.map((key) => ({ [key]: direction }));
+    const options = { orderBy: order, limit: limit + 1, ...unshared };
+    const rows = await this.database
+      .reading(call, (em) => em.find(this.entity, whereOf(listing), options))
+      .catch((error) => {
+        throw refusalOfCursor(listing, error);
+      });
+    const items = rows.slice(0, limit).map((row) => this.#itemOf(row));
+    if (isBackward) items.reverse();
+    const cursorAt = (item: Item) =>
+      by && cursorOf(sort, sortedBy(item, by), item.id);
+    return {
+      items,
+      hasNext: rows.length > limit,
+      ...(by && { cursors: items.map((item) => `${cursorAt(item)}`) }),
+    };
+  }
+
+  async count(
+    query: Partial<PageQuery> & FilterOf<Item>,
+    call = new Call(),
+  ): Promise<Total> {
+    const { limit: _, after: __, before: ___, ...filters } = query;
+    const listing = this.#listings.read(this.narrow(filters, call));
+    const count = await this.database.reading(call, (em) =>
+      em.count(this.entity, whereOf(listing)),
+    );
+    call.count(totalCost);
+    return { count, isExact: true };
+  }
+
+  async find(id: Int64 | undefined, call = new Call()): Promise<Item | null> {
+    if (id === undefined) return null;
+    const found = await this.database.reading(call, (em) =>
+      em.findOne(this.entity, this.narrow({ id }, call), unshared),
+    );
+    if (found) call.count(1);
+    return found && this.#itemOf(found);
+  }
+
+  async create(item: New, call = new Call()): Promise<Item> {
+    const { check } = this.options;
+    const own = this.#owned?.claim(item, call) ?? item;
+    const created = await this.#write(call, own, async (em) => {
+      await assertSeen(this.database, this.#table, own, call);
+      await check?.(own, call);
+      const row = em.create(this.entity, own);
+      await em.flush();
+      // PostgreSQL spells decimals, and sets defaults.
+      await em.refresh(row);
+      return this.#itemOf(row);
+    });
+    call.count(1);
+    for (const listener of this.#listeners) whenCommitted(listener);
+    return created;
+  }
+
+  async change(
+    id: Int64 | undefined,
+    { version, ...change }: Validated<ChangeOf<Item>>,
+    call = new Call(),
+  ): Promise<Item | null> {
+    const { check } = this.options;
+    const given = Object.entries(change).filter(
+      ([name, value]) => value !== undefined && name !== this.ownerMember,
+    );
+    return this.#write(call, undefined, async (em) => {
+      await assertSeen(this.database, this.#table, change, call);
+      const row = await this.#locked(em, id, call);
+      if (!row) return null;
+      if (row.version !== version) throw staleVersion(row.version, version);
+      await check?.(change as Partial<New>, call, this.#itemOf(row));
+      em.assign(row, Object.fromEntries(given));
+      await em.flush();
+      await em.refresh(row);
+      call.count(1);
+      return this.#itemOf(row);
+    });
+  }
+
+  async remove(
+    id: Int64 | undefined,
+    { version }: Removal,
+    call = new Call(),
+  ): Promise<true | null> {
+    const { checkRemoval } = this.options;
+    return this.#write(call, undefined, async (em) => {
+      const row = await this.#locked(em, id, call);
+      if (!row) return null;
+      const isStale = version !== undefined && row.version !== version;
+      if (isStale) throw staleVersion(row.version, version);
+      await checkRemoval?.(this.#itemOf(row), call);
+      await em.remove(row).flush();
+      return true;
+    });
+  }
+
+  async lastId(): Promise<Int64> {
+    const [last] = await this.database.reading(new Call(), (em) =>
+      em.find(this.entity, {}, { orderBy: { id: 'desc' }, limit: 1 }),
+    );
+    return last?.id ?? int64.min;
+  }
+
+  onInserted(listener: () => void) {
+    this.#listeners.push(listener);
+  }
+
+  /** Joins the open transaction, or begins one with the key of the call. */
+  #write<Answer>(
+    call: Call,
+    input: object | undefined,
+    work: (em: EntityManager) => Promise<Answer>,
+  ): Promise<Answer> {
+    const open = currentTransaction();
+    const creates = input ? [this.entity] : [];
+    const frame = { creates, ...(input && { input }) };
+    return open ? work(open.em) : this.database.transaction(call, frame, work);
+  }
+
+  async #locked(em: EntityManager, id: Int64 | undefined, call: Call) {
+    if (id === undefined) return null;
+    const lockMode = LockMode.PESSIMISTIC_WRITE;
+    const options = { lockMode, refresh: true };
+    return em.findOne(this.entity, this.narrow({ id }, call), options);
+  }
+
+  #itemOf(row: object): Item {
+    const item = wrap(row).toPOJO();
+    const { computed = {} } = this.options;
+    for (const [name, of] of Object.entries(computed))
+      Object.defineProperty(item, name, {
+        get: () => of(item as never),
+        enumerable: true,
+      });
+    return item as Item;
+  }
+}
+
+/** Rows that only this call has. */
+const unshared = { disableIdentityMap: true };
+
+/** The filters of a list, and where it begins and ends. */
+function whereOf({ shape, values }: Listing): object {
+  const { by, conditions, ends, hasPlace, isDescending } = shape;
+  const filters = conditions.map(({ kind, column, slot }) => {
+    const value = values[slot];
+    const among = kind === 'in' && { $in: JSON.parse(`${value}`) };
+    return { [column.member]: among || (kind === 'null' ? null : value) };
+  });
+  const places = ends.map(({ kind, slot, id }) => ({
+    side: kind as string,
+    value: values[slot],
+    id: `${id}`,
+  }));
+  if (hasPlace)
+    places.push({
+      side: isDescending ? 'to' : 'from',
+      value: values.place,
+      id: `${values.place_id}`,
+    });
+  // Rows of values compare as an index sorts them; `$or` would read more rows.
+  const key = by?.isFolded ? 'lower(?::text) collate "C"' : `?::${by?.type}`;
+  const bounds = places.map(({ side, value, id }) => ({
+    [raw(by ? `(${by.key}, "id")` : '("id")')]: {
+      [side === 'from' ? '$gt' : '$lte']: by
+        ? raw(`(${key}, ?::bigint)`, [value, id])
+        : raw('(?::bigint)', [id]),
+    },
+  }));
+  return { $and: [...filters, ...bounds] };
+}
+
+/** The text of an item's value that PostgreSQL sorts by. */
+function sortedBy(item: object, { member, isFolded }: Column): string {
+  const value = parameterOf((item as Record<string, unknown>)[member]);
+  return isFolded ? `${value}`.toLowerCase() : `${value}`;
+}
+
+/** `Records`, or this. */
+export type Repositories = new <
+  Item extends Row,
+  New extends InputOf<Item, New>,
+>(
+  database: Database,
+  entity: EntityName,
+  options?: CollectionOptions<Item, New>,
+) => Repository<Item, New>;
