@@ -47,15 +47,16 @@ test.each([
   });
 });
 
+const syntaxError = { extensions: { code: 'GRAPHQL_PARSE_FAILED' } };
+
 test.each([
   [{ data: {} }, 200, 200],
   [{ data: {}, errors: [{}] }, 200, 294],
-  [{ errors: [{}], failedAt: 'document' as const }, 200, 400],
-  [{ errors: [{}], failedAt: 'operation' as const }, 200, 422],
-  [{ errors: [{}], failedAt: 'request' as const, status: 400 }, 400, 422],
+  [{ errors: [{}], failures: [syntaxError] }, 200, 400],
+  [{ errors: [{}], failures: [{ extensions: {} }], status: 400 }, 200, 422],
   [{ errors: [{ extensions: { status: 403 } }], status: 500 }, 403, 403],
 ])('the status of %j', (result, asJson, asResponse) => {
-  const outcome = result as Outcome;
+  const outcome = result as unknown as Outcome;
   expect([statusOf(outcome, json), statusOf(outcome, response)]).toEqual([
     asJson,
     asResponse,

@@ -21,8 +21,6 @@ import { acceptedIn, mediaTypes, Unprocessable } from './request.ts';
 /** The outcome of a request. */
 export interface Outcome {
   data?: unknown;
-  /** The stage at which the request failed. */
-  failedAt?: 'request' | 'document' | 'operation' | undefined;
   /**
    * The status from the executor; 500 when the status is that of the first
    * error.
@@ -91,16 +89,23 @@ export function formatError(error: GraphQLError): GraphQLFormattedError {
   const place = { ...(locations && { locations }), ...(path && { path }) };
   const failure = publicErrorOf(error);
   if (failure) return { ...toFormatted(failure), ...place };
-  let { code = 'BAD_USER_INPUT' } = error.extensions;
-  // Apollo Server gives the errors of all validation rules this code.
-  if (code === 'GRAPHQL_VALIDATION_FAILED')
-    code = (error.originalError as GraphQLError)?.extensions?.code ?? code;
-  // graphql-js provides no other way to detect it.
-  const isTooLong =
-    /^Syntax Error: Document contains more tha[nt] \d+ tokens/.test(message);
-  const known = (isTooLong ? 'TOO_MANY_TOKENS' : code) as ErrorCode;
-  const extensions = { code: known, status: httpStatusOf[known] ?? 400 };
+  const code = codeOf(error);
+  const extensions = { code, status: httpStatusOf[code] ?? 400 };
   return { message: message.slice(0, longestMessage), ...place, extensions };
+}
+
+/** graphql-js provides no other way to detect it. */
+const tooLong = /^Syntax Error: Document contains more tha[nt] \d+ tokens/;
+
+/** The code of an error of graphql-js or Apollo Server. */
+function codeOf(error: GraphQLError): ErrorCode {
+  const { message, extensions, originalError } = error;
+  if (tooLong.test(message)) return 'TOO_MANY_TOKENS';
+  const { code = 'BAD_USER_INPUT' } = extensions;
+  // Apollo Server gives the errors of all validation rules this code.
+  const isOfRule = code === 'GRAPHQL_VALIDATION_FAILED';
+  const rule = (originalError as GraphQLError | undefined)?.extensions;
+  return ((isOfRule && rule?.code) || code) as ErrorCode;
 }
 
 /** Formats a failure outside an operation. */
@@ -137,34 +142,50 @@ export function logErrors(
 /** Logs the failures of a request, and answers it. */
 export function sendOutcome(
   outcome: Outcome,
-  { request, reply, call, accepted, operation }: GraphQLContext,
+  context: GraphQLContext,
 ): FastifyReply {
-  const { data, errors, failures, extensions, stream, headers = [] } = outcome;
-  if (failures) logErrors(failures, request);
+  const { request, reply, call, accepted } = context;
+  const { data, errors, failures = [], extensions, stream } = outcome;
+  logErrors(failures, request);
   if (stream) return sendStream(request, reply, stream);
   if (errors) call.code ??= `${errors[0]?.extensions?.code}`;
   const { mediaType = mediaTypes.json, prefersEvents } = accepted;
-  // Another mutation of a series may have run. An error without a path means
-  // that none has.
-  const mayHaveRun = operation?.isSeries && errors?.some(({ path }) => path);
-  const canRetry =
-    !mayHaveRun || request.headers[idempotencyHeader] !== undefined;
-  // A 429 would cause a retry, and may not be the status of a response with
-  // data. The field's error contains its waiting time.
-  const isPartial = data != null && mediaType === mediaTypes.response;
-  const isRefused = canRetry && !isPartial && errors?.some(isTooMany);
+  const mayRepeat = mayBeRepeated(outcome, context);
+  const isRefused = mayRepeat && isOverQuota(outcome, mediaType);
   const status = isRefused ? 429 : statusOf(outcome, mediaType);
   const result = { errors, data, extensions };
   if (prefersEvents && status < 400) return sendFramed(reply, result);
-  for (const [name, value] of headers) reply.header(name, value);
+  for (const [name, value] of outcome.headers ?? []) reply.header(name, value);
   if (call.isReplay) reply.header('idempotent-replayed', 'true');
   const seconds = Math.max(0, ...(errors ?? []).map(retryAfterOf));
-  if (canRetry && seconds > 0) reply.header('retry-after', `${seconds}`);
+  if (mayRepeat && seconds > 0) reply.header('retry-after', `${seconds}`);
   return sendJson(reply.code(status).type(mediaType), result);
 }
 
-const isTooMany = ({ extensions }: GraphQLFormattedError) =>
-  extensions?.code === 'TOO_MANY_REQUESTS';
+/**
+ * False when another mutation of a series may have run. An error without a path
+ * means that none has.
+ */
+function mayBeRepeated(
+  { errors = [] }: Outcome,
+  { operation, request }: GraphQLContext,
+): boolean {
+  const hasRun = operation?.isSeries && errors.some(({ path }) => path);
+  return !hasRun || request.headers[idempotencyHeader] !== undefined;
+}
+
+/**
+ * A 429 would cause a retry, and may not be the status of a response with data.
+ * The field's error contains its waiting time.
+ */
+function isOverQuota(
+  { data, errors = [] }: Outcome,
+  mediaType: string,
+): boolean {
+  if (data && mediaType === mediaTypes.response) return false;
+  return errors.some((one) => one.extensions?.code === 'TOO_MANY_REQUESTS');
+}
+
 const retryAfterOf = ({ extensions }: GraphQLFormattedError) =>
   Number(extensions?.retryAfter ?? 0);
 
@@ -175,22 +196,22 @@ const sendJson = (reply: FastifyReply, result: object) =>
  * The HTTP status of a response (GraphQL over HTTP, edition of September 2026,
  * "Status Codes"): 400 for what cannot be parsed, 422 for what was parsed and
  * refused, 294 for errors beside `data`, also when `data` is null. A client
- * that accepts only `application/json` gets 200 for every well-formed request
- * and 400 otherwise, as earlier drafts had it: an `application/json` body with
- * another status may come from a proxy, and existing clients rely on the 200.
+ * that accepts only `application/json` gets 200 for every well-formed request,
+ * as earlier drafts had it: an `application/json` body with another status may
+ * come from a proxy, and existing clients rely on the 200.
  */
 export function statusOf(
-  { data, errors, status = 200, failedAt = 'operation' }: Outcome,
+  { data, errors, failures, status = 200 }: Outcome,
   mediaType: string,
 ): number {
   // Apollo Server uses 500 for errors without a status.
-  const intended =
-    status === 500 ? Number(errors?.[0]?.extensions?.status) : status;
+  const isOfError = status === 500;
+  const intended = isOfError ? Number(errors?.[0]?.extensions?.status) : status;
   if (intended !== 200 && intended !== 400) return intended;
-  if (mediaType === mediaTypes.json)
-    return failedAt === 'request' ? intended : 200;
+  if (mediaType === mediaTypes.json) return 200;
   if (data !== undefined) return errors ? 294 : 200;
-  return failedAt === 'document' ? 400 : 422;
+  const { code } = failures?.[0]?.extensions ?? {};
+  return code === 'GRAPHQL_PARSE_FAILED' ? 400 : 422;
 }
 
 /** Sends a single result as a stream, which no cache may keep. */

@@ -16,16 +16,13 @@ import {
 import * as disabledPlugins from '@apollo/server/plugin/disabled';
 import type { FastifyBaseLogger } from 'fastify';
 import {
-  BREAK,
   type DocumentNode,
   executeSync,
   GraphQLError,
   type GraphQLSchema,
   getOperationAST,
-  Kind,
   NoSchemaIntrospectionCustomRule,
   type OperationDefinitionNode,
-  visit,
 } from 'graphql';
 import { LRUCache } from 'lru-cache';
 import { deprecatedFieldsIn } from '../../access/deprecations/deprecation.ts';
@@ -58,7 +55,7 @@ export class Operation {
   readonly name: string | undefined;
   /** Whether the operator has registered its document, and so its name. */
   readonly isTrusted: boolean;
-  /** Whether its document has conditions. */
+  /** Whether its document may have conditions. */
   readonly hasDirectives: boolean;
   /** Names of its root fields in the schema, by response key. */
   readonly fields: ReadonlyMap<string, string>;
@@ -82,36 +79,22 @@ export class Operation {
     readonly node: OperationDefinitionNode,
     { schema, limits, isTrusted = false, executor }: DocumentOptions,
   ) {
-    const { selections } = node.selectionSet;
+    const { maxCost } = limits;
+    const roots = fieldsIn(node.selectionSet, fragmentsOf(document));
     this.type = node.operation;
     this.name = node.name?.value;
     this.isTrusted = isTrusted;
-    this.hasDirectives = hasDirectives(document);
-    const roots = fieldsIn(node.selectionSet, fragmentsOf(document));
+    this.hasDirectives = `${document.loc?.source.body}`.includes('@');
     this.fields = new Map(
       roots.map(({ alias, name }) => [(alias ?? name).value, name.value]),
     );
     this.fieldNames = [...new Set(this.fields.values())];
-    const isSingleField =
-      selections.length === 1 && selections[0]?.kind === Kind.FIELD;
-    this.isSeries = this.type === 'mutation' && !isSingleField;
+    this.isSeries = this.type === 'mutation' && this.fields.size > 1;
     this.deprecated = deprecatedFieldsIn(schema, document);
     this.scopes = scopesIn(schema, document, node);
-    const { maxCost } = limits;
     this.estimate = estimateOf(schema, document, node, { maxCost, mostItems });
     this.execute = executor(this);
   }
-}
-
-function hasDirectives(document: DocumentNode): boolean {
-  let isFound = false;
-  visit(document, {
-    Directive() {
-      isFound = true;
-      return BREAK;
-    },
-  });
-  return isFound;
 }
 
 /** At most 500 documents, whose texts have at most a million characters. */
@@ -173,7 +156,7 @@ export class Documents {
   }
 }
 
-/** What plugins of ours keep of a request. */
+/** What a plugin of ours keeps of a request. */
 export interface Run {
   found?: GraphQLRequestContext<object>;
   /** The failure of a plugin. */
@@ -202,7 +185,7 @@ export class Apollo<
     }: Omit<DocumentOptions, 'executor'>,
     {
       apollo,
-      plugins = [onlyFinding, ...disabled()],
+      plugins = [notExecuting, ...disabled()],
     }: Pick<ApolloServerOptions<Context>, 'apollo' | 'plugins'> = {},
   ) {
     super({
@@ -225,32 +208,24 @@ export class Apollo<
       formatError: (formatted, error) =>
         error instanceof GraphQLError ? formatError(error) : formatted,
       stopOnTerminationSignals: false,
-      plugins,
+      plugins: [observing, ...plugins],
     });
   }
 
   /** @throws Error of a plugin */
   async run(request: GraphQLRequest, contextValue: Context) {
     const { run } = contextValue;
-    const { body, http } = await this.executeOperation(request, {
+    const response = await this.executeOperation(request, {
       contextValue,
     }).catch((error: Error) => Promise.reject(run.failure ?? error));
+    const { body, http } = response;
     const { found } = run;
     // It has formatted the errors.
     const result = body.kind === 'single' ? body.singleResult : {};
-    const outcome: Outcome = {
-      ...result,
-      ...http,
-      failures: found?.errors,
-      failedAt: stageOf(found),
-    };
+    const failures = found?.errors;
+    const outcome: Outcome = { ...result, ...http, failures };
     return { found, outcome };
   }
-}
-
-function stageOf(found: Run['found']): Outcome['failedAt'] {
-  if (found?.source === undefined) return 'request';
-  return found.document ? 'operation' : 'document';
 }
 
 export const disabled = () =>
@@ -262,10 +237,13 @@ export const emptyResponse = async () => ({
   body: { kind: 'single' as const, singleResult: {} },
 });
 
-const onlyFinding: ApolloServerPlugin<RunContext> = {
+const notExecuting: ApolloServerPlugin = {
+  requestDidStart: async () => ({ responseForOperation: emptyResponse }),
+};
+
+const observing: ApolloServerPlugin<RunContext> = {
   async requestDidStart(requestContext) {
     requestContext.contextValue.run.found = requestContext;
-    return { responseForOperation: emptyResponse };
   },
   async unexpectedErrorProcessingRequest({ requestContext, error }) {
     requestContext.contextValue.run.failure = error;

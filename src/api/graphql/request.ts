@@ -37,7 +37,7 @@ export interface Accepted {
  * Anchored, because a search would take a time that grows with the square of
  * the header's length.
  */
-const multipartSubscription =
+const multipartRange =
   /^\s*multipart\/mixed\s*;(?:.*;)?\s*subscriptionSpec="?1\.0\b/i;
 
 const onlyJson: Accepted = {
@@ -55,23 +55,23 @@ export function acceptedIn(request: Pick<FastifyRequest, 'headers'>): Accepted {
     return onlyJson;
   const events = serverSentEvents.mediaType;
   const types = acceptedTypes(request, [...Object.values(mediaTypes), events]);
-  const mediaType = types.find((type) => type !== events);
-  if (/text\/event-stream/i.test(accept) && types.includes(events)) {
-    const prefersEvents = types[0] === events;
-    return {
-      mediaType: prefersEvents ? mediaTypes.json : mediaType,
-      stream: serverSentEvents,
-      prefersEvents,
-    };
-  }
-  // Clients of multipart accept a single result as JSON, even if `Accept` does
-  // not list it.
-  const isMultipart = listOf(accept).some((range) =>
-    multipartSubscription.test(range),
-  );
-  if (isMultipart)
-    return { ...onlyJson, ...(mediaType && { mediaType }), stream: multipart };
-  return { ...onlyJson, mediaType };
+  const namesEvents = /text\/event-stream/i.test(accept);
+  const stream =
+    namesEvents && types.includes(events)
+      ? serverSentEvents
+      : multipartIn(accept);
+  const prefersEvents = stream === serverSentEvents && types[0] === events;
+  const ofResults = types.find((type) => type !== events);
+  // Clients of streams accept a single result as JSON, even if `Accept` does not
+  // list it.
+  const ofStreams = stream && mediaTypes.json;
+  const mediaType = prefersEvents ? ofStreams : (ofResults ?? ofStreams);
+  return { mediaType, stream, prefersEvents };
+}
+
+function multipartIn(accept: string): StreamFormat | undefined {
+  const isNamed = listOf(accept).some((one) => multipartRange.test(one));
+  return isNamed ? multipart : undefined;
 }
 
 /** The parameters of a request. Null and empty ones are absent. */
@@ -103,10 +103,10 @@ const unprocessable = (message: string) =>
  */
 export function readParameters(
   request: Pick<FastifyRequest, 'method' | 'headers' | 'query' | 'body'>,
-  findDocument: FindDocument = (parameters) => parameters,
+  findDocument?: FindDocument,
 ): RequestParameters {
-  const given =
-    request.method === 'POST' ? request.body : searchParameters(request);
+  const isPost = request.method === 'POST';
+  const given = isPost ? request.body : searchParameters(request);
   if (Array.isArray(given))
     throw unprocessable(
       'The body must be one operation, a JSON object: a list of them is not accepted.',
@@ -115,20 +115,25 @@ export function readParameters(
     throw unprocessable(
       'The body must be a JSON object with a member `query`, sent with Content-Type: application/json.',
     );
-  const { documentId } = given;
-  const found = findDocument({
+  const parameters: RequestParameters = {
     query: parameterIn(given, 'query', isString, 'a string') || undefined,
-    documentId: documentId === '' ? undefined : (documentId ?? undefined),
+    documentId: given.documentId || undefined,
     operationName: parameterIn(given, 'operationName', isString, 'a string'),
     variables: parameterIn(given, 'variables', isRecord, 'an object'),
     extensions: parameterIn(given, 'extensions', isRecord, 'an object'),
-  });
-  if (found.query !== undefined || found.extensions?.persistedQuery)
-    return found;
+  };
+  const found = findDocument?.(parameters) ?? parameters;
+  if (found.query || found.extensions?.persistedQuery) return found;
+  // Its client then sends the text.
+  if (found.documentId)
+    throw new Unprocessable('PERSISTED_QUERY_NOT_SUPPORTED', noDocuments);
   throw unprocessable(
     'There is no `query`: it must be the text of an operation.',
   );
 }
+
+const noDocuments =
+  'No documents are registered here: send the text as `query`.';
 
 const isString = (value: unknown): value is string => typeof value === 'string';
 
@@ -148,12 +153,9 @@ function searchParameters({
   query,
   headers: { 'content-type': type },
 }: Pick<FastifyRequest, 'query' | 'headers'>): Record<string, unknown> {
-  if (type && !/^application\/json\s*(?:;|$)/i.test(type)) {
-    const message =
-      'A GET request must have no Content-Type other than application/json.';
-    throw new StoreError('UNSUPPORTED_MEDIA_TYPE', message);
-  }
-  const given = { ...(query as object) } as Record<string, unknown>;
+  if (type && !/^application\/json\s*(?:;|$)/i.test(type))
+    throw new StoreError('UNSUPPORTED_MEDIA_TYPE', noBody);
+  const given: Record<string, unknown> = { ...(query as object) };
   for (const [name, value] of Object.entries(given)) {
     const isJson = name === 'variables' || name === 'extensions';
     if (value === '') delete given[name];
@@ -162,3 +164,6 @@ function searchParameters({
   }
   return given;
 }
+
+const noBody =
+  'A GET request must have no Content-Type other than application/json.';

@@ -120,10 +120,8 @@ function operationIn(
 function performing(pipeline: Pipeline): ApolloServerPlugin<ApolloContext> {
   const { introspection } = pipeline.options;
   return {
-    async requestDidStart(requestContext) {
-      const { contextValue } = requestContext;
+    async requestDidStart({ contextValue }) {
       const { run } = contextValue;
-      run.found = requestContext;
       return {
         async didResolveOperation({ document, operation, request }) {
           if (operation?.operation === 'subscription') return;
@@ -149,9 +147,6 @@ function performing(pipeline: Pipeline): ApolloServerPlugin<ApolloContext> {
             error.message = error.message.replace(suggestion, '');
         },
       };
-    },
-    async unexpectedErrorProcessingRequest({ requestContext, error }) {
-      requestContext.contextValue.run.failure = error;
     },
   };
 }

@@ -11,7 +11,9 @@ export const trustedDocuments = feature({
     ),
   },
   async start({ values }) {
+    const { TRUSTED_DOCUMENTS: manifest } = values;
+    if (manifest === undefined) return undefined;
     const { documentParts } = await import('./trusted-documents.ts');
-    return { graphql: documentParts(values.TRUSTED_DOCUMENTS) };
+    return { graphql: documentParts(manifest) };
   },
 });

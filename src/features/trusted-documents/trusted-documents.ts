@@ -1,10 +1,6 @@
 import { hash } from 'node:crypto';
 import type { GraphQLParts } from '../../api/graphql/handler.ts';
-import {
-  type FindDocument,
-  type RequestParameters,
-  Unprocessable,
-} from '../../api/graphql/request.ts';
+import type { RequestParameters } from '../../api/graphql/request.ts';
 import { readText } from '../../config/text-file.ts';
 import { StoreError } from '../../errors.ts';
 
@@ -81,40 +77,29 @@ function noManifest(file: string) {
 function trustedDocument(
   trusted: TrustedDocuments,
   { query, documentId, extensions }: RequestParameters,
-) {
-  const { sha256Hash } = (extensions?.persistedQuery ?? {}) as {
-    sha256Hash?: unknown;
-  };
-  const document = trusted.get(
-    query === undefined ? (documentId ?? sha256Hash) : hash('sha256', query),
-  );
+): string {
+  const persisted = extensions?.persistedQuery as { sha256Hash?: unknown };
+  const id = documentId ?? persisted?.sha256Hash;
+  const isText = query !== undefined;
+  const document = trusted.get(isText ? hash('sha256', query) : id);
   if (document === undefined)
     throw notTrusted(
       'Only operations that were registered beforehand are run here.',
     );
-  if (
-    query !== undefined &&
-    documentId !== undefined &&
-    trusted.get(documentId) !== document
-  ) {
+  const isOther = documentId && trusted.get(documentId) !== document;
+  if (isText && isOther)
     throw notTrusted(
       '`query` and `documentId` are different documents: send one of them.',
     );
-  }
   return document;
 }
 
 const notTrusted = (message: string) =>
   new StoreError('OPERATION_NOT_TRUSTED', message);
 
-/**
- * @param manifest a file; undefined when every document may run
- * @throws Error when it is not a manifest
- */
-export function documentParts(manifest: string | undefined): GraphQLParts {
-  const setting = 'TRUSTED_DOCUMENTS';
-  if (manifest === undefined) return { findDocument: noneTrusted(setting) };
-  const file = `${manifest} (${setting})`;
+/** @throws Error when the file is not a manifest */
+export function documentParts(manifest: string): GraphQLParts {
+  const file = `${manifest} (TRUSTED_DOCUMENTS)`;
   const trusted = trustedDocumentsIn(readText(manifest, file), file);
   return {
     isTrusted: true,
@@ -123,21 +108,5 @@ export function documentParts(manifest: string | undefined): GraphQLParts {
       query: trustedDocument(trusted, parameters),
       extensions: undefined,
     }),
-  };
-}
-
-/**
- * Refuses identifiers of documents. Clients then send the text. With a text,
- * `documentId` is ignored like all unknown parameters.
- *
- * @param setting names the manifest, for the message
- */
-function noneTrusted(setting: string): FindDocument {
-  const message = `No documents are registered here (${setting}): send the text as \`query\`.`;
-  return (parameters) => {
-    const { query, documentId, extensions } = parameters;
-    const hasText = query !== undefined || extensions?.persistedQuery;
-    if (hasText || documentId === undefined) return parameters;
-    throw new Unprocessable('PERSISTED_QUERY_NOT_SUPPORTED', message);
   };
 }

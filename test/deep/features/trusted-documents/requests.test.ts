@@ -141,8 +141,7 @@ test('a text and a documentId must be the same document', async () => {
 });
 
 test('without registered documents the error names the setting', async () => {
-  const message =
-    'No documents are registered here (TRUSTED_DOCUMENTS): send the text as `query`.';
+  const message = 'No documents are registered here: send the text as `query`.';
   const errors = [
     {
       message,
