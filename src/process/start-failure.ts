@@ -8,7 +8,7 @@ export const notMigrated =
  * Why the service did not start, in one readable line (an invalid configuration
  * has a line for every mistake).
  */
-export function startFailure(error: unknown): string {
+export function startFailure(error: unknown) {
   const {
     code,
     address,

@@ -25,22 +25,19 @@ const codes = new Set([
   'PERSISTED_QUERY_NOT_FOUND',
 ]);
 
-export function methodLabel(method: string): string {
+export function methodLabel(method: string) {
   return methods.has(method) ? method : other;
 }
 
 /** @param code undefined when there was no error */
-export function codeLabel(code: unknown): string {
+export function codeLabel(code: unknown) {
   if (code === undefined) return 'OK';
   if (!codes.has(`${code}`)) return other;
   return `${code}`;
 }
 
 /** The route without the pattern of its parameter: `/v1/pets/:petId`. */
-export function routeLabel({
-  is404,
-  routeOptions: { url },
-}: FastifyRequest): string {
+export function routeLabel({ is404, routeOptions: { url } }: FastifyRequest) {
   if (is404 || url === undefined || url === '*') return other;
   return url.replace(/\(.*?\)(?=\/|$)/g, '');
 }

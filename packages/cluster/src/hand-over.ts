@@ -12,10 +12,7 @@ import type { Worker } from 'node:cluster';
  * @param hasOther whether another worker can accept them; otherwise they are
  *   closed
  */
-export function handOver(
-  { process: child }: Worker,
-  hasOther: () => boolean,
-): void {
+export function handOver({ process: child }: Worker, hasOther: () => boolean) {
   const pending = new Map<number, { close(): void }>();
   const send = child.send.bind(child) as (...parameters: unknown[]) => boolean;
   child.send = ((

@@ -38,7 +38,7 @@ export class ClusterWorker<Shared> {
   }
 
   /** @param listener called when this worker is ready, and at each change */
-  onState(listener: (state: ClusterState<Shared>) => void): void {
+  onState(listener: (state: ClusterState<Shared>) => void) {
     process.on('message', (message: Partial<ClusterState<Shared>>) => {
       if (message.hasStarted === undefined) return;
       this.state = message as ClusterState<Shared>;
@@ -49,7 +49,7 @@ export class ClusterWorker<Shared> {
   /**
    * @param drain called when the parent has died and no more connections arrive
    */
-  onLost(drain: () => void): void {
+  onLost(drain: () => void) {
     const { worker } = cluster;
     worker?.once('disconnect', () => {
       // Otherwise Node would exit immediately, with requests in flight
@@ -60,7 +60,7 @@ export class ClusterWorker<Shared> {
   }
 
   /** Reports the address on which this worker listens. */
-  ready(address: string): void {
+  ready(address: string) {
     process.send?.({ ready: address });
   }
 
@@ -68,7 +68,7 @@ export class ClusterWorker<Shared> {
    * @param answer answers `Workers.ask`; the parent gets the message of its
    *   error
    */
-  onAsk(answer: () => Promise<object>): void {
+  onAsk(answer: () => Promise<object>) {
     process.on('message', async ({ ask }: { ask?: true }) => {
       if (!ask) return;
       const reply = await answer().catch(({ message }: Error) => message);

@@ -38,7 +38,7 @@ export class Workers<Shared> {
    * when no worker can start.
    */
   readonly listening = this.#listening.promise;
-  readonly #slots: WorkerSlot[];
+  readonly #slots: WorkerSlot[] = [];
   #shared: Shared;
   #hasGivenUp = false;
   #isDraining = false;
@@ -49,32 +49,30 @@ export class Workers<Shared> {
    * reported once.
    */
   constructor(readonly options: WorkersOptions<Shared>) {
-    const { program, count, shared } = options;
-    this.#shared = shared;
+    this.#shared = options.shared;
     cluster.setupPrimary({
-      exec: program,
+      exec: options.program,
       args: [],
       stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
     });
-    this.#slots = Array.from(
-      { length: count },
-      (_, index) => new WorkerSlot(index + 1, this),
-    );
+    for (let number = 1; number <= options.count; number += 1)
+      this.#slots.push(new WorkerSlot(number, this));
     const [first, ...others] = this.#slots;
     first?.start();
     void this.listening.then(() => {
-      if (!this.#isDraining) for (const slot of others) slot.start();
+      if (this.#isDraining) return;
+      for (const slot of others) slot.start();
     });
   }
 
   /** Sends another value to all workers. */
-  share(value: Shared): void {
+  share(value: Shared) {
     this.#shared = value;
     this.#sendAll();
   }
 
   /** Stops all workers. @returns whether all finished their requests */
-  async drain(): Promise<boolean> {
+  async drain() {
     this.#isDraining = true;
     const deadline = setTimeout(() => {
       for (const slot of this.#slots) slot.kill();
@@ -84,7 +82,7 @@ export class Workers<Shared> {
     return !this.#hasGivenUp && ends.every(Boolean);
   }
 
-  get up(): number {
+  get up() {
     return this.#slots.filter(({ isUp }) => isUp).length;
   }
 
@@ -99,23 +97,23 @@ export class Workers<Shared> {
   }
 
   /** Number of workers that have not answered a question for too long. */
-  get silent(): number {
-    return this.#slots.filter((slot) => slot.isSilent).length;
+  get silent() {
+    return this.#slots.filter(({ isSilent }) => isSilent).length;
   }
 
   /** Whether a worker can take a connection. */
-  get canServe(): boolean {
+  get canServe() {
     return !this.#isDraining && this.up > 0;
   }
 
   /** Called by a slot whose worker is up or has ended. */
-  changed(address?: string): void {
+  changed(address?: string) {
     if (address) this.#listening.resolve(address);
     this.#sendAll();
   }
 
   /** Called by a slot that will not be restarted. */
-  giveUp(reason: string | undefined): void {
+  giveUp(reason: string | undefined) {
     if (!this.#hasGivenUp) this.options.onGiveUp(reason);
     this.#hasGivenUp = true;
   }
@@ -123,9 +121,13 @@ export class Workers<Shared> {
   #sendAll() {
     const { up } = this;
     const { count } = this.options;
-    this.#hasStarted ||= up === count;
-    const hasStarted = this.#hasStarted;
-    const state = { up, count, hasStarted, shared: this.#shared };
+    if (up === count) this.#hasStarted = true;
+    const state: ClusterState<Shared> = {
+      up,
+      count,
+      hasStarted: this.#hasStarted,
+      shared: this.#shared,
+    };
     for (const slot of this.#slots) slot.send(state);
   }
 }
@@ -145,13 +147,20 @@ interface WorkerMessage {
   reply?: object | string;
 }
 
+/** The members of the log line about a worker that has ended. */
+interface WorkerEnd {
+  worker: number;
+  exitCode: number | null;
+  signal: string | null;
+}
+
 /** Keeps one worker running: restarts its process after a crash. */
 class WorkerSlot {
   isUp = false;
   #question: PromiseWithResolvers<object> | undefined;
   #askedAt = 0;
   #worker: Worker | undefined;
-  #ended: Promise<boolean> = Promise.resolve(true);
+  #ended = Promise.resolve(true);
   #isStopping = false;
   #hasBeenUp = false;
   /** Consecutive. */
@@ -164,7 +173,7 @@ class WorkerSlot {
     private readonly workers: Workers<unknown>,
   ) {}
 
-  start(): void {
+  start() {
     const { log, output } = this.workers.options;
     const worker = cluster.fork({ [workerVariable]: `${this.number}` });
     const { process: child } = worker;
@@ -176,11 +185,12 @@ class WorkerSlot {
       if (reply) this.#answered(reply);
     });
     if (child.stdout) relayLines(child.stdout, output);
-    this.#ended = new Promise((done) => {
-      // `close` follows `exit`, when all output has been read.
-      child.once('close', (exitCode, signal) =>
-        done(this.#end(exitCode, signal)),
-      );
+    const ended = Promise.withResolvers<boolean>();
+    this.#ended = ended.promise;
+    // `close` follows `exit`, when all output has been read.
+    child.once('close', (exitCode, signal) => {
+      const isClean = this.#end({ ...this.#fields, exitCode, signal });
+      ended.resolve(isClean);
     });
     // Registered after the listener above, so that this worker no longer counts
     // as up.
@@ -194,28 +204,28 @@ class WorkerSlot {
   }
 
   /** @returns false when it was up and its exit code was not 0 */
-  stop(): Promise<boolean> {
+  stop() {
     this.#isStopping = true;
     clearTimeout(this.#timer);
     this.#worker?.process.kill('SIGTERM');
     return this.#ended;
   }
 
-  kill(): void {
+  kill() {
     this.#worker?.process.kill('SIGKILL');
   }
 
-  send(message: ClusterState<unknown> | { ask: true }): void {
+  send(message: ClusterState<unknown> | { ask: true }) {
     if (this.isUp && this.#worker?.isConnected()) this.#worker.send(message);
   }
 
-  get isSilent(): boolean {
+  get isSilent() {
     const hasWaited = performance.now() - this.#askedAt > answerTimeout;
     return this.isUp && this.#question !== undefined && hasWaited;
   }
 
   /** Questions share the answer to an open one. */
-  async ask(): Promise<object> {
+  async ask() {
     if (!this.isUp) throw new Error('The workers are starting.');
     if (!this.#question) {
       this.#question = Promise.withResolvers();
@@ -233,8 +243,6 @@ class WorkerSlot {
 
   #ready(address: string) {
     this.isUp = true;
-    // Its predecessor may not have answered.
-    this.#question = undefined;
     this.#hasBeenUp = true;
     this.#failedStarts = 0;
     this.#timer = setTimeout(() => {
@@ -244,36 +252,44 @@ class WorkerSlot {
     this.workers.changed(address);
   }
 
-  #end(exitCode: number | null, signal: string | null) {
-    const { log } = this.workers.options;
-    const fields = { ...this.#fields, exitCode, signal };
+  #end(end: WorkerEnd) {
     const wasUp = this.isUp;
-    this.#worker = undefined;
     this.isUp = false;
     this.#answered('The worker has ended.');
     clearTimeout(this.#timer);
     if (this.#isStopping) {
-      log.info(fields, 'worker ended');
-      return !wasUp || exitCode === 0;
+      this.workers.options.log.info(end, 'worker ended');
+      return !wasUp || end.exitCode === 0;
     }
     if (!wasUp) this.#failedStarts += 1;
-    if (!this.#hasBeenUp || this.#failedStarts >= maxFailedStarts) {
-      log.fatal(fields, 'worker died and will not be restarted');
-      const cause = signal ? `signal ${signal}` : `exit code ${exitCode}`;
-      let times = 'at the start';
-      if (this.#hasBeenUp)
-        times = `${maxFailedStarts} times in a row, the last time`;
-      const reason = `Worker ${this.number} ended before it could serve, ${times}: ${cause}.`;
-      // A worker that exits at its start has printed the reason.
-      const isPrinted = !this.#hasBeenUp && exitCode;
-      this.workers.giveUp(isPrinted ? undefined : reason);
-    } else {
-      log.error({ ...fields, restartInMs: this.#pause }, 'worker died');
-      this.#timer = setTimeout(() => this.start(), this.#pause);
-      this.#pause = Math.min(2 * this.#pause, pauses.longest);
-    }
+    if (!this.#hasBeenUp || this.#failedStarts >= maxFailedStarts)
+      this.#giveUp(end);
+    else this.#restart(end);
     this.workers.changed();
     return true;
+  }
+
+  #restart(end: WorkerEnd) {
+    const fields = { ...end, restartInMs: this.#pause };
+    this.workers.options.log.error(fields, 'worker died');
+    this.#timer = setTimeout(() => this.start(), this.#pause);
+    this.#pause = Math.min(2 * this.#pause, pauses.longest);
+  }
+
+  #giveUp(end: WorkerEnd) {
+    const message = 'worker died and will not be restarted';
+    this.workers.options.log.fatal(end, message);
+    const { worker, exitCode, signal } = end;
+    // A worker that exits at its start has printed the reason.
+    const isPrinted = !this.#hasBeenUp && exitCode;
+    if (isPrinted) return this.workers.giveUp(undefined);
+    const cause = signal ? `signal ${signal}` : `exit code ${exitCode}`;
+    let times = 'at the start';
+    if (this.#hasBeenUp)
+      times = `${maxFailedStarts} times in a row, the last time`;
+    this.workers.giveUp(
+      `Worker ${worker} ended before it could serve, ${times}: ${cause}.`,
+    );
   }
 }
 
@@ -285,8 +301,9 @@ class WorkerSlot {
 function relayLines(from: Readable, to: { write(lines: string): void }) {
   let rest = '';
   from.setEncoding('utf8').on('data', (text: string) => {
-    const end = text.lastIndexOf('\n') + 1;
-    if (end > 0) to.write(rest + text.slice(0, end));
-    rest = end > 0 ? text.slice(end) : rest + text;
+    const lines = rest + text;
+    const end = lines.lastIndexOf('\n') + 1;
+    if (end > 0) to.write(lines.slice(0, end));
+    rest = lines.slice(end);
   });
 }

@@ -33,7 +33,7 @@ export class Incident {
     this.#quiet = shortestQuiet;
   }
 
-  occurred(fields: object = {}): void {
+  occurred(fields: object = {}) {
     clearTimeout(this.#timer);
     if (this.ongoing) {
       this.ongoing.times += 1;
@@ -50,7 +50,7 @@ export class Incident {
   }
 
   /** Starts the quiet time. */
-  recovered(): void {
+  recovered() {
     const current = this.ongoing;
     if (!current || current.recoveredAt !== undefined) return;
     const recoveredAt = performance.now();

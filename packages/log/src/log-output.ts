@@ -36,7 +36,7 @@ export class LogOutput {
   }
 
   /** Adds one line of pino's, or several of a worker's. */
-  write(given: string): void {
+  write(given: string) {
     const lines = this.format(given);
     if (this.#length + Buffer.byteLength(lines) > maxPending)
       this.dropped += countLines(lines);
@@ -44,7 +44,7 @@ export class LogOutput {
   }
 
   /** Writes the pending lines, as far as possible within this time. */
-  async flush(milliseconds: number): Promise<void> {
+  async flush(milliseconds: number) {
     const giveUpAt = performance.now() + milliseconds;
     while (this.#length > 0 || this.#isWriting) {
       if (performance.now() >= giveUpAt) return;

@@ -16,7 +16,7 @@ export class Redactor {
     private readonly configured?: string,
   ) {}
 
-  hasSecret(text: string): boolean {
+  hasSecret(text: string) {
     return (
       text.search(this.issued) >= 0 ||
       (this.configured !== undefined && text.includes(this.configured))
@@ -27,7 +27,7 @@ export class Redactor {
    * @returns at most `length` characters of printable ASCII. A text with a
    *   secret is percent-decoded.
    */
-  redact(text: string, length: number): string {
+  redact(text: string, length: number) {
     // Examines more than it returns: a truncated secret would not be
     // recognised, and an encoded one is longer.
     let safe = text.length > length ? text.slice(0, 8 * length) : text;
@@ -38,14 +38,14 @@ export class Redactor {
   }
 
   /** @returns at most 256 characters of a URL's path */
-  redactPath(url: string): string {
+  redactPath(url: string) {
     // A router may treat `#`, which no valid request has, like `?`.
     const [path = ''] = url.split(/[?#]/, 1);
     return this.redact(path, longestPath);
   }
 
   /** @returns the whole text, with what is left of its secrets */
-  withoutSecrets(text: string): string {
+  withoutSecrets(text: string) {
     const safe = text.replaceAll(
       this.issued,
       (secret) => `${secret.slice(0, 4)}...`,

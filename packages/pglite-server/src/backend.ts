@@ -38,12 +38,12 @@ export class SharedBackend {
     this.#server = createServer((socket) => this.#accept(socket));
   }
 
-  async listen(path: string): Promise<void> {
+  async listen(path: string) {
     await once(this.#server.listen(path), 'listening');
   }
 
   /** After this, nothing reaches the engine. */
-  close(): void {
+  close() {
     this.#server.close();
     for (const { socket } of this.#connections) socket.destroy();
     clearTimeout(this.#silence);
@@ -79,28 +79,17 @@ export class SharedBackend {
 
   #next(): BackendConnection | undefined {
     if (!this.#server.listening) return undefined;
-    const place = this.#holder ? this.#waiting.indexOf(this.#holder) : 0;
-    if (place >= 0) return this.#waiting.splice(place, 1)[0];
-    return undefined;
+    if (!this.#holder) return this.#waiting.shift();
+    const place = this.#waiting.indexOf(this.#holder);
+    if (place < 0) return undefined;
+    return this.#waiting.splice(place, 1)[0];
   }
 
   async #serve(connection: BackendConnection) {
     clearTimeout(this.#silence);
     if (this.#configuredBy !== connection) await this.#reset();
-    for (let bytes = connection.take(); bytes; bytes = connection.take()) {
-      let end = Buffer.alloc(0);
-      await this.#engine.execProtocolRawStream(bytes, {
-        onRawData: (data) => {
-          end = Buffer.concat([end, data.subarray(-readyForQuery)]).subarray(
-            -readyForQuery,
-          );
-          connection.write(data);
-        },
-      });
-      const isBroken =
-        bytes[0] !== startup && !connection.isAmidQuery && end[0] !== 0x5a;
-      if (isBroken) throw new Error('The embedded store has stopped working.');
-    }
+    for (let bytes = connection.take(); bytes; bytes = connection.take())
+      await this.#execute(connection, bytes);
     if (connection.hasSettings) this.#configuredBy = connection;
     this.#holder = undefined;
     if (connection.isAmidQuery || this.#engine.isInTransaction()) {
@@ -111,6 +100,20 @@ export class SharedBackend {
       this.#silence = setTimeout(close, this.maxSilence).unref();
     }
     if (connection.isOver) connection.socket.destroySoon();
+  }
+
+  /** @throws Error when the engine does not end its answer */
+  async #execute(connection: BackendConnection, bytes: Uint8Array) {
+    let end = Buffer.alloc(0);
+    await this.#engine.execProtocolRawStream(bytes, {
+      onRawData(data) {
+        end = Buffer.concat([end, data]).subarray(-readyForQuery.length);
+        connection.write(data);
+      },
+    });
+    const mayGoOn = bytes[0] === startup || connection.isAmidQuery;
+    if (!mayGoOn && end[0] !== readyForQuery.type)
+      throw new Error('The embedded store has stopped working.');
   }
 
   /**
@@ -141,9 +144,8 @@ export class SharedBackend {
   }
 }
 
-// The length of ReadyForQuery, which starts with a `Z`: PostgreSQL ends every
-// answer with it.
-const readyForQuery = 6;
+// PostgreSQL ends every answer with ReadyForQuery, whose type is `Z`.
+const readyForQuery = { type: 0x5a, length: 6 };
 // A startup message has no type byte; it begins with its length.
 const startup = 0;
 const sync = Uint8Array.of(0x53, 0, 0, 0, 4);

@@ -1,10 +1,17 @@
 import type { Socket } from 'node:net';
 
-const headerSize = { first: 8, other: 5 };
-// A startup message has its version and at least the end of its parameters.
-const shortest = { first: 9, other: 4 };
-// The types of COPY data are excluded.
+/** The type and the length of a message; a startup message has no type. */
+const headerSize = 5;
+/** The length and the version of a startup message. */
+const startupHeaderSize = 8;
+/** A startup message has at least the end of its parameters. */
+const shortestStartup = 9;
+/** The length counts itself. */
+const shortestMessage = 4;
+/** The types of COPY data are excluded. */
 const messageTypes = 'BCDEFHPQSX';
+/** Query, FunctionCall and Sync. */
+const endsOfQueries = 'QFS';
 
 /**
  * Splits the bytes of one connection into messages of PostgreSQL's protocol
@@ -27,11 +34,11 @@ export class BackendConnection {
   #chunks: Buffer[] = [];
   #received = 0;
   /** Number of bytes that must arrive before a message is complete. */
-  #needed = headerSize.first;
+  #needed = startupHeaderSize;
 
   constructor(readonly socket: Socket) {}
 
-  receive(chunk: Buffer): void {
+  receive(chunk: Buffer) {
     this.#chunks.push(chunk);
     this.#received += chunk.length;
   }
@@ -51,55 +58,61 @@ export class BackendConnection {
     return new Uint8Array(bytes.subarray(0, end));
   }
 
-  write(data: Uint8Array): void {
+  write(data: Uint8Array) {
     // Copied, because the engine's memory will have changed by the time a slow
     // reader takes the data.
     if (this.socket.writable) this.socket.write(Buffer.from(data));
   }
 
   #endOfStartup(bytes: Buffer) {
-    const [length, version] = [bytes.readUInt32BE(0), bytes.readUInt16BE(4)];
+    const length = bytes.readUInt32BE(0);
+    const version = bytes.readUInt16BE(4);
     // Any other first message is a cancel request, which has no answer, or an
     // encryption request, which no client sends on a Unix socket.
-    if (version !== 3 || length < shortest.first) {
-      this.isOver = true;
-      return 0;
-    }
+    this.isOver = version !== 3 || length < shortestStartup;
     this.#needed = length;
-    if (bytes.length < length) return 0;
+    if (this.isOver || bytes.length < length) return 0;
     this.#isStarted = true;
-    this.#needed = headerSize.other;
+    this.#needed = headerSize;
     return length;
   }
 
   #endOfMessages(bytes: Buffer) {
-    for (let end = 0; ; end += this.#needed) {
-      const rest = bytes.length - end;
-      const length =
-        rest < headerSize.other ? shortest.other : bytes.readUInt32BE(end + 1);
-      this.#needed = Math.max(headerSize.other, 1 + length);
-      const type = String.fromCharCode(bytes[end] ?? 0);
-      if (rest > 0 && (!messageTypes.includes(type) || length < shortest.other))
-        this.isOver = true;
-      if (this.isOver || rest < this.#needed) return end;
-      if (type === 'X') this.isOver = true;
-      if (type === 'Q' || type === 'P')
-        this.#examine(
-          type,
-          bytes.subarray(end + headerSize.other, end + this.#needed),
-        );
-      if (this.isOver) return end;
-      this.isAmidQuery = !'SQF'.includes(type);
+    let end = 0;
+    while (this.#hasMessage(bytes.subarray(end))) {
+      const message = bytes.subarray(end, end + this.#needed);
+      const type = typeOf(message);
+      const sql = sqlOf(type, message);
+      this.isOver = type === 'X' || contains(copyIn, sql);
+      if (this.isOver) break;
+      this.hasSettings ||= contains(sessionChange, sql);
+      this.isAmidQuery = !endsOfQueries.includes(type);
+      end += message.length;
     }
+    return end;
   }
 
-  /** Inspects the SQL of a Query or a Parse, where a name precedes it. */
-  #examine(type: string, body: Buffer) {
-    const [first = '', second = ''] = body.toString('latin1').split('\0', 2);
-    const sql = type === 'P' ? second : first;
-    this.isOver = contains(copyIn, sql);
-    this.hasSettings ||= contains(sessionChange, sql);
+  /** Whether bytes begin with a whole message, which has `#needed` bytes. */
+  #hasMessage(bytes: Buffer) {
+    this.#needed = headerSize;
+    if (bytes.length < headerSize) return false;
+    const length = bytes.readUInt32BE(1);
+    this.#needed = 1 + length;
+    this.isOver =
+      !messageTypes.includes(typeOf(bytes)) || length < shortestMessage;
+    return !this.isOver && bytes.length >= this.#needed;
   }
+}
+
+function typeOf(message: Buffer) {
+  return message.toString('latin1', 0, 1);
+}
+
+/** The SQL of a Query or a Parse, where a name precedes it. */
+function sqlOf(type: string, message: Buffer) {
+  if (type !== 'Q' && type !== 'P') return '';
+  const texts = message.toString('latin1', headerSize).split('\0');
+  return texts[type === 'Q' ? 0 : 1] ?? '';
 }
 
 /**
@@ -113,10 +126,7 @@ function contains(
   sql: string,
 ) {
   if (!hint.test(sql)) return false;
-  const statements = sql.replace(
-    sqlTokens,
-    (_token, word?: string) => word ?? ' ',
-  );
+  const statements = sql.replace(sqlTokens, (_, word = ' ') => word);
   // Nested comments are not parsed; they may hide such a statement.
   return statement.test(statements) || statements.includes('/*');
 }

@@ -48,12 +48,12 @@ export async function lockFileWithin(
 }
 
 /** Marks a store as moved, so that nothing is written to it by mistake. */
-export function retire(dataDir: string, message: string): void {
+export function retire(dataDir: string, message: string) {
   writeFileSync(retiredFile(dataDir), `${message}\n`, { flush: true });
 }
 
 /** @throws Error with the new location of a retired store */
-export function assertNotRetired(dataDir: string): void {
+export function assertNotRetired(dataDir: string) {
   const file = retiredFile(dataDir);
   if (!existsSync(file)) return;
   throw new Error(
@@ -64,7 +64,7 @@ export function assertNotRetired(dataDir: string): void {
 const retiredFile = (dataDir: string) => join(dataDir, 'retired');
 
 /** The error message when the disk of the data folder is full. */
-export function fullDisk(folder: string): string {
+export function fullDisk(folder: string) {
   return `The disk of ${folder} is full. Make room and start again: what was acknowledged is there.`;
 }
 

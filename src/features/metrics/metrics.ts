@@ -117,12 +117,12 @@ export class ClusterMetrics {
   }
 
   /** The number of workers that listen. */
-  get up(): number {
+  get up() {
     return this.#reports.size;
   }
 
   /** The number of workers that have not reported lately. */
-  get silent(): number {
+  get silent() {
     const reports = [...this.#reports.values()];
     return reports.filter(({ at }) => isSilent(at)).length;
   }

@@ -44,7 +44,7 @@ function shownOf({ status, message }: StoreError) {
 function isForPage(
   { status }: StoreError,
   { method, originalUrl }: FastifyRequest,
-): boolean {
+) {
   // Unlike `decodeURI`, this decodes a path of which other parts cannot be
   // decoded.
   const decoded = originalUrl.replace(/%([2-7][\da-f])/gi, (_, hex) =>

@@ -34,7 +34,7 @@ const graphiQLPolicy = policyOf(
  * Serves GraphiQL at `/graphiql`, with all its files, without a key. Users
  * enter their key there.
  */
-export function serveGraphiQL(site: Site): void {
+export function serveGraphiQL(site: Site) {
   const [version = ''] = readdirSync(bundles);
   const folder = `graphiql/${version}`;
   const page = () =>
@@ -55,7 +55,7 @@ const script =
 const frame = 'https://sandbox.embed.apollographql.com/';
 
 /** Serves Sandbox to browsers at the address of the GraphQL API. */
-export function serveSandbox(site: Site): void {
+export function serveSandbox(site: Site) {
   const { app } = site;
   let page: HtmlPage | undefined;
   // A callback, because it runs for every GraphQL request.
@@ -81,7 +81,7 @@ function orNavigation({ config }: RouteOptions) {
 }
 
 /** True for a browser's navigation, which gets the page without a key. */
-function isNavigation(request: FastifyRequest): boolean {
+function isNavigation(request: FastifyRequest) {
   const { method, headers } = request;
   return isRead(method) && !headers.authorization && prefersHtml(request);
 }

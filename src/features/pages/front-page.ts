@@ -70,7 +70,7 @@ const links: Record<string, PageLink[]> = {
  * Serves `/`, with links to the pages and documents: HTML if the client prefers
  * it, else JSON (RFC 9110 section 12.4.1).
  */
-export function serveFrontPage(site: Site): void {
+export function serveFrontPage(site: Site) {
   const { title: name, description } = site.app.info;
   const about = { name, version: releasedVersion(), description };
   const style = styleOf('front-page.css');
@@ -130,7 +130,7 @@ export function serveFrontPage(site: Site): void {
   }));
 }
 
-function sectionOf([group, shown]: [string, PageLink[]]): string {
+function sectionOf([group, shown]: [string, PageLink[]]) {
   const id = escaped(group.toLowerCase());
   return `<section aria-labelledby="${id}">
 <h2 id="${id}">${escaped(group)}</h2>
@@ -140,7 +140,7 @@ ${shown.map(itemOf).join('\n')}
 </section>`;
 }
 
-function itemOf([, path, title, text]: PageLink): string {
+function itemOf([, path, title, text]: PageLink) {
   const link = `<a href="${escaped(path.slice(1))}">${escaped(title)}</a>`;
   return `<li>${link}<code>${escaped(path)}</code><p>${escaped(text)}</p></li>`;
 }

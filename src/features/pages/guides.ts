@@ -10,7 +10,7 @@ import type { Site } from './site.ts';
 const guides = join(root, 'dist/guide');
 
 /** Serves the guides at `/guide`, and each page below it. */
-export function serveGuides(site: Site): void {
+export function serveGuides(site: Site) {
   if (!existsSync(guides)) {
     site.app.log.warn(
       'the guides are not served, because dist/guide is missing: run `npm ci`, and build again',

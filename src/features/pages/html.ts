@@ -21,7 +21,7 @@ export function asset(name: string): Buffer {
  * Replaces the placeholders (`%name%`) of a page that have values. @param
  * values HTML
  */
-export function fill(page: string, values: Record<string, string>): string {
+export function fill(page: string, values: Record<string, string>) {
   return page.replace(
     /%(\w+)%/g,
     (placeholder, name: string) => values[name] ?? placeholder,
@@ -29,7 +29,7 @@ export function fill(page: string, values: Record<string, string>): string {
 }
 
 /** Creates a policy that allows only these sources. */
-export function policyOf(...sources: string[]): string {
+export function policyOf(...sources: string[]) {
   return [
     "default-src 'none'",
     ...sources,
@@ -42,7 +42,7 @@ export function policyOf(...sources: string[]): string {
  * Creates an element with data for scripts. It is not executed, so the policy
  * need not allow it.
  */
-export function dataElement(id: string, data: unknown): string {
+export function dataElement(id: string, data: unknown) {
   return `<script type="application/json" id="${id}">${JSON.stringify(data).replaceAll('<', '\\u003c')}</script>`;
 }
 
@@ -62,7 +62,7 @@ export function styleOf(name: string): { element: string; source: string } {
  * The source expression of an inline script or style (Content Security Policy
  * Level 3, section 2.3.1).
  */
-export function hashOf(text: string): string {
+export function hashOf(text: string) {
   return `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
 }
 
@@ -75,6 +75,6 @@ const entities: Record<string, string> = {
 };
 
 /** A text in HTML. */
-export function escaped(text: string): string {
+export function escaped(text: string) {
   return text.replace(/[&<>"']/g, (character) => entities[character] ?? '');
 }

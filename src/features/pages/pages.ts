@@ -11,7 +11,7 @@ import { Site } from './site.ts';
  * Serves the pages, which need no key, and the files that browsers and crawlers
  * request from every host.
  */
-export function servePages(app: FastifyInstance, hasExplorers: boolean): void {
+export function servePages(app: FastifyInstance, hasExplorers: boolean) {
   const site = new Site(app, hasExplorers);
   app.decorate('sendErrorPage', errorPage(site));
   const forDay = { 'cache-control': 'public, max-age=86400' };

@@ -20,7 +20,7 @@ const swaggerUi = fileURLToPath(
  * Serves `/docs`, the REST reference, where a user with a key can try every
  * operation. It loads no external files.
  */
-export function serveReference(site: Site): void {
+export function serveReference(site: Site) {
   const policy = policyOf(
     "script-src 'self'",
     "style-src 'self'",

@@ -38,7 +38,7 @@ export const pageHeaders = (policy: string) => ({
 });
 
 /** Whether a client prefers HTML to JSON, as browsers do. */
-export function prefersHtml(request: FastifyRequest): boolean {
+export function prefersHtml(request: FastifyRequest) {
   return (
     acceptedTypes(request, ['application/json', 'text/html'])[0] === 'text/html'
   );
@@ -58,7 +58,7 @@ export class Site {
   }
 
   /** Only after the start every route is known. */
-  isServed(path: string): boolean {
+  isServed(path: string) {
     // GraphQL answers GET even without a page.
     if (path === '/graphql') return this.#hasSandbox;
     return this.app.hasRoute({ method: 'GET', url: path });
@@ -79,7 +79,7 @@ export class Site {
    * @param path of the page, such as `/guide/errors`
    * @param top the way from the page to the front page
    */
-  bar(path: string, top = path.lastIndexOf('/') > 0 ? '../' : './'): string {
+  bar(path: string, top = path.lastIndexOf('/') > 0 ? '../' : './') {
     const [section] = /^\/[^/]*/.exec(path) ?? [];
     const titles = { '/': escaped(this.firstList().title), ...barLinks };
     const items = Object.entries(titles)
@@ -93,7 +93,7 @@ export class Site {
   }
 
   /** Serves a page, which is read at the first request. */
-  servePage(path: string, read: () => string | Buffer, policy: string): void {
+  servePage(path: string, read: () => string | Buffer, policy: string) {
     const page = () => this.#filled(read().toString(), this.bar(path));
     serveDocument(this.app, path, page, pageHeaders(policy));
     this.app.get(`${path}/`, publicRoute, async (_request, reply) =>
@@ -109,15 +109,11 @@ export class Site {
     return reply.headers(pageHeaders(policy)).send(this.#filled(html, bar));
   }
 
-  #filled(html: string, bar: string): string {
+  #filled(html: string, bar: string) {
     return fill(html, { bar, service: this.#title });
   }
 
-  serveFile(
-    path: string,
-    read: () => string | Buffer,
-    headers: object = {},
-  ): void {
+  serveFile(path: string, read: () => string | Buffer, headers: object = {}) {
     const type = types[extname(path)] ?? 'application/octet-stream';
     serveDocument(this.app, path, read, { ...headers, 'content-type': type });
   }
@@ -126,7 +122,7 @@ export class Site {
    * Serves the files of a folder. One route per file: an address without a file
    * needs a key, as any other.
    */
-  serveFiles(prefix: string, folder: string, headers = {}): void {
+  serveFiles(prefix: string, folder: string, headers = {}) {
     for (const name of readdirSync(folder)) {
       const read = () => readFileSync(join(folder, name));
       this.serveFile(`${prefix}/${name}`, read, headers);

@@ -41,7 +41,7 @@ export const traces = feature({
 export function isTraced(
   values: Partial<Record<keyof typeof switches, string | undefined>>,
   onUnknown: (exporter: string) => void,
-): boolean {
+) {
   if (values.OTEL_SDK_DISABLED?.toLowerCase() === 'true') return false;
   const { OTEL_TRACES_EXPORTER: exporter } = values;
   if (!exporter)

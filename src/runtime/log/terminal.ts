@@ -15,7 +15,7 @@ const listening = /^\{.*"msg":"Server listening at [^"]*"\}\n/gm;
 /**
  * Formats JSON log lines as short coloured lines. Other lines stay as they are.
  */
-export function forTerminal(lines: string): string {
+export function forTerminal(lines: string) {
   return lines.replace(listening, '').replace(/^\{.*\}$/gm, (line) => {
     try {
       return formatted(JSON.parse(line));
