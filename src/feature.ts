@@ -165,18 +165,17 @@ export const feature = <Own extends Variables = Record<never, never>>(
  * name.
  */
 export function removed(name: string, ...variables: string[]): Feature {
-  const refuse = () => {
-    throw new Error(`belongs to ${name}, which this build leaves out`);
-  };
-  const variable = {
+  const refused = {
     default: undefined,
     desc: '',
     takes: '',
     isSecret: true,
-    parse: refuse,
+    parse() {
+      throw new Error(`belongs to ${name}, which this build leaves out`);
+    },
   };
-  const refused = variables.map((one) => [one, variable]);
-  return { name, variables: Object.fromEntries(refused) };
+  const entries = variables.map((one) => [one, refused]);
+  return { name, variables: Object.fromEntries(entries) };
 }
 
 /**
@@ -187,25 +186,21 @@ export function removed(name: string, ...variables: string[]): Feature {
  */
 export async function startFeatures(
   features: readonly Feature[],
-  { config, ...context }: Omit<FeatureContext, 'values' | 'running'>,
+  context: Omit<FeatureContext, 'values' | 'running'>,
   way: 'start' | 'supervise' = 'start',
 ): Promise<Running[]> {
   const running: Running[] = [];
-  const names = features.map(({ name }) => name);
+  const { values } = context.config;
+  const whole = { ...context, values, running };
+  const listed = new Set<string>();
   try {
-    for (const [at, feature] of features.entries()) {
+    for (const feature of features) {
       const { name, needs = [] } = feature;
-      const before = names.slice(0, at);
-      const missing = needs.filter((one) => !before.includes(one));
+      const missing = needs.filter((one) => !listed.has(one));
       if (missing.length > 0)
         throw new Error(`${name} needs ${missing} before it in features.ts.`);
-      const { values } = config;
-      const parts = await feature[way]?.({
-        config,
-        values,
-        running,
-        ...context,
-      });
+      listed.add(name);
+      const parts = await feature[way]?.(whole);
       if (parts) running.push({ name, ...parts });
     }
     return running;

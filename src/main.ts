@@ -80,7 +80,7 @@ async function main() {
     stop(unexpected);
   });
   // A stop may close the database before the first key is issued.
-  started = service.logStarted?.().catch((error: unknown) => {
+  started = service.logStarted().catch((error: unknown) => {
     if (!isStopping) throw error;
   });
   await started;

@@ -31,6 +31,7 @@ export async function contracts(
   const log = new Log(config.log);
   const context = { config, log: log.logger, limiters: inMemory };
   const parts = await startFeatures(features, context);
+  // The last one that was opened is closed first.
   const opened: Array<{ close?(): PromiseLike<unknown> }> = [...parts];
   try {
     const database = await Database.open(config.database, modelOf(modules));

@@ -47,13 +47,9 @@ export async function openOperationsPort(
   });
   app.addHook('onRequest', async (request, reply) => {
     reply.headers(dataHeaders);
+    const { headers, hostname } = request;
     // HTTP/1.0 has no Host. A browser always sends one.
-    if (
-      !request.headers.host ||
-      request.hostname === host ||
-      isLocalName(request.hostname)
-    )
-      return;
+    if (!headers.host || hostname === host || isLocalName(hostname)) return;
     throw new StoreError(
       'FORBIDDEN',
       'Ask for this by address (127.0.0.1), by a local name, or by OPERATIONS_HOST.',
@@ -68,6 +64,8 @@ export async function openOperationsPort(
   return app;
 }
 
+const localName = /^(?:[\w-]+|[\w.-]+\.(?:localhost|local|internal|svc))$/i;
+
 /**
  * Prevents DNS rebinding, where a web page's domain name resolves to this
  * address. Accepts only addresses and names that cannot be registered: names
@@ -75,8 +73,6 @@ export async function openOperationsPort(
  * `.internal`).
  */
 function isLocalName(host: string) {
-  const isName = /^(?:[\w-]+|[\w.-]+\.(?:localhost|local|internal|svc))$/i.test(
-    host,
-  );
-  return isName || isIP(host.replace(/^\[(.*)\]$/, '$1')) > 0;
+  const address = host.replace(/^\[(.*)\]$/, '$1');
+  return isIP(address) > 0 || localName.test(host);
 }

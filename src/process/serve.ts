@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { FastifyInstance } from 'fastify';
 import { inMemory } from '../access/limits/limiter.ts';
 import type { AppOptions } from '../app.ts';
-import { Database, type DatabaseOptions } from '../database/database.ts';
-import type { OpenReads } from '../database/reads.ts';
+import { Database } from '../database/database.ts';
 import { settingsDropped } from '../database/sessions.ts';
 import { withTimeout } from '../database/with-timeout.ts';
 import { Unavailable } from '../errors.ts';
-import { databaseOptions, startFeatures } from '../feature.ts';
+import { databaseOptions, type Running, startFeatures } from '../feature.ts';
 import { features } from '../features.ts';
 import { modelOf } from '../modules/mikro-orm.config.ts';
 import { modules } from '../modules/modules.ts';
@@ -25,8 +25,8 @@ import { logStarted } from './welcome.ts';
 
 /** The running service. `main.ts` runs it. */
 export interface RunningService extends Pick<Server, 'close' | 'left'> {
-  /** Logs that the service listens; undefined where a parent logs it. */
-  logStarted: (() => Promise<void>) | undefined;
+  /** Logs that the service listens, unless a parent logs it. */
+  logStarted(): Promise<void>;
 }
 
 interface ProcessOptions
@@ -46,41 +46,31 @@ const backlog = 4096;
 export async function serve(options: ProcessOptions): Promise<RunningService> {
   const { config, log, output, limiters = inMemory, open } = options;
   const { hasParent: isWorker = false } = options;
-  const { logger } = log;
-  if (!isWorker) for (const one of config.misspelt) logger.warn(one);
-  const parts = await startFeatures(
-    features,
-    { config, log: logger, limiters, output, isWorker },
-    open ? 'supervise' : 'start',
-  );
-  const database = await openDatabase(
-    options,
-    observersOf(parts, 'database'),
-    parts.find(({ reads }) => reads)?.reads,
-  );
+  if (!isWorker) for (const one of config.misspelt) log.logger.warn(one);
+  const context = { config, log: log.logger, limiters, output, isWorker };
+  const way = open ? 'supervise' : 'start';
+  const parts = await startFeatures(features, context, way);
+  const database = await openDatabase(options, parts);
   let server: Server | undefined;
   const check: CheckReadiness = async () => {
     if (!server) throw new Unavailable('The service is starting.');
     return server.check();
   };
-  const operations = isWorker
-    ? undefined
-    : await openOperationsPort(config, log, parts, check);
+  let operations: FastifyInstance | undefined;
+  if (!isWorker)
+    operations = await openOperationsPort(config, log, parts, check);
   server = open?.() ?? (await listen(options, { database, parts }));
-  const { address, left, collections } = server;
+  const { collections, left } = server;
   return {
-    logStarted: isWorker
-      ? undefined
-      : async () =>
-          logStarted(options, {
-            database,
-            address: await address,
-            collections,
-          }),
+    async logStarted() {
+      if (isWorker) return;
+      const address = await server.address;
+      await logStarted(options, { database, address, collections });
+    },
     async close(delay) {
       const isClean = await server.close(delay);
       const own = Object.fromEntries(parts.map((part) => [part.name, part]));
-      await close(log, { operations, database, ...own });
+      await closeAll(log, { operations, database, ...own });
       return isClean;
     },
     left,
@@ -89,9 +79,11 @@ export async function serve(options: ProcessOptions): Promise<RunningService> {
 
 /** Serves in this process. */
 async function listen(
-  { config, log, limiters, readiness, onListen }: ProcessOptions,
+  options: ProcessOptions,
   opened: Pick<AppOptions, 'database' | 'parts'>,
 ): Promise<Server> {
+  const { config, log, limiters, readiness, onListen } = options;
+  const { port, host } = config;
   const { buildApp } = await import('../app.ts');
   const app = await buildApp({
     ...opened,
@@ -101,7 +93,6 @@ async function listen(
     limiters,
     others: readiness,
   });
-  const { port, host } = config;
   const address = await app.listen({ port, host, backlog });
   onListen?.(address, app.checkReadiness);
   return {
@@ -111,7 +102,7 @@ async function listen(
     async close(delay) {
       app.isDraining = true;
       if (delay > 0) await sleep(delay);
-      return close(log, { requests: app }, config.drainTimeout + lastStep);
+      return closeAll(log, { requests: app }, config.drainTimeout + lastStep);
     },
     left: () => ({ requests: app.activeRequests.count }),
   };
@@ -122,27 +113,29 @@ async function listen(
  *
  * @returns whether all are closed
  */
-async function close(
+async function closeAll(
   { logger }: Log,
   parts: Record<string, { close?(): PromiseLike<unknown> } | undefined>,
   timeout = lastStep,
 ) {
   const late = () => new Error(`It is still open after ${timeout} ms.`);
-  const ends = Object.entries(parts).map(async ([part, opened]) => {
-    const end = Promise.resolve(opened?.close?.());
-    return withTimeout(timeout, end, late).then(
-      () => true,
-      (err) => logger.warn({ part, err }, 'a part is not closed'),
-    );
+  const closed = Object.entries(parts).map(async ([part, opened]) => {
+    try {
+      const end = Promise.resolve(opened?.close?.());
+      await withTimeout(timeout, end, late);
+      return true;
+    } catch (err) {
+      logger.warn({ part, err }, 'a part is not closed');
+      return false;
+    }
   });
-  return (await Promise.all(ends)).every(Boolean);
+  return (await Promise.all(closed)).every(Boolean);
 }
 
 /** Opens the database, and migrates it unless a parent has done so. */
 async function openDatabase(
   { config, log: { logger: log }, hasParent, onLost }: ProcessOptions,
-  observers: DatabaseOptions['observers'] = [],
-  openReads?: OpenReads,
+  parts: readonly Running[],
 ): Promise<Database> {
   const onAdvice = (statements: string[]) =>
     log.warn({ statements }, settingsDropped);
@@ -151,8 +144,9 @@ async function openDatabase(
     log,
     onLost,
     onAdvice: hasParent ? undefined : onAdvice,
-    observers,
+    observers: observersOf(parts, 'database'),
   };
+  const openReads = parts.find(({ reads }) => reads)?.reads;
   const database = await Database.open(options, modelOf(modules), openReads);
   if (hasParent) return database;
   await database.assertReachable();

@@ -27,13 +27,10 @@ export function startFailure(error: unknown) {
     return `${hostname} is no address or name to listen on (${variables}HOST).`;
   if (code === 'EISDIR') return 'The file is a folder.';
   if (isUnmigrated(error)) return notMigrated;
-  if (
-    error instanceof StoreError &&
-    error.code === 'SERVICE_UNAVAILABLE' &&
-    error.cause !== undefined
-  ) {
+  const isUnreachable =
+    error instanceof StoreError && code === 'SERVICE_UNAVAILABLE';
+  if (isUnreachable && error.cause !== undefined)
     return `The database (DATABASE_URL) cannot be reached: ${reasonOf(error.cause)}`;
-  }
   return message || String(error);
 }
 

@@ -24,14 +24,10 @@ interface Started extends Pick<Server, 'collections'> {
 
 /** Logs the address, and prints the first key of a new store. */
 export async function logStarted(
-  {
-    config,
-    log: { logger: log },
-    output,
-  }: { config: Config; log: Log; output: LogOutput },
+  { config, log, output }: { config: Config; log: Log; output: LogOutput },
   { database, address, collections }: Started,
 ) {
-  const envFile = process.env.ANIMAL_STORE_ENV_FILE || undefined;
+  const { logger } = log;
   const pages = features.flatMap(
     ({ addresses }) => addresses?.(config.values) ?? [],
   );
@@ -40,26 +36,24 @@ export async function logStarted(
     nodejs: process.version,
     address,
     pages: pages.join(' ') || undefined,
-    envFile,
+    envFile: process.env.ANIMAL_STORE_ENV_FILE || undefined,
     config: config.shown,
   };
-  log.info(about, 'started');
-  if (config.keys.bootstrapKey)
-    log.warn(
-      { key: 0 },
-      'a bootstrap key is set: it has all rights and never expires',
-    );
-  if (!database.own || config.keys.bootstrapKey) return;
+  logger.info(about, 'started');
+  if (config.keys.bootstrapKey) {
+    const advice =
+      'a bootstrap key is set: it has all rights and never expires';
+    logger.warn({ key: 0 }, advice);
+    return;
+  }
+  if (!database.own) return;
   // Only one of several servers that start on an empty store prints a key.
-  const keys = new ApiKeyService(
-    database,
-    actorOf('start', process.env.SUDO_USER),
-  );
+  const actor = actorOf('start', process.env.SUDO_USER);
+  const keys = new ApiKeyService(database, actor);
   const first = await database.exclusively(() => keys.issueFirst());
   if (!first) return;
-  log.info({ key: first.id }, 'first key issued');
+  logger.info({ key: first.id }, 'first key issued');
   await output.flush(earlierLinesTimeout);
-  const explored = pages.map((path) => address + path);
   const [collection] =
     collections ?? collectionsOf(openModules(modules, database, config.values));
   const [example] = modules.flatMap(({ examples = [] }) => examples);
@@ -69,8 +63,9 @@ export async function logStarted(
     `  ${first.key}`,
     'Try it:',
     ...calls.map((call) => `  ${call}`),
-    ...(explored.length > 0 ? [`Explore:  ${explored.join('   ')}`] : []),
   ];
+  const explored = pages.map((path) => address + path);
+  if (explored.length > 0) lines.push(`Explore:  ${explored.join('   ')}`);
   process.stdout.write(`\n${lines.join('\n\n')}\n\n`);
 }
 
@@ -88,9 +83,10 @@ export function firstCalls(
   const calls: string[] = [];
   if (collection) {
     const path = `/v1/${collection.name}`;
-    const { examples = [] } = collection.input as { examples?: object[] };
     calls.push(`${curl} ${address}${path}`);
-    calls.push(...examples.slice(0, 1).map((input) => send(input, path)));
+    const { examples = [] } = collection.input as { examples?: object[] };
+    const [input] = examples;
+    if (input) calls.push(send(input, path));
   }
   if (example) {
     const { document, variables } = example;

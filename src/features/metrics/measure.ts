@@ -84,10 +84,11 @@ class OperationMetrics {
    * increase in the first sample of a series.
    */
   zero(app: FastifyInstance) {
-    for (const [api, operation] of [...operationsOf(app), ['rest', other]]) {
-      this.#durations.zero({ api, operation } as never);
+    const unknown = { api: 'rest', operation: other };
+    for (const labels of [...operationsOf(app), unknown]) {
+      this.#durations.zero(labels);
       for (const code of ['OK', 'SERVICE_UNAVAILABLE', 'INTERNAL_SERVER_ERROR'])
-        this.#total.inc({ api, operation, code } as never, 0);
+        this.#total.inc({ ...labels, code }, 0);
     }
   }
 }
@@ -141,8 +142,8 @@ function measureRequests(
       const isKeyError = code === 'UNAUTHENTICATED' || code === 'FORBIDDEN';
       // With a caller, a 429 is due to the quota.
       const isLimited = code === 'TOO_MANY_REQUESTS' && !caller;
-      if (code && (isKeyError || isLimited || reason))
-        refusals.inc({ code, reason });
+      const isRefused = isKeyError || isLimited || reason;
+      if (code && isRefused) refusals.inc({ code, reason });
     },
   };
 }
@@ -179,54 +180,51 @@ function codeFor(
 }
 
 /** All operations of both APIs, from the served contracts. */
-function operationsOf(app: FastifyInstance): Array<[Api, string]> {
+function operationsOf(app: FastifyInstance) {
+  const operations: Array<{ api: Api; operation: string }> = [];
   const { paths = {} } = app.swagger() as {
     paths?: Record<string, Record<string, { operationId?: string }>>;
   };
-  const ids = Object.values(paths).flatMap((path) =>
-    Object.values(path).map(({ operationId }) => operationId),
-  );
+  for (const path of Object.values(paths))
+    for (const { operationId: operation } of Object.values(path))
+      if (operation) operations.push({ api: 'rest', operation });
   const { graphqlSchema: schema } = app;
   const types = [
     schema.getQueryType(),
     schema.getMutationType(),
     schema.getSubscriptionType(),
   ];
-  const fields = types.flatMap((type) => Object.keys(type?.getFields() ?? {}));
-  return [
-    ...ids.filter((id) => id).map((id) => ['rest', `${id}`]),
-    ...fields.map((name) => ['graphql', name]),
-  ] as never;
+  for (const type of types)
+    for (const operation of Object.keys(type?.getFields() ?? {}))
+      operations.push({ api: 'graphql', operation });
+  return operations;
 }
 
 function measureRoundTrips(metrics: Metrics): DatabaseObserver {
-  const labelNames = ['db_collection_name', 'db_operation_name'];
-  const name = 'db_client_operation_duration_seconds';
-  const help = 'Duration of round trips to the database.';
-  const durations = metrics.histogram(name, help, databaseBuckets, [
-    ...labelNames,
-    'error_type',
-  ]);
+  const durations = metrics.histogram(
+    'db_client_operation_duration_seconds',
+    'Duration of round trips to the database.',
+    databaseBuckets,
+    ['db_collection_name', 'db_operation_name', 'error_type'],
+  );
   const sizes = metrics.histogram(
     'db_client_operation_batch_size',
     'Inputs per round trip.',
     batchBuckets,
-    labelNames,
+    ['db_collection_name', 'db_operation_name'],
   );
   return {
-    sent({
-      collection: db_collection_name,
-      operation: db_operation_name,
-      size,
-    }) {
+    sent({ collection, operation, size }) {
       const began = performance.now();
-      const labels = { db_collection_name, db_operation_name };
+      const labels = {
+        db_collection_name: collection,
+        db_operation_name: operation,
+      };
       sizes.observe(labels, size);
       return (failure) => {
-        durations.observe(
-          { ...labels, error_type: failure?.type ?? '' },
-          (performance.now() - began) / 1000,
-        );
+        const seconds = (performance.now() - began) / 1000;
+        const error_type = failure?.type ?? '';
+        durations.observe({ ...labels, error_type }, seconds);
       };
     },
   };
@@ -240,10 +238,9 @@ function measureKeys(metrics: Metrics): KeyObserver {
   );
   for (const result of ['known', 'unknown', 'failed'])
     lookUps.inc({ result }, 0);
-  const help = 'Calls of deprecated operations, by the name of the key.';
   const deprecated = metrics.counter(
     'animal_store_deprecated_calls_total',
-    help,
+    'Calls of deprecated operations, by the name of the key.',
     ['operation', 'key'],
   );
   const names = new Set<string>();
@@ -311,12 +308,15 @@ export function measureDependencies(
       help: '0 while the service cannot use it.',
       labels: ['dependency'],
       of: 'min',
-      read: async () => [
-        [Number(await isUp(database)), 'postgresql'],
-        ...parts
-          .flatMap(({ dependencies = {} }) => Object.entries(dependencies))
-          .map(([name, one]): Reading => [Number(one.isUp), name]),
-      ],
+      async read() {
+        const readings: Reading[] = [
+          [Number(await isUp(database)), 'postgresql'],
+        ];
+        for (const { dependencies = {} } of parts)
+          for (const [name, { isUp }] of Object.entries(dependencies))
+            readings.push([Number(isUp), name]);
+        return readings;
+      },
     },
   ];
 }

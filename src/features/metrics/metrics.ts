@@ -98,16 +98,15 @@ export class ClusterMetrics {
 
   constructor(private readonly own: Metrics) {
     cluster.on('listening', ({ id }) => this.#store(id, []));
-    cluster.on('message', ({ id }, message: { report?: MetricsReport }) => {
-      const { report } = message;
+    cluster.on('message', ({ id }, { report }: { report?: MetricsReport }) => {
       if (report && this.#reports.has(id)) this.#store(id, report);
     });
     cluster.on('exit', ({ id }) => {
       const last = this.#reports.get(id)?.report ?? [];
       this.#reports.delete(id);
       this.#ended = this.#ended.then((sum) => {
-        const reports = [sum, countersIn(last)];
-        return Registry.aggregate(reports).getMetricsAsJSON();
+        const all = Registry.aggregate([sum, countersIn(last)]);
+        return all.getMetricsAsJSON();
       });
     });
   }
@@ -123,22 +122,20 @@ export class ClusterMetrics {
 
   /** The number of workers that have not reported lately. */
   get silent() {
-    const reports = [...this.#reports.values()];
-    return reports.filter(({ at }) => isSilent(at)).length;
+    return [...this.#reports.values()].filter(isSilent).length;
   }
 
   /** In Prometheus' text format. */
   async text(): Promise<string> {
-    const reports = [
-      await this.own.registry.getMetricsAsJSON(),
-      await this.#ended,
-    ];
-    for (const { report, at } of this.#reports.values())
-      reports.push(isSilent(at) ? countersIn(report) : report);
+    const own = await this.own.registry.getMetricsAsJSON();
+    const reports = [own, await this.#ended];
+    for (const last of this.#reports.values())
+      reports.push(isSilent(last) ? countersIn(last.report) : last.report);
     return Registry.aggregate(reports).metrics();
   }
 }
 
-const isSilent = (at: number) => performance.now() - at > reportTimeout;
+const isSilent = ({ at }: { at: number }) =>
+  performance.now() - at > reportTimeout;
 const countersIn = (report: MetricsReport) =>
   report.filter(({ type }) => type !== 'gauge');

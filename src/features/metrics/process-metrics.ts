@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import {
   constants,
   monitorEventLoopDelay,
+  type PerformanceEntry,
   PerformanceObserver,
   performance,
 } from 'node:perf_hooks';
@@ -36,13 +37,10 @@ const gcTypes: Record<number, string> = {
  * @returns a function that stops the measurements
  */
 export function measureProcess(metrics: Metrics): () => void {
-  const limit = fromProc(() =>
-    Number(
-      /^Max open files +(\d+)/m.exec(
-        readFileSync('/proc/self/limits', 'utf8'),
-      )?.[1],
-    ),
-  );
+  const limit = fromProc(() => {
+    const limits = readFileSync('/proc/self/limits', 'utf8');
+    return Number(/^Max open files +(\d+)/m.exec(limits)?.[1]);
+  });
   metrics.read(
     {
       name: 'process_resident_memory_bytes',
@@ -57,7 +55,8 @@ export function measureProcess(metrics: Metrics): () => void {
     {
       name: 'process_cpu_seconds_total',
       help: 'CPU time, user and system.',
-      read({ user, system } = process.cpuUsage()) {
+      read() {
+        const { user, system } = process.cpuUsage();
         return (user + system) / 1e6;
       },
     },
@@ -129,6 +128,8 @@ function measureEventLoop(metrics: Metrics): NodeJS.Timeout {
   }, windowLength).unref();
 }
 
+type GcEntry = PerformanceEntry & { detail: { kind: number } };
+
 function measureGarbageCollection(metrics: Metrics): PerformanceObserver {
   const pauses = metrics.histogram(
     'v8js_gc_duration_seconds',
@@ -138,11 +139,9 @@ function measureGarbageCollection(metrics: Metrics): PerformanceObserver {
   );
   for (const type of Object.values(gcTypes)) pauses.zero({ type });
   const observer = new PerformanceObserver((list) => {
-    for (const entry of list.getEntries()) {
-      const { kind } = (entry as unknown as { detail: { kind: number } })
-        .detail;
-      const type = gcTypes[kind];
-      if (type) pauses.observe({ type }, entry.duration / 1000);
+    for (const { detail, duration } of list.getEntries() as GcEntry[]) {
+      const type = gcTypes[detail.kind];
+      if (type) pauses.observe({ type }, duration / 1000);
     }
   });
   observer.observe({ entryTypes: ['gc'] });

@@ -4,65 +4,78 @@ import { releasedVersion } from '../../config/config.ts';
 import { asset, escaped, fill, policyOf, styleOf } from './html.ts';
 import { pageHeaders, prefersHtml, type Site } from './site.ts';
 
-/**
- * A link on the front page: its member name in JSON, its path, the title and
- * the text on the page.
- */
-type PageLink = [name: string, path: string, title: string, text: string];
+/** A link on the front page. */
+interface Link {
+  /** Its member in JSON. */
+  name: string;
+  path: string;
+  title: string;
+  text: string;
+}
 
 /** By the headings on the page. */
-const links: Record<string, PageLink[]> = {
+const links: Record<string, Link[]> = {
   Guides: [
-    ['guides', '/guide', 'Guides', 'How to use it, operate it and change it.'],
-    [
-      'errors',
-      '/guide/errors',
-      'Errors',
-      'Every error code: what it means, and what to do.',
-    ],
+    {
+      name: 'guides',
+      path: '/guide',
+      title: 'Guides',
+      text: 'How to use it, operate it and change it.',
+    },
+    {
+      name: 'errors',
+      path: '/guide/errors',
+      title: 'Errors',
+      text: 'Every error code: what it means, and what to do.',
+    },
   ],
   REST: [
-    [
-      'reference',
-      '/docs',
-      'Reference',
-      'Every operation, to be tried there with your key.',
-    ],
-    [
-      'openapi',
-      '/v1/openapi.json',
-      'OpenAPI',
-      'The contract, for generators of clients.',
-    ],
+    {
+      name: 'reference',
+      path: '/docs',
+      title: 'Reference',
+      text: 'Every operation, to be tried there with your key.',
+    },
+    {
+      name: 'openapi',
+      path: '/v1/openapi.json',
+      title: 'OpenAPI',
+      text: 'The contract, for generators of clients.',
+    },
   ],
   GraphQL: [
-    [
-      'sandbox',
-      '/graphql',
-      'Apollo Sandbox',
-      'Explore and try it. The page loads from Apollo: it needs the internet.',
-    ],
-    [
-      'explorer',
-      '/graphiql',
-      'GraphiQL',
-      'Explore and try it without the internet: all of it is served here.',
-    ],
-    [
-      'schema',
-      '/schema.graphql',
-      'Schema',
-      'The contract, in the schema definition language.',
-    ],
+    {
+      name: 'sandbox',
+      path: '/graphql',
+      title: 'Apollo Sandbox',
+      text: 'Explore and try it. The page loads from Apollo: it needs the internet.',
+    },
+    {
+      name: 'explorer',
+      path: '/graphiql',
+      title: 'GraphiQL',
+      text: 'Explore and try it without the internet: all of it is served here.',
+    },
+    {
+      name: 'schema',
+      path: '/schema.graphql',
+      title: 'Schema',
+      text: 'The contract, in the schema definition language.',
+    },
   ],
   Health: [
-    ['liveness', '/livez', 'Liveness', 'The process runs.'],
-    [
-      'readiness',
-      '/readyz',
-      'Readiness',
-      'It can serve: the database answers.',
-    ],
+    {
+      name: 'liveness',
+      path: '/livez',
+      title: 'Liveness',
+      text: 'The process runs.',
+    },
+    {
+      name: 'readiness',
+      path: '/readyz',
+      title: 'Readiness',
+      text: 'It can serve: the database answers.',
+    },
   ],
 };
 
@@ -86,34 +99,30 @@ export function serveFrontPage(site: Site) {
     ),
     style: style.element,
   });
-  const served = () =>
-    Object.entries(links)
-      .map(([group, all]): [string, PageLink[]] => [
-        group,
-        all.filter(([, path]) => site.isServed(path)),
-      ])
-      .filter(([, shown]) => shown.length > 0);
+  const served = (all: Link[]) => all.filter(({ path }) => site.isServed(path));
   const sendPage = keep((address) => {
-    const sections = served().map(sectionOf).join('\n');
     const [example] = site.app.examples;
-    const query = example?.document ?? '{ __typename }';
+    const document = example?.document ?? '{ __typename }';
+    const query = document.replace(/\s+/g, ' ').trim();
+    const sections: string[] = [];
+    for (const [heading, all] of Object.entries(links)) {
+      const shown = served(all);
+      if (shown.length > 0) sections.push(sectionOf(heading, shown));
+    }
     return fill(page, {
       address: escaped(address),
       path: escaped(site.firstList().path),
-      query: escaped(
-        JSON.stringify({ query: query.replace(/\s+/g, ' ').trim() }),
-      ),
-      sections,
+      query: escaped(JSON.stringify({ query })),
+      sections: sections.join('\n'),
       bar: site.bar('/'),
     });
   }, pageHeaders(policy));
   const sendLinks = keep(
     (address) => {
-      const addresses = served().flatMap(([, shown]) =>
-        shown.map(([name, path]) => [name, address + path]),
-      );
-      const links = Object.fromEntries(addresses);
-      return JSON.stringify({ ...about, links });
+      const shown = served(Object.values(links).flat());
+      const addresses = shown.map(({ name, path }) => [name, address + path]);
+      const ofNames = Object.fromEntries(addresses);
+      return JSON.stringify({ ...about, links: ofNames });
     },
     { 'content-type': 'application/json; charset=utf-8' },
   );
@@ -130,7 +139,7 @@ export function serveFrontPage(site: Site) {
   }));
 }
 
-function sectionOf([group, shown]: [string, PageLink[]]) {
+function sectionOf(group: string, shown: Link[]) {
   const id = escaped(group.toLowerCase());
   return `<section aria-labelledby="${id}">
 <h2 id="${id}">${escaped(group)}</h2>
@@ -140,7 +149,7 @@ ${shown.map(itemOf).join('\n')}
 </section>`;
 }
 
-function itemOf([, path, title, text]: PageLink) {
+function itemOf({ path, title, text }: Link) {
   const link = `<a href="${escaped(path.slice(1))}">${escaped(title)}</a>`;
   return `<li>${link}<code>${escaped(path)}</code><p>${escaped(text)}</p></li>`;
 }

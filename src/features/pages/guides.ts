@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, globSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { root } from '../../config/config.ts';
 import { policyOf } from './html.ts';
@@ -22,11 +22,9 @@ export function serveGuides(site: Site) {
     "style-src 'self'",
     "img-src 'self'",
   );
-  for (const file of readdirSync(guides).filter((name) =>
-    name.endsWith('.html'),
-  )) {
-    const path =
-      file === 'index.html' ? '/guide' : `/guide/${basename(file, '.html')}`;
+  for (const file of globSync('*.html', { cwd: guides })) {
+    const name = basename(file, '.html');
+    const path = name === 'index' ? '/guide' : `/guide/${name}`;
     site.servePage(path, () => readFileSync(join(guides, file)), policy);
   }
   const index = () => readFileSync(join(guides, 'search-index.js'));

@@ -10,10 +10,11 @@ export const pages = feature({
       'Serves Apollo Sandbox at `/graphql` and GraphiQL at `/graphiql` (decisions.md).',
     ),
   },
-  addresses: ({ EXPLORER: hasExplorers }) => [
-    ...['/', '/guide', '/docs'],
-    ...(hasExplorers ? ['/graphiql', '/graphql'] : []),
-  ],
+  addresses({ EXPLORER: hasExplorers }) {
+    const addresses = ['/', '/guide', '/docs'];
+    if (hasExplorers) addresses.push('/graphiql', '/graphql');
+    return addresses;
+  },
   async start({ values }) {
     const { servePages } = await import('./pages.ts');
     return { http: (app) => servePages(app, values.EXPLORER) };

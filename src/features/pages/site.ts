@@ -39,37 +39,35 @@ export const pageHeaders = (policy: string) => ({
 
 /** Whether a client prefers HTML to JSON, as browsers do. */
 export function prefersHtml(request: FastifyRequest) {
-  return (
-    acceptedTypes(request, ['application/json', 'text/html'])[0] === 'text/html'
-  );
+  const [first] = acceptedTypes(request, ['application/json', 'text/html']);
+  return first === 'text/html';
 }
 
 /** The pages of a service, which need no key. All of them have one bar. */
 export class Site {
-  readonly app: FastifyInstance;
-  readonly #title: string;
-  readonly #hasSandbox: boolean;
+  readonly #title;
   readonly #icon = asset('static/icon.svg').toString();
 
-  constructor(app: FastifyInstance, hasSandbox: boolean) {
-    this.app = app;
+  constructor(
+    readonly app: FastifyInstance,
+    private readonly hasSandbox: boolean,
+  ) {
     this.#title = escaped(app.info.title);
-    this.#hasSandbox = hasSandbox;
   }
 
   /** Only after the start every route is known. */
   isServed(path: string) {
     // GraphQL answers GET even without a page.
-    if (path === '/graphql') return this.#hasSandbox;
+    if (path === '/graphql') return this.hasSandbox;
     return this.app.hasRoute({ method: 'GET', url: path });
   }
 
   /** The path of the first list, and what it lists: `Animals`. */
   firstList(): { path: string; title: string } {
-    const [[path = '', item] = []] = Object.entries(
-      this.app.swagger().paths ?? {},
-    );
-    const items = item?.get?.summary?.replace(/^List /, '') ?? 'Items';
+    const { paths = {} } = this.app.swagger();
+    const [path = ''] = Object.keys(paths);
+    const summary = paths[path]?.get?.summary ?? 'Items';
+    const items = summary.replace(/^List /, '');
     return { path, title: items.charAt(0).toUpperCase() + items.slice(1) };
   }
 
@@ -82,12 +80,12 @@ export class Site {
   bar(path: string, top = path.lastIndexOf('/') > 0 ? '../' : './') {
     const [section] = /^\/[^/]*/.exec(path) ?? [];
     const titles = { '/': escaped(this.firstList().title), ...barLinks };
-    const items = Object.entries(titles)
-      .filter(([path]) => this.isServed(path))
-      .map(([path, title]) => {
-        const mark = path === section ? ' aria-current="true"' : '';
-        return `<a href="${top}${path.slice(1)}"${mark}>${title}</a>`;
-      });
+    const items: string[] = [];
+    for (const [path, title] of Object.entries(titles)) {
+      if (!this.isServed(path)) continue;
+      const mark = path === section ? ' aria-current="true"' : '';
+      items.push(`<a href="${top}${path.slice(1)}"${mark}>${title}</a>`);
+    }
     return `<a class="home" href="${top}">${this.#icon} ${this.#title}</a>
 <nav aria-label="Pages">${items.join('\n')}</nav>`;
   }

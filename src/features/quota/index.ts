@@ -2,9 +2,8 @@ import { kind, whole } from '../../config/variables.ts';
 import { feature } from '../../feature.ts';
 
 const redisUrl = kind('redis:// or rediss:// address', (text) => {
-  const isRedis =
-    URL.canParse(text) && /^rediss?:$/.test(new URL(text).protocol);
-  if (isRedis) return text;
+  const protocol = URL.parse(text)?.protocol ?? '';
+  if (/^rediss?:$/.test(protocol)) return text;
   throw new Error('must be a redis:// or rediss:// address');
 });
 

@@ -3,9 +3,8 @@ import { feature } from '../../feature.ts';
 import type { Provider } from './provider.ts';
 
 const httpUrl = kind('https:// or http:// address', (text) => {
-  const { protocol, search, hash, username, password } = URL.canParse(text)
-    ? new URL(text)
-    : new URL('none:');
+  const { protocol, search, hash, username, password } =
+    URL.parse(text) ?? new URL('none:');
   const isPlain = `${search}${hash}${username}${password}` === '';
   if (/^https?:$/.test(protocol) && isPlain) return text;
   throw new Error(
@@ -53,12 +52,13 @@ const variables = {
 function providerOf(values: ValuesOf<typeof variables>): Provider | undefined {
   const { JWT_ISSUER: issuer, JWT_AUDIENCE: audience } = values;
   if (!issuer || !audience) return undefined;
-  const {
-    JWT_JWKS_URL: jwksUrl,
-    JWT_SCOPES: scopes,
-    JWT_TENANT: tenant,
-  } = values;
-  return { issuer, audience, jwksUrl, scopes, tenant };
+  return {
+    issuer,
+    audience,
+    jwksUrl: values.JWT_JWKS_URL,
+    scopes: values.JWT_SCOPES,
+    tenant: values.JWT_TENANT,
+  };
 }
 
 /** Accepts signed tokens of an identity provider beside keys. */

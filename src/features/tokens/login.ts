@@ -51,8 +51,9 @@ export function leadToLogin(
   app.addHook('onSend', async (request, reply) => {
     const challenge = reply.getHeader('www-authenticate');
     if (!challenge || !request.routeOptions.config.leadsToLogin) return;
-    const separator = challenge === 'Bearer' ? '' : ',';
+    // A scheme has a space before its first parameter, further ones a comma.
+    const start = challenge === 'Bearer' ? challenge : `${challenge},`;
     const address = `resource_metadata="${origin(request)}${metadata}"`;
-    reply.header('www-authenticate', `${challenge}${separator} ${address}`);
+    reply.header('www-authenticate', `${start} ${address}`);
   });
 }

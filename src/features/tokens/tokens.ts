@@ -189,16 +189,14 @@ function subjectOf(
   if (foreign || otherKinds.includes(payload.typ))
     throw unacceptable(`unexpected "${foreign ?? 'typ'}" claim`);
   const pairs = scopePairs(scopes);
-  const isOfOurs = (name: string) =>
-    pairs.some(({ theirs }) => theirs === name);
-  // A text in RFC 9068, a list in Okta's `scp`. Auth0's `permissions` are those
-  // of the user, so they count only when the client has asked for no scope of
-  // ours.
-  const namesIn = (claim: unknown) =>
-    (typeof claim === 'string' ? claim.split(' ') : [claim].flat()) as string[];
-  const asked = [...namesIn(payload.scope), ...namesIn(payload.scp)];
-  const granted = asked.some(isOfOurs) ? asked : namesIn(payload.permissions);
-  const own = pairs.filter(({ theirs }) => granted.includes(theirs));
+  const namedIn = (...claims: unknown[]) => {
+    const names = claims.flatMap(namesIn);
+    return pairs.filter(({ theirs }) => names.includes(theirs));
+  };
+  let granted = namedIn(payload.scope, payload.scp);
+  // Auth0's `permissions` are those of the user, so they count only when the
+  // client has asked for no scope of ours.
+  if (granted.length === 0) granted = namedIn(payload.permissions);
   // As JSON, which keeps lone surrogates apart.
   const subject = hash('sha256', JSON.stringify([issuer, sub]), 'hex');
   return {
@@ -208,13 +206,18 @@ function subjectOf(
       hint: subjectPrefix + subject.slice(0, 8),
       subject: sub,
       tenant: textOfClaim(payload, tenant),
-      scopes: [...new Set(own.map(({ ours }) => ours))],
+      scopes: [...new Set(granted.map(({ ours }) => ours))],
       scopeNames: Object.fromEntries(
         pairs.map(({ theirs, ours }) => [ours, theirs]).reverse(),
       ),
     },
     validUntil: ((exp as number) + clockTolerance) * 1000,
   };
+}
+
+/** A text in RFC 9068, a list in Okta's `scp`. */
+function namesIn(claim: unknown): unknown {
+  return typeof claim === 'string' ? claim.split(' ') : claim;
 }
 
 function unacceptable(fault: string, reason = 'claims'): StoreError {

@@ -44,11 +44,10 @@ export function isTraced(
 ) {
   if (values.OTEL_SDK_DISABLED?.toLowerCase() === 'true') return false;
   const { OTEL_TRACES_EXPORTER: exporter } = values;
-  if (!exporter)
-    return Boolean(
-      values.OTEL_EXPORTER_OTLP_ENDPOINT ||
-        values.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT,
-    );
+  const endpoint =
+    values.OTEL_EXPORTER_OTLP_ENDPOINT ||
+    values.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT;
+  if (!exporter) return Boolean(endpoint);
   if (exporter !== 'otlp' && exporter !== 'none') onUnknown(exporter);
   return exporter === 'otlp';
 }

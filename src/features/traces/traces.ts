@@ -128,10 +128,8 @@ export function openTracing(log: DatabaseLog) {
   // The SDK reports each failed batch. Only the message is logged, because the
   // error contains the collector's response.
   setGlobalErrorHandler((error) => {
-    losses.occurred({
-      reason:
-        error instanceof Error ? error.message || error.name : String(error),
-    });
+    const { message, name } = error as Error;
+    losses.occurred({ reason: message || name });
   });
   return {
     tracer: provider.getTracer(name, version),
@@ -175,31 +173,36 @@ function requestSpans(
 ): RequestObserver {
   return {
     began(request) {
-      const { headers, method, protocol } = request;
-      const route = routeLabel(request);
-      const label = methodLabel(method);
+      const method = methodLabel(request.method);
       // Omits query, headers and host, where a client may send anything, even a
       // key.
       const attributes: Attributes = {
-        'http.request.method': label === other ? '_OTHER' : label,
+        'http.request.method': method,
         // A proxy may pass on any other value.
-        'url.scheme': protocol === 'https' ? 'https' : 'http',
+        'url.scheme': request.protocol === 'https' ? 'https' : 'http',
         'url.path': redactor.redactPath(request.originalUrl),
         'network.protocol.version': request.raw.httpVersion,
       };
+      let name = method;
+      if (method === other) {
+        attributes['http.request.method'] = '_OTHER';
+        name = 'HTTP';
+      }
+      const route = routeLabel(request);
+      if (route !== other) {
+        attributes['http.route'] = route;
+        name += ` ${route}`;
+      }
       const address = addressOf(request);
       if (address) attributes['client.address'] = address;
-      if (route !== other) attributes['http.route'] = route;
-      const words = [label === other ? 'HTTP' : label];
-      if (route !== other) words.push(route);
-      const context = headers.traceparent
-        ? propagator.extract(ROOT_CONTEXT, headers, onlyTraceparent)
-        : ROOT_CONTEXT;
-      const kind = SpanKind.SERVER;
-      const options = { kind, attributes };
-      const span = tracer.startSpan(words.join(' '), options, context);
-      spans.set(request.call, { request: span });
-      request.call.traceId = span.spanContext().traceId;
+      const { headers, call } = request;
+      let context = ROOT_CONTEXT;
+      if (headers.traceparent)
+        context = propagator.extract(context, headers, onlyTraceparent);
+      const options = { kind: SpanKind.SERVER, attributes };
+      const span = tracer.startSpan(name, options, context);
+      spans.set(call, { request: span });
+      call.traceId = span.spanContext().traceId;
     },
     ended({ call }, reply, { isAnswered }) {
       const span = spans.get(call)?.request;
@@ -254,27 +257,24 @@ function databaseSpans(tracer: Tracer, spans: SpansByCall): DatabaseObserver {
       };
       // The conventions omit a batch size of 1.
       if (size > 1) attributes['db.operation.batch.size'] = size;
-      const isShared = served.size > 1;
-      const links = [...served].map(({ request }) => ({
-        context: request.spanContext(),
-      }));
-      const context = childOf(first.operation ?? first.request);
       const span = tracer.startSpan(
         `${operation} ${collection}`,
-        { kind: SpanKind.CLIENT, attributes, ...(isShared && { links }) },
-        context,
+        { kind: SpanKind.CLIENT, attributes },
+        childOf(first.operation ?? first.request),
       );
-      if (isShared)
-        for (const { request } of served)
+      if (served.size > 1) {
+        for (const { request } of served) {
+          span.addLink({ context: request.spanContext() });
           request.addLink({ context: span.spanContext() });
+        }
+      }
       return (failure) => {
         if (failure) {
           const { state, type } = failure;
           if (state) span.setAttribute('db.response.status_code', state);
           // Omits the message, which may quote data.
-          span
-            .setAttribute('error.type', state ?? type)
-            .setStatus({ code: SpanStatusCode.ERROR });
+          span.setAttribute('error.type', state ?? type);
+          span.setStatus({ code: SpanStatusCode.ERROR });
         }
         span.end();
       };

@@ -26,10 +26,8 @@ export class Log {
     const write = (line: string) =>
       stream.write(this.redactor?.withoutSecrets(line) ?? line);
     // Overrides Fastify's serializer, which would change `req`.
-    this.logger = pino(
-      { level, base, serializers: { req: (req) => req, err: errorFields } },
-      { write },
-    );
+    const serializers = { req: (req: unknown) => req, err: errorFields };
+    this.logger = pino({ level, base, serializers }, { write });
     this.sample = sample;
     this.base = JSON.stringify(base).slice(1, -1);
   }
@@ -72,10 +70,8 @@ export class Log {
         // A silent log stays silent.
         if (before.level !== 'silent' || after.level !== 'silent')
           this.logger.level = 'info';
-        this.logger.info(
-          { before, after, address: addressOf(request) },
-          'log settings changed',
-        );
+        const fields = { before, after, address: addressOf(request) };
+        this.logger.info(fields, 'log settings changed');
         this.settings = after;
         this.onChange?.(after);
         return after;
@@ -104,9 +100,9 @@ function errorFields(error: unknown): object {
     return { type: typeof error, message: String(error), stack: '' };
   const { name, message, stack = '', cause } = error;
   const { code } = error as NodeJS.ErrnoException;
-  const causes = cause === undefined ? [] : [cause];
-  if (error instanceof AggregateError) causes.splice(0, 1, ...error.errors);
   const fields = { type: name, code, message, stack };
-  if (causes.length === 0) return fields;
-  return { ...fields, causes: causes.map(errorFields) };
+  if (error instanceof AggregateError)
+    return { ...fields, causes: error.errors.map(errorFields) };
+  if (cause === undefined) return fields;
+  return { ...fields, causes: [errorFields(cause)] };
 }

@@ -29,14 +29,12 @@ export function loggingOptions(
     logController: new LogController({ disableRequestLogging: true }),
     // Keeps the client's `X-Request-Id` unless it has unusual characters or
     // contains an API key.
-    genReqId: ({
-      headers: { 'x-request-id': given },
-    }: Pick<IncomingMessage, 'headers'>) =>
-      typeof given === 'string' &&
-      acceptableId.test(given) &&
-      !redactor.hasSecret(given)
-        ? given
-        : randomUUID(),
+    genReqId({ headers }: Pick<IncomingMessage, 'headers'>) {
+      const given = headers['x-request-id'];
+      if (typeof given !== 'string' || !acceptableId.test(given))
+        return randomUUID();
+      return redactor.hasSecret(given) ? randomUUID() : given;
+    },
   };
 }
 

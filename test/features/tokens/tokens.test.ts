@@ -347,7 +347,8 @@ test('a token is verified once in ten seconds, and looked up like a key', () =>
         for (let time = 0; time < 3; time += 1)
           expect((await callWith(store, token)).status).toBe(200);
       });
-      return statements.filter((name) => !name.includes('list'));
+      // The times of use are written every few seconds.
+      return statements.filter((name) => !/list|touch/.test(name));
     };
     expect(await lookUps(0)).toEqual([
       'select_keys',
