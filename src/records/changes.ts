@@ -5,7 +5,7 @@ import { StoreError } from '../errors.ts';
 import type { Int64 } from '../validation/int64.ts';
 import type { Check } from './insertions.ts';
 import type { Ownership } from './ownership.ts';
-import { type Column, parameterOf, type Table } from './table.ts';
+import type { Column, Table } from './table.ts';
 
 /**
  * The version that was read, and the members to set: null clears one, undefined
@@ -110,9 +110,13 @@ export class Changes<Item> {
     // item that it changes.
     if (stored && this.#versionOf(stored) === version)
       await check?.(changes, call, stored);
+    const { columns } = this.#table;
     const members = JSON.stringify(
       Object.fromEntries(
-        given.map(([name, value]) => [name, parameterOf(value)]),
+        given.map(([name, value]) => {
+          const column = columns.find(({ member }) => member === name);
+          return [name, column?.write(value)];
+        }),
       ),
     );
     const write: Write = [id, version, members, ...this.#ownerIn(call)];

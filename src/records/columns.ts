@@ -1,5 +1,7 @@
+import { parseStoredJson } from '@animal-store/exact-json';
 import {
   BigIntType,
+  JsonType,
   p,
   type UniversalPropertyOptionsBuilder,
 } from '@mikro-orm/core';
@@ -34,6 +36,17 @@ class Int64Type extends BigIntType<'bigint'> {
   }
 }
 
+/** JSON with exact integers, of which pg would round some. */
+class ExactJsonType extends JsonType {
+  override convertToJSValueSQL(column: string): string {
+    return `${column}::text`;
+  }
+
+  override convertToJSValue(text: string): unknown {
+    return parseStoredJson(text);
+  }
+}
+
 /**
  * MikroORM's properties for the members of an item, such as
  * `p.text().nullable()`. The database assigns the `id`, and each change
@@ -61,6 +74,10 @@ function columnOf(name: string, schema: TSchema) {
     int64: () => p.type(Int64Type),
     decimal: () => p.decimal().precision(digits[0]).scale(digits[1]),
     moment: p.datetime,
+    date: p.date,
+    uuid: p.uuid,
+    json: () => p.type(ExactJsonType),
+    texts: p.array,
     enum: () => p.enum(values),
     integer: p.integer,
     number: p.double,

@@ -6,7 +6,7 @@ import { currentTransaction } from '../database/transaction.ts';
 import { withTimeout } from '../database/with-timeout.ts';
 import { StoreError } from '../errors.ts';
 import type { Statements } from './statements.ts';
-import { parameterOf, sameDecimal, type Table } from './table.ts';
+import type { Table } from './table.ts';
 
 /** An item to insert. */
 interface Entry<New> {
@@ -224,8 +224,8 @@ export class Insertions<Item, New extends object> {
   }
 
   #values(entries: Array<Entry<New>>): unknown[][] {
-    return this.table.inserted.map(({ member }) =>
-      entries.map(({ item }) => parameterOf(item[member as keyof New])),
+    return this.table.inserted.map((column) =>
+      entries.map(({ item }) => column.write(item[column.member as keyof New])),
     );
   }
 }
@@ -249,10 +249,9 @@ function fingerprintOf(
   const known = names.split(',');
   const values = inserted
     .filter(({ member }) => known.includes(member))
-    .map(({ member, type }): [string, unknown] => {
-      const value = parameterOf((item as Record<string, unknown>)[member]);
-      const isDecimal = typeof value === 'string' && type.startsWith('numeric');
-      return [member, isDecimal ? sameDecimal(value) : value];
+    .map((column): [string, unknown] => {
+      const value = (item as Record<string, unknown>)[column.member];
+      return [column.member, column.write(value)];
     })
     .filter(([, value]) => value !== null)
     .sort(([a], [b]) => (a < b ? -1 : 1));

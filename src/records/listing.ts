@@ -20,7 +20,6 @@ import {
   type Column,
   type IndexOrder,
   parameterOf,
-  sameDecimal,
   type Table,
 } from './table.ts';
 
@@ -276,7 +275,7 @@ function filtersBy(column: Column, at: number): Filter[] {
     if (value === false) throw refusal(`${isNull} must be true.`);
   };
   return [
-    { ...filter, name: member, kind: 'equal', read: parameterOf },
+    { ...filter, name: member, kind: 'equal', read: column.write },
     { ...filter, name: `${member}_in`, kind: 'in', read: jsonOf(column) },
     { ...filter, name: isNull, kind: 'null', read },
   ];
@@ -290,7 +289,7 @@ function endsOf(table: Table, { ranges = [], prefixes = [] }: Lists): Filter[] {
       kind: slot,
       slot,
       id,
-      read: parameterOf,
+      read: table.column(member).write,
     })),
   );
   const ofPrefixes = prefixes.flatMap((member): Filter[] => {
@@ -371,12 +370,9 @@ function subsets(columns: readonly Column[]): Column[][] {
 }
 
 /** Distinct values as a JSON array of their texts. */
-function jsonOf({ type }: Column) {
-  const textOf = type.startsWith('numeric')
-    ? (value: unknown) => sameDecimal(`${value}`)
-    : parameterOf;
+function jsonOf({ write }: Column) {
   return (values: unknown) =>
-    JSON.stringify([...new Set((values as unknown[]).map(textOf))]);
+    JSON.stringify([...new Set((values as unknown[]).map(write))]);
 }
 
 const least = `${int64.min}`;

@@ -51,8 +51,8 @@ export function statementsFor(described: Table) {
     findOne: statement('find_one', `${row} where id = $1`),
     insert: insertion(
       'insert',
-      ({ name }) => `input.${name}`,
-      `, unnest(${inserted.map(({ type }, at) => `$${at + 1}::${type}[]`).join(', ')}) with ordinality
+      ({ name, type }) => `input.${name}::${type}`,
+      `, unnest(${inserted.map(({ parameter }, at) => `$${at + 1}::${parameter}[]`).join(', ')}) with ordinality
           as input (${inserted.map(({ name }) => name).join(', ')}, "#place")
         order by input."#place"`,
     ),
@@ -76,15 +76,17 @@ function insertOnceFor({ name, inserted, generated }: Table): Statement {
   const table = quoted(name);
   const names = inserted.map((column) => column.name);
   const types = [
-    ...inserted.map(({ type }) => type),
+    ...inserted.map(({ parameter }) => parameter),
     'int',
     'text',
     'bytea',
     'bytea',
   ];
-  const values = inserted.map(({ name, fallback }) =>
-    fallback ? `coalesce(${name}, ${fallback}) as ${name}` : name,
-  );
+  const values = inserted.map(({ name, type, fallback }) => {
+    const value = `${name}::${type}`;
+    const orDefault = fallback ? `coalesce(${value}, ${fallback})` : value;
+    return `${orDefault} as ${name}`;
+  });
   const identity = '"#key", "#operation", "#hash"';
   return {
     name: `insert_once_${name}`,

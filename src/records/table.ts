@@ -1,3 +1,4 @@
+import { exact, parseStoredJson } from '@animal-store/exact-json';
 import type { EntityMetadata, EntityProperty } from '@mikro-orm/core';
 import { escapeIdentifier as quoted } from 'pg';
 import { refusalOf } from '../database/postgres-errors.ts';
@@ -12,6 +13,8 @@ interface Codec {
   toText(column: string): string;
   /** Parses the text; when absent, the text is the value. */
   fromText?: (text: string) => unknown;
+  /** Converts a value to a parameter, where PostgreSQL has many spellings. */
+  write?: (value: never) => string;
   /** True when no value's text is empty or holds a comma. */
   isSafeToJoin: boolean;
 }
@@ -45,12 +48,29 @@ const codecs: Record<string, Codec> = {
     fromText: (value) => new Date(Number(value)),
     isSafeToJoin: true,
   },
-  'numeric string': { toText: digits, isSafeToJoin: true },
+  'numeric string': { toText: digits, write: sameDecimal, isSafeToJoin: true },
+  'date string': {
+    toText: (column) => `to_char(${column}, 'YYYY-MM-DD')`,
+    isSafeToJoin: true,
+  },
+  'uuid string': { toText: digits, isSafeToJoin: true },
+  'jsonb any': {
+    toText: digits,
+    fromText: parseStoredJson,
+    write: (value) => JSON.stringify(value, exact),
+    isSafeToJoin: false,
+  },
+  'text[] string[]': {
+    toText: (column) => `to_json(${column})::text`,
+    fromText: JSON.parse,
+    write: arrayOf,
+    isSafeToJoin: false,
+  },
   'text string': text,
 };
 
 const supported =
-  "p.text(), p.enum(), p.integer(), p.smallint(), p.bigint('bigint'), p.double(), p.decimal(), p.boolean(), p.datetime(), " +
+  "p.text(), p.enum(), p.integer(), p.smallint(), p.bigint('bigint'), p.double(), p.decimal(), p.boolean(), p.datetime(), p.date(), p.uuid(), p.json(), p.array(), " +
   'and p.manyToOne(...).mapToPk() of a key of these; nothing that MikroORM computes or fills itself, except p.integer().version()';
 
 /** A column of a table, from MikroORM's metadata. */
@@ -122,9 +142,10 @@ export class Table {
     this.name = tableName;
     this.columns = columns;
     this.version = columns.find(({ member }) => member === versionProperty);
-    // PostgreSQL writes a decimal with all digits of its scale.
+    // PostgreSQL writes a decimal with all digits of its scale, and JSON with
+    // its own order of members.
     const isGenerated = ({ type, fallback }: Column) =>
-      type.startsWith('numeric') || fallback !== undefined;
+      /^(?:numeric|jsonb)/.test(type) || fallback !== undefined;
     this.generated = columns.filter(
       (column, at) => props[at]?.autoincrement || isGenerated(column),
     );
@@ -262,6 +283,13 @@ function columnOf(property: EntityProperty, table: string) {
     /** True for a text that is not one of an enumeration. */
     isFolded,
     type,
+    /** The type of its parameters: there are no arrays of arrays. */
+    parameter: type === 'text[]' ? 'text' : type,
+    /** Converts a value to a parameter. */
+    write(value: unknown) {
+      const { write = parameterOf } = codec;
+      return value == null ? null : write(value as never);
+    },
     /** SQL expression for its value as text. */
     text: codec.toText(sql),
     /** Parses that text; undefined when the text is the value. */
@@ -376,7 +404,13 @@ export function parameterOf(value: unknown): unknown {
   return typeof value === 'bigint' ? `${value}` : (value ?? null);
 }
 
+/** An array as PostgreSQL's text. */
+function arrayOf(texts: string[]): string {
+  const quoted = texts.map((text) => `"${text.replace(/["\\]/g, '\\$&')}"`);
+  return `{${quoted.join(',')}}`;
+}
+
 /** One text for each number: 1.10 is 1.1, and -0.0 is 0. */
-export function sameDecimal(text: string): string {
+function sameDecimal(text: string): string {
   return text.replace(/\.0*$|(\.\d*?)0+$/, '$1').replace(/^-0$/, '0');
 }

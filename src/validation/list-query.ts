@@ -103,10 +103,13 @@ export function listQuery<Item extends TObject>(
   };
   const schemaOf = (member: string): TSchema => {
     const schema = item.properties[member];
-    if (schema) return schema;
-    reportFault(`The lists of ${noun}s name ${member}, which is no member.`);
+    const isCompared = schema && !/json|texts/.test(memberOf(schema).kind);
+    if (isCompared) return schema;
+    const fault = schema ? 'cannot be compared' : 'is no member';
+    reportFault(`The lists of ${noun}s name ${member}, which ${fault}.`);
     return Type.String();
   };
+  for (const member of orders) schemaOf(member);
   for (const member of filters)
     add(member, `with this ${member}`, schemaOf(member));
   for (const member of among) {

@@ -55,16 +55,29 @@ const kinds = [
   'int64',
   'decimal',
   'moment',
+  'date',
+  'uuid',
+  'json',
+  'texts',
   'enum',
   'integer',
   'number',
   'boolean',
   'string',
 ] as const;
+type Kind = (typeof kinds)[number];
+
+/** Formats with a column of their own. */
+const kindsByFormat: Record<string, Kind> = {
+  int64: 'int64',
+  'date-time': 'moment',
+  date: 'date',
+  uuid: 'uuid',
+};
 
 /** What a member holds. Its column and its GraphQL type follow from it. */
 export interface Member {
-  readonly kind: (typeof kinds)[number];
+  readonly kind: Kind;
   readonly isNullable: boolean;
   /** The component of an enumeration, and its values. */
   readonly $id?: string | undefined;
@@ -78,12 +91,12 @@ export interface Member {
  * Reads the schema of a member, with or without `nullable` and `use`. A
  * reference (`$ref`) is to an enumeration.
  *
- * @throws Error for a member of another kind, for example an array
+ * @throws Error for a member of another kind, for example an object
  */
 export function memberOf(schema: TSchema): Member {
   const {
     type,
-    format,
+    format = '',
     enum: values,
     pattern = '',
     maxLength = 0,
@@ -95,6 +108,7 @@ export function memberOf(schema: TSchema): Member {
     anyOf = allOf,
     $ref,
     $id = $ref?.replace('#', ''),
+    items,
     description,
   } = others;
   if (anyOf?.[0]) return { ...memberOf(anyOf[0]), isNullable: anyOf !== allOf };
@@ -102,13 +116,14 @@ export function memberOf(schema: TSchema): Member {
     maxLength - 2,
     Number(/,(\d+)\}\)\?\$$/.exec(pattern)?.[1] ?? 0),
   ] as const;
-  const ofText =
-    format === 'date-time'
-      ? 'moment'
-      : pattern === decimalPattern(...digits)
-        ? 'decimal'
-        : type;
-  const found = values || $ref ? 'enum' : format === 'int64' ? format : ofText;
+  const isEnum = values !== undefined || $ref !== undefined;
+  const isDecimal = pattern === decimalPattern(...digits);
+  const isTexts = items !== undefined && memberOf(items).kind === 'string';
+  const found =
+    (isEnum && 'enum') ||
+    (isDecimal && 'decimal') ||
+    (isTexts && 'texts') ||
+    (kindsByFormat[format] ?? type ?? 'json');
   const kind = kinds.find((one) => one === found);
   if (!kind)
     throw new Error(

@@ -1,4 +1,4 @@
-import { InexactNumber } from '@animal-store/exact-json';
+import { InexactNumber, isRawJSON, rawJSON } from '@animal-store/exact-json';
 import type { Static, TObject, TSchema } from 'typebox';
 import Format from 'typebox/format';
 import { reportFault, StoreError } from '../errors.ts';
@@ -136,10 +136,11 @@ function readAt(
  */
 function butNot(value: unknown, expected: string | undefined): string {
   if (value === null) return ', not null';
+  if (!expected) return '';
   const isNumber = typeof value === 'bigint' || value instanceof InexactNumber;
   const other = Array.isArray(value) ? 'array' : typeof value;
   const type = isNumber ? 'number' : other;
-  if (type === expected?.replace('integer', 'number')) return '';
+  if (type === expected.replace('integer', 'number')) return '';
   return `, not ${/^[ao]/.test(type) ? 'an' : 'a'} ${type}`;
 }
 
@@ -163,7 +164,7 @@ interface Rule {
   readParts?(value: unknown, place: string, faults: string[]): unknown;
   /** How many characters a text may have. */
   readonly maxLength?: number | undefined;
-  /** True for several values. */
+  /** True for what may be an array. */
   readonly isList?: boolean;
 }
 
@@ -257,8 +258,8 @@ function kindOf(
       keywords: ['allOf'],
     };
   if (values) return { rule: oneOf(values), keywords: ['enum'] };
-  if (type === 'string' && format === 'date-time')
-    return { rule: dateTime, keywords: ['format'] };
+  const own = format && byFormat[format];
+  if (own) return { rule: own, keywords: ['format', 'maxLength'] };
   if (
     type === 'string' &&
     maxLength !== undefined &&
@@ -283,6 +284,7 @@ function kindOf(
       ),
       keywords: ['items', 'minItems', 'maxItems'],
     };
+  if (!type) return { rule: json, keywords: [] };
   if (type === 'boolean') return { rule: trueOrFalse(isLenient), keywords: [] };
   if (type === 'number')
     return { rule: finite(member, isLenient), keywords: ofNumbers };
@@ -347,8 +349,11 @@ function several(
       : undefined;
   const isBounded = (values: unknown[]) =>
     values.length >= least && values.length <= most;
+  const longest = most * (rule.maxLength ?? 0);
   return {
     isList: true,
+    // The texts of a query are on no page.
+    maxLength: isLenient ? 0 : longest,
     describe(value) {
       const given = valuesOf(value);
       if (!given) return 'an array';
@@ -438,6 +443,10 @@ function finite(bounds: MemberSchema, isLenient: boolean): Rule {
 
 // PostgreSQL's text cannot store U+0000, and a lone surrogate is not a
 // character.
+function isStorable(text: string): boolean {
+  return !text.includes('\u0000') && text.isWellFormed();
+}
+
 function text({
   minLength = 0,
   maxLength,
@@ -451,8 +460,7 @@ function text({
   const range = minLength > 0 ? `${minLength} to` : 'at most';
   const faultOf = (value: unknown): string | undefined => {
     if (typeof value !== 'string') return 'a string';
-    if (value.includes('\u0000') || !value.isWellFormed())
-      return 'free of U+0000 and of lone surrogates';
+    if (!isStorable(value)) return 'free of U+0000 and of lone surrogates';
     // JSON Schema counts code points. Each is one or two code units of a
     // JavaScript string.
     const length =
@@ -493,4 +501,65 @@ const dateTime: Rule = {
       new Date(`${clock}Z`).toJSON()?.slice(0, 19) === clock.toUpperCase();
     return isReal ? date : undefined;
   },
+};
+
+/** Of a member with any JSON: characters of its text, and levels. */
+const jsonBounds = { length: 8000, depth: 32 };
+
+const json: Rule = {
+  isList: true,
+  maxLength: jsonBounds.length,
+  describe: () =>
+    `JSON of at most ${jsonBounds.length} characters and ${jsonBounds.depth} levels, with exact numbers, and free of U+0000 and of lone surrogates`,
+  read(value) {
+    if (value === null) return undefined;
+    try {
+      const read = storable(value, jsonBounds.depth);
+      const { length } = JSON.stringify(read);
+      return length > jsonBounds.length ? undefined : read;
+    } catch {
+      return undefined;
+    }
+  },
+};
+
+/** Any JSON, its members in order. @throws Error when it would be changed */
+function storable(value: unknown, depth: number): unknown {
+  if (typeof value === 'bigint') return rawJSON(`${value}`);
+  const isKept = typeof value !== 'string' || isStorable(value);
+  if (!isKept || depth < 0 || value instanceof InexactNumber)
+    throw new Error('It is not storable.');
+  const within = (one: unknown) => storable(one, depth - 1);
+  if (Array.isArray(value)) return value.map(within);
+  if (!isRecord(value) || isRawJSON(value)) return value;
+  const names = Object.keys(value).filter((name) => name !== '__proto__');
+  const members = names
+    .sort()
+    .map((name) => [storable(name, depth), within(value[name])]);
+  return Object.fromEntries(members);
+}
+
+/** A text that is the same in upper case. */
+function formatted(words: string, isRight: (text: string) => boolean): Rule {
+  return {
+    describe: () => words,
+    read: (value) =>
+      typeof value === 'string' && isRight(value)
+        ? value.toLowerCase()
+        : undefined,
+  };
+}
+
+/** Rules of formats that need no `maxLength`. */
+const byFormat: Record<string, Rule> = {
+  'date-time': dateTime,
+  // PostgreSQL has no year 0.
+  date: formatted(
+    'an existing date like 2030-12-05',
+    (day) => Format.IsDate(day) && day > '0001',
+  ),
+  uuid: formatted(
+    'a UUID like 0190163d-8694-739b-aea5-966c26f8ad91',
+    Format.IsUuid,
+  ),
 };

@@ -272,7 +272,11 @@ test.each<[string, object, string?]>([
   ['whole seconds', { it: p.datetime(0) }, 'timestamptz(0)'],
   ['a decimal as a double', { it: p.decimal('number') }, 'numeric(10,0)'],
   ['an int64 as text', { it: p.bigint('string') }, 'bigint'],
-  ['an array', { it: p.array() }, 'text[]'],
+  [
+    'an array of integers',
+    { it: p.array(Number).columnType('int[]') },
+    'int[]',
+  ],
   ['a version of time', { it: p.datetime().version() }],
   ['a property without a column', { it: p.text().persist(false) }, 'text'],
   [

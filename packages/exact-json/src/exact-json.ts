@@ -126,8 +126,24 @@ function reason(cause: unknown) {
   return 'it is nested too deeply';
 }
 
-// TypeScript's library does not declare ECMAScript's JSON.rawJSON yet.
-const { rawJSON } = JSON as unknown as { rawJSON(text: string): unknown };
+// TypeScript's library does not declare these of ECMAScript yet.
+export const { rawJSON, isRawJSON } = JSON as unknown as {
+  rawJSON(text: string): unknown;
+  isRawJSON(value: unknown): boolean;
+};
+
+/**
+ * Parses JSON that PostgreSQL has written. `JSON.stringify` writes its integers
+ * as they were: those beyond 2^53 are `JSON.rawJSON(digits)`.
+ */
+export function parseStoredJson(text: string): unknown {
+  if (!suspect.test(text)) return JSON.parse(text);
+  const read = (name: string, value: unknown, context: { source: string }) => {
+    const exact = exactInteger(name, value, context);
+    return typeof exact === 'bigint' ? rawJSON(context.source) : exact;
+  };
+  return JSON.parse(text, read as Reviver);
+}
 
 /**
  * For `JSON.stringify`: writes integers without an exponent, which

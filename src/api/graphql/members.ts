@@ -28,7 +28,14 @@ import {
   textSchema,
 } from '../../validation/schemas.ts';
 import type { MemberSchema } from '../../validation/validator.ts';
-import { Decimal, ID, metadataOf } from './types.ts';
+import {
+  AnyJSON,
+  CalendarDate,
+  Decimal,
+  ID,
+  metadataOf,
+  UUID,
+} from './types.ts';
 
 // A member and its description are written once, in the schema that REST has.
 // These functions put type-graphql's decorators on an empty class; a type that
@@ -139,8 +146,7 @@ function classOf<Schema extends TObject>(
     const { description = '', default: defaultValue } = member as MemberSchema;
     const isOptional =
       isInput && defaultValue === undefined && !required.includes(name);
-    const isNested = 'items' in member || 'properties' in member;
-    const isNullable = !isNested && memberOf(member).isNullable;
+    const { nullable: isNullable = 'anyOf' in member } = member as MemberSchema;
     const nullable = isOptional || kind === 'arguments' || isNullable;
     const options = { nullable, description, ...(isInput && { defaultValue }) };
     const type = typeOf(member, isInput);
@@ -153,11 +159,20 @@ const scalars = {
   int64: ID,
   decimal: Decimal,
   moment: GraphQLISODateTime,
+  date: CalendarDate,
+  uuid: UUID,
+  json: AnyJSON,
+  texts: [String],
   integer: Int,
   number: Float,
   boolean: Boolean,
   string: String,
 };
+
+function nameOf({ kind, $id }: Member): string | undefined {
+  if (kind === 'enum') return $id;
+  return kind === 'texts' ? '[String!]' : scalars[kind].name;
+}
 
 function typeOf(schema: TSchema, isInput: boolean): object {
   const { items, properties } = schema as MemberSchema;
@@ -208,9 +223,7 @@ export function assertSameMembers(
   const { properties = {} } = rest as Partial<TObject>;
   for (const { name, precision, scale = 0 } of props) {
     const member = properties[name] && memberOf(properties[name]);
-    const inRest =
-      member &&
-      (member.kind === 'enum' ? member.$id : scalars[member.kind].name);
+    const inRest = member && nameOf(member);
     const column = `${className}.${name}`;
     const expected = inRest && `${inRest}${member?.isNullable ? '' : '!'}`;
     const { type: found } = type.getFields()[name] ?? {};

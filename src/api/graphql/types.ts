@@ -1,5 +1,6 @@
 import 'reflect-metadata';
 import { inspect } from 'node:util';
+import { parseExactJson } from '@animal-store/exact-json';
 import {
   GraphQLError,
   GraphQLID,
@@ -7,6 +8,7 @@ import {
   Kind,
   print,
   type ValueNode,
+  valueFromASTUntyped,
 } from 'graphql';
 import {
   type ClassType,
@@ -68,12 +70,44 @@ function notAnId(found: string, nodes?: ValueNode): GraphQLError {
   return new GraphQLError(message, nodes && { nodes });
 }
 
-/** An exact decimal. The schema of the input checks it. */
+// The schema of the input checks these, so that both APIs refuse in the same
+// words.
 export const Decimal = new GraphQLScalarType({
   name: 'Decimal',
   description:
     'An exact decimal, as a string like "12.30": most clients read a JSON number as a double.',
 });
+export const CalendarDate = new GraphQLScalarType({
+  name: 'Date',
+  description: 'A day of the calendar, without a time zone: "2030-12-05".',
+});
+export const UUID = new GraphQLScalarType({
+  name: 'UUID',
+  description: 'A UUID of RFC 9562, in lower case.',
+});
+export const AnyJSON = new GraphQLScalarType({
+  name: 'JSON',
+  description: 'Any JSON. Its integers are exact to the last digit.',
+  parseValue: (value) => value,
+  parseLiteral: jsonIn,
+});
+
+/** The value of a literal, with all digits of its numbers. */
+function jsonIn(
+  node: ValueNode,
+  variables?: Record<string, unknown> | null,
+): unknown {
+  const within = (one: ValueNode) => jsonIn(one, variables);
+  if (node.kind === Kind.LIST) return node.values.map(within);
+  if (node.kind === Kind.INT || node.kind === Kind.FLOAT)
+    return parseExactJson(Buffer.from(node.value));
+  if (node.kind !== Kind.OBJECT) return valueFromASTUntyped(node, variables);
+  const members = node.fields.map(({ name, value }) => [
+    name.value,
+    within(value),
+  ]);
+  return Object.fromEntries(members);
+}
 
 @ObjectType({
   description: 'Where a page of a connection lies.',

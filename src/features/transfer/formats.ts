@@ -48,6 +48,7 @@ export function csvColumnsOf(...schemas: TObject[]) {
       enum: values,
       nullable,
       anyOf,
+      allOf,
     } = schema as Record<string, unknown>;
     // An empty field means the empty text.
     const isText =
@@ -55,6 +56,7 @@ export function csvColumnsOf(...schemas: TObject[]) {
     return {
       name,
       isText,
+      isJson: type === 'array' || !(type ?? anyOf ?? allOf),
       isNullable: nullable === true || anyOf !== undefined,
     };
   });
@@ -77,7 +79,7 @@ const ndjson: Format = {
       if (!text)
         yield { line, fault: `The line is longer than ${maxLength} bytes.` };
       else if (text.length > 1 || (text.length === 1 && text[0] !== 0x0d))
-        yield lineFrom(line, text);
+        yield lineFrom(line, () => parseExactJson(text));
     }
   },
 };
@@ -87,9 +89,9 @@ function pick(item: object, names: string[]): object {
   return Object.fromEntries(names.map((name) => [name, values[name]]));
 }
 
-function lineFrom(line: number, text: Buffer): Line {
+function lineFrom(line: number, read: () => unknown): Line {
   try {
-    const input = parseExactJson(text);
+    const input = read();
     if (isRecord(input)) return { line, input };
     return { line, fault: 'The line must be a JSON object.' };
   } catch (error) {
@@ -121,6 +123,10 @@ const csv: Format = {
         boolean: (value) => `${value}`,
         date: (value) => value.toISOString(),
         null: () => ({ value: '', quoted_match: null }),
+        string: (value, { column }) =>
+          columns.find(({ name }) => name === column)?.isJson
+            ? JSON.stringify(value)
+            : value,
       },
     }),
   async *read(chunks, columns, maxLength) {
@@ -153,7 +159,8 @@ const csv: Format = {
             line,
             fault: `The line has ${fields.length} fields instead of ${info.columns.length}.`,
           };
-        else if (!isBlank) yield { line, input: record };
+        else if (!isBlank)
+          yield lineFrom(line, () => withJson(record, columns));
         line = info.lines + 1;
       }
     } catch (error) {
@@ -173,7 +180,7 @@ const csv: Format = {
 };
 
 interface CsvRecord {
-  record: object;
+  record: Record<string, unknown>;
   info: {
     /** Number of lines up to the end of the record. */
     lines: number;
@@ -181,6 +188,15 @@ interface CsvRecord {
     /** The fields of a record that has too few or too many. */
     error?: { record: unknown[] };
   };
+}
+
+/** Parses the fields that hold JSON. */
+function withJson(record: Record<string, unknown>, columns: CsvColumn[]) {
+  for (const { name, isJson } of columns) {
+    const text = record[name];
+    if (isJson && text) record[name] = parseExactJson(Buffer.from(`${text}`));
+  }
+  return record;
 }
 
 /** The value of an empty field. */

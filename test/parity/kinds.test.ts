@@ -1,0 +1,502 @@
+// runs: embedded, postgres, pgbouncer
+
+import { defineEntity } from '@mikro-orm/core';
+import { Type } from 'typebox';
+import type { Module } from '../../src/api/module.ts';
+import {
+  type ItemOf,
+  type NewOf,
+  resource,
+} from '../../src/api/resources/resource.ts';
+import { Call } from '../../src/call.ts';
+import { namingAllFaults } from '../../src/errors.ts';
+import { csvColumnsOf, formats } from '../../src/features/transfer/formats.ts';
+import { importLines } from '../../src/features/transfer/import.ts';
+import type { Transfer } from '../../src/features/transfer/transfer.ts';
+import { Records } from '../../src/records/records.ts';
+import { listQuery } from '../../src/validation/list-query.ts';
+import { nullable, textSchema } from '../../src/validation/schemas.ts';
+import { sql } from '../support/database-access.ts';
+import { openStream, streamsForEach } from '../support/events.ts';
+import { graphqlText, graphqlThrice } from '../support/graphql.ts';
+import { fromJson, send, toJson } from '../support/http.ts';
+import { beforeEach, expect, test } from '../support/jest.ts';
+import { migrationOf } from '../support/migrations.ts';
+import { rest } from '../support/rest.ts';
+import { storeForAll } from '../support/store.ts';
+
+/** Members that are a UUID, a day, any JSON, or texts. */
+
+const passport = resource({
+  name: 'Passport',
+  description: 'The papers of an animal.',
+  path: '/passports',
+  operations: ['list', 'find', 'create', 'change', 'follow'],
+  members: {
+    chip: Type.String({ format: 'uuid', description: 'Its chip.' }),
+    bornOn: Type.Optional(
+      nullable(Type.String({ format: 'date', description: 'Its birthday.' })),
+    ),
+    issuedOn: Type.String({
+      format: 'date',
+      description: 'When it was issued.',
+    }),
+    data: Type.Optional(nullable(Type.Unknown({ description: 'Anything.' }))),
+    marks: Type.Array(textSchema({ maxLength: 20, description: 'A mark.' }), {
+      maxItems: 3,
+      description: 'What it looks like.',
+    }),
+  },
+  filters: ['chip'],
+  in: ['chip'],
+  nulls: ['bornOn'],
+  ranges: ['issuedOn'],
+  combinations: [['chip'], ['bornOn']],
+});
+type Passport = ItemOf<typeof passport>;
+type NewPassport = NewOf<typeof passport>;
+
+const PassportEntity = defineEntity({
+  name: 'Passport',
+  tableName: 'passport',
+  properties: passport.columns,
+  indexes: [
+    { properties: ['bornOn', 'id'] },
+    { properties: ['issuedOn', 'id'] },
+    { properties: ['bornOn', 'issuedOn', 'id'] },
+  ],
+  uniques: [{ properties: ['chip'] }],
+});
+const passports: Module = {
+  tag: { name: 'Passports', description: 'Papers.' },
+  entities: [PassportEntity],
+  migrations: [
+    migrationOf('2027_05_01_000000_create_passport', [
+      `create table "passport" ("id" bigserial primary key, "chip" uuid not null unique,
+        "born_on" date null, "issued_on" date not null, "data" jsonb null,
+        "marks" text[] not null, "version" int not null default 1)`,
+      'create index "passport_1" on "passport" ("born_on", "id")',
+      'create index "passport_2" on "passport" ("issued_on", "id")',
+      'create index "passport_3" on "passport" ("born_on", "issued_on", "id")',
+    ]),
+  ],
+  open: ({ database }) => ({
+    resources: [
+      passport.serve(
+        new Records<Passport, NewPassport>(
+          database,
+          PassportEntity,
+          passport.lists,
+        ),
+      ),
+    ],
+  }),
+};
+const store = storeForAll({}, undefined, { more: [passports] });
+const closedAfterwards = streamsForEach(store);
+beforeEach(() => sql(store.database, 'truncate "passport" restart identity'));
+
+const chip = '0190163d-8694-739b-aea5-966c26f8ad91';
+const plain = { chip, issuedOn: '2026-11-28', marks: ['white'] };
+const members = 'id chip bornOn issuedOn data marks version';
+
+const overRest = (json: object, headers = {}) =>
+  rest(store, '/v1/passports', { method: 'POST', json, headers });
+const overGraphQL = (input: object) =>
+  graphqlText(store, {
+    query: `mutation ($input: NewPassport!) { createPassport(input: $input) { ${members} } }`,
+    variables: { input },
+  });
+
+const nested = (depth: number, leaf: unknown): unknown =>
+  depth === 0 ? leaf : { a: [nested(depth - 2, leaf)] };
+const others = (at: number) => chip.replace(/..$/, `${at}`);
+const chipOf = (at: number) => others(10 + at);
+const spare = (at: number) => others(60 + at);
+const byChip = (one: unknown, other: unknown) =>
+  JSON.stringify((one as Passport).chip) <
+  JSON.stringify((other as Passport).chip)
+    ? -1
+    : 1;
+
+/** What is given, and what is read. */
+const cases: Array<[what: string, given: object, read?: object]> = [
+  ['nothing special', {}],
+  [
+    'a UUID in upper case',
+    { chip: others(98).toUpperCase() },
+    { chip: others(98) },
+  ],
+  ['a UUID of zeros', { chip: '00000000-0000-0000-0000-000000000000' }],
+  ['a leap day', { bornOn: '2024-02-29' }],
+  ['the first day', { bornOn: '0001-01-01', issuedOn: '0001-01-01' }],
+  ['the last day', { bornOn: '9999-12-31', issuedOn: '9999-12-31' }],
+  ['days that summer time lacks', { bornOn: '2018-11-04' }],
+  ['no text', { marks: [] }],
+  ['the most texts', { marks: ['x'.repeat(20), '', '\u{1f415}'.repeat(20)] }],
+  ['texts that need quotes', { marks: ['a,b', '"', '\\'] }],
+  ['texts that look like others', { marks: ['NULL', '{}', " '"] }],
+  ['texts with spaces', { marks: [' ', '\n\t', '\u2028'] }],
+  ['a text of JSON', { data: 'text' }],
+  ['a text that is JSON', { data: '{"a":1}' }],
+  ['the empty text of JSON', { data: '' }],
+  ['true', { data: true }],
+  ['zero', { data: 0 }],
+  ['an int64', { data: 9007199254740993n }],
+  ['the greatest int64', { data: { n: [9223372036854775807n] } }],
+  ['the least int64', { data: [-9223372036854775808n] }],
+  ['a fraction', { data: [0.1, -1.5e-7, 123456.789] }],
+  ['nulls', { data: { a: null, b: [null] } }],
+  ['an empty object', { data: {} }],
+  ['an empty array', { data: [] }],
+  ['an odd name', { data: { '': 1, 'a"b\\': 2, constructor: 3, ü: 4 } }],
+  ['a version', { data: { id: 5, version: 7, rawJSON: '1' } }],
+  ['the most levels', { data: nested(32, 1) }],
+  ['a long text', { data: 'x'.repeat(7998) }],
+  ['many values', { data: Array.from({ length: 3000 }, () => 1) }],
+];
+const inputs = cases.map(([, given], at) => ({
+  ...plain,
+  chip: chipOf(at),
+  ...given,
+}));
+const nothing = { bornOn: null, data: null, version: 1 };
+/** The items that follow, with their ids apart. */
+const expected = cases.map(([, given, read = given], at) => ({
+  ...nothing,
+  ...plain,
+  chip: chipOf(at),
+  ...read,
+}));
+
+async function listed(): Promise<unknown[]> {
+  const { json } = await rest(store, '/v1/passports?limit=100');
+  const { data } = await graphqlThrice(store, {
+    query: `{ passports(limit: 100) { ${members} } }`,
+  });
+  const items = json.map(({ id, ...item }: { id: number }) => ({ ...item }));
+  const inGraphQL = data.passports.map(
+    ({ id: _, ...item }: { id: string }) => item,
+  );
+  expect(inGraphQL).toEqual(items);
+  return items;
+}
+
+test('values are read as they were written, in both APIs', async () => {
+  for (const [at, input] of inputs.entries()) {
+    const created = await overRest(input);
+    const item = { ...expected[at], id: at + 1 };
+    expect([created.status, created.json]).toEqual([201, item]);
+    // The creation and the item have the same bytes.
+    const { text } = await rest(store, `/v1/passports/${at + 1}`);
+    expect(text).toBe(created.text);
+  }
+  expect(await listed()).toEqual(expected);
+});
+
+test('values that are written together are read as they were written', async () => {
+  await Promise.all(inputs.map((input) => overRest(input)));
+  expect((await listed()).toSorted(byChip)).toEqual(expected.toSorted(byChip));
+});
+
+test('values are the same from GraphQL, and are found by their key', async () => {
+  const keyed = (input: object, at: number) =>
+    at % 2
+      ? overGraphQL(input)
+      : overRest(input, { 'idempotency-key': `key-of-${at}` });
+  const made = await Promise.all(inputs.map(keyed));
+  expect((await listed()).toSorted(byChip)).toEqual(expected.toSorted(byChip));
+  const again = await Promise.all(inputs.map(keyed));
+  for (const [at, { text, headers }] of again.entries()) {
+    if (at % 2) continue;
+    expect(headers['idempotent-replayed']).toBe('true');
+    expect(text).toBe(made[at]?.text);
+  }
+});
+
+test('values are set by changes, in both APIs', async () => {
+  await Promise.all(
+    inputs.map((_, at) => overRest({ ...plain, chip: spare(at) })),
+  );
+  const query = `mutation ($id: ID!, $c: PassportChange!) { changePassport(id: $id, change: $c) { version } }`;
+  await Promise.all(
+    inputs.map((input, at) =>
+      at % 2
+        ? graphqlText(store, {
+            query,
+            variables: { id: at + 1, c: { ...input, version: 1 } },
+          })
+        : rest(store, `/v1/passports/${at + 1}`, {
+            method: 'PATCH',
+            json: { ...input, version: 1 },
+          }),
+    ),
+  );
+  const changed = expected.map((item) => ({ ...item, version: 2 }));
+  expect(await listed()).toEqual(changed);
+});
+
+test.each(['ndjson', 'csv'] as const)(
+  'values are exported to %s and imported',
+  async (format) => {
+    for (const input of inputs) await overRest(input);
+    const { resources = [] } = passports.open({
+      database: store.database,
+    } as never);
+    const [collection] = resources.flatMap(({ collections }) => collections);
+    const { item, service } = collection as NonNullable<typeof collection>;
+    const { items } = await service.list({ limit: 100 } as never);
+    const { head, write, read, hasOnlyTexts } = formats[format];
+    const columns = csvColumnsOf(item);
+    const file = Buffer.from(head(columns) + write(columns, items));
+    await sql(store.database, 'truncate "passport" restart identity');
+    async function* bytes() {
+      yield file;
+    }
+    const refused: unknown[] = [];
+    await importLines(
+      read(bytes(), columns, 100_000),
+      {
+        collection,
+        progress: () => undefined,
+        refused: (...one: unknown[]) => refused.push(one),
+        signal: AbortSignal.timeout(60_000),
+      } as unknown as Transfer,
+      { isLenient: hasOnlyTexts },
+    );
+    expect(refused).toEqual([]);
+    expect(await listed()).toEqual(expected);
+  },
+);
+
+test('a field of CSV that is no JSON is refused with its line', async () => {
+  async function* bytes() {
+    yield Buffer.from('data,marks\n{,[]\n1,x\n');
+  }
+  const columns = csvColumnsOf(passport.schemas.item);
+  const lines = [];
+  for await (const line of formats.csv.read(bytes(), columns, 100))
+    lines.push(line);
+  const fault = expect.stringMatching(/^The line is not acceptable JSON: /);
+  expect(lines).toEqual([
+    { line: 2, fault },
+    { line: 3, fault },
+  ]);
+});
+
+const uuidFault = `chip must be a UUID like ${chip}`;
+const jsonFault =
+  'data must be JSON of at most 8000 characters and 32 levels, with exact numbers, and free of U+0000 and of lone surrogates, or null';
+const dayFault = 'an existing date like 2030-12-05';
+const noDay = 'an existing date like 2030-12-05';
+const markFault = 'marks must be 0 to 3 values, each a string';
+
+test.each<[json: string, message: string]>([
+  [`{"chip":"${chip}0"}`, `${uuidFault}.`],
+  [`{"chip":"{${chip}}"}`, `${uuidFault}.`],
+  [`{"chip":"urn:uuid:${chip}"}`, `${uuidFault}.`],
+  [`{"chip":"${chip.replaceAll('-', '')}"}`, `${uuidFault}.`],
+  [`{"chip":"${chip}\\n"}`, `${uuidFault}.`],
+  [`{"chip":""}`, `${uuidFault}.`],
+  [`{"chip":5}`, `${uuidFault}, not a number.`],
+  [`{"bornOn":"2026-02-30"}`, `bornOn must be ${noDay}, or null.`],
+  [`{"issuedOn":"2026-02-30"}`, `issuedOn must be ${noDay}.`],
+  [`{"issuedOn":"2025-02-29"}`, `issuedOn must be ${noDay}.`],
+  [`{"issuedOn":"1900-02-29"}`, `issuedOn must be ${noDay}.`],
+  [`{"issuedOn":"2026-13-01"}`, `issuedOn must be ${noDay}.`],
+  [`{"issuedOn":"2026-00-10"}`, `issuedOn must be ${noDay}.`],
+  [`{"issuedOn":"0000-01-01"}`, `issuedOn must be ${noDay}.`],
+  [`{"issuedOn":"10000-01-01"}`, `issuedOn must be ${dayFault}.`],
+  [`{"issuedOn":"-0001-01-01"}`, `issuedOn must be ${dayFault}.`],
+  [`{"issuedOn":"2026-1-1"}`, `issuedOn must be ${dayFault}.`],
+  [`{"issuedOn":"20260101"}`, `issuedOn must be ${dayFault}.`],
+  [`{"issuedOn":"2026-01-01T00:00:00Z"}`, `issuedOn must be ${dayFault}.`],
+  [`{"issuedOn":"2026-01-01\\n"}`, `issuedOn must be ${dayFault}.`],
+  [`{"issuedOn":" 2026-01-01"}`, `issuedOn must be ${dayFault}.`],
+  [`{"issuedOn":"٢٠٢٦-01-01"}`, `issuedOn must be ${dayFault}.`],
+  [`{"issuedOn":"infinity"}`, `issuedOn must be ${dayFault}.`],
+  [`{"issuedOn":"today"}`, `issuedOn must be ${dayFault}.`],
+  [`{"issuedOn":20260101}`, `issuedOn must be ${dayFault}, not a number.`],
+  [`{"data":"\\u0000"}`, `${jsonFault}.`],
+  [`{"data":{"a\\u0000":1}}`, `${jsonFault}.`],
+  [`{"data":["\\ud800"]}`, `${jsonFault}.`],
+  [`{"data":{"\\udfff":1}}`, `${jsonFault}.`],
+  [`{"data":[1e400]}`, `${jsonFault}.`],
+  [`{"data":1.00000000000000000001}`, `${jsonFault}.`],
+  [`{"data":${toJson(nested(34, 1))}}`, `${jsonFault}.`],
+  [`{"data":"${'x'.repeat(7999)}"}`, `${jsonFault}.`],
+  [`{"data":{"${'x'.repeat(8000)}":1}}`, `${jsonFault}.`],
+  [`{"data":${'9'.repeat(8001)}}`, `${jsonFault}.`],
+  [`{"marks":["a","b","c","d"]}`, `${markFault}.`],
+])('%s is refused, in the same words by both APIs', async (json, message) => {
+  const text = `${JSON.stringify(plain).slice(0, -1)},${json.slice(1)}`;
+  const refused = await send(store.origin, {
+    method: 'POST',
+    path: '/v1/passports',
+    headers: {
+      authorization: `Bearer ${store.key}`,
+      'content-type': 'application/json',
+    },
+    body: text,
+  });
+  const error = { code: 'BAD_USER_INPUT', status: 400, message };
+  expect(fromJson(refused.text)).toEqual(error);
+  const query = `mutation ($input: NewPassport!) { createPassport(input: $input) { id } }`;
+  const answer = await graphqlText(
+    store,
+    `{"query":${JSON.stringify(query)},"variables":{"input":${text}}}`,
+  );
+  expect(answer.errors?.[0]?.message).toBe(message);
+});
+
+test('lists are filtered and sorted by UUIDs and days, in both APIs', async () => {
+  const days = ['2024-02-29', '2024-03-01', '2023-12-31', '2024-02-29'];
+  for (const [at, issuedOn] of days.entries()) {
+    const bornOn = at > 1 ? null : '2020-01-01';
+    await overRest({ ...plain, chip: others(31 + at), issuedOn, bornOn });
+  }
+  for (const [query, parameters, ids] of [
+    [`chip=${others(32)}`, `chip: "${others(32)}"`, [2]],
+    [
+      `chip=${others(32).toUpperCase()}`,
+      `chip: "${others(32).toUpperCase()}"`,
+      [2],
+    ],
+    [
+      `chip_in=${others(33)}&chip_in=${others(31)}&chip_in=${others(31)}`,
+      `chip_in: ["${others(33)}", "${others(31)}"]`,
+      [1, 3],
+    ],
+    ['bornOn=2020-01-01', 'bornOn: "2020-01-01"', [1, 2]],
+    ['bornOn_is_null=true', 'bornOn_is_null: true', [3, 4]],
+    ['issuedOn_gte=2024-02-29', 'issuedOn_gte: "2024-02-29"', [1, 4, 2]],
+    ['issuedOn_gt=2024-02-29', 'issuedOn_gt: "2024-02-29"', [2]],
+    ['issuedOn_lt=2024-03-01', 'issuedOn_lt: "2024-03-01"', [3, 1, 4]],
+    ['sort=issuedOn_desc', 'sort: issuedOn_desc', [2, 4, 1, 3]],
+    [
+      'issuedOn_lte=2024-02-29&bornOn=2020-01-01',
+      'issuedOn_lte: "2024-02-29", bornOn: "2020-01-01"',
+      [1],
+    ],
+  ] as Array<[string, string, number[]]>) {
+    const { json } = await rest(store, `/v1/passports?${query}`);
+    expect(json.map(({ id }: { id: number }) => id)).toEqual(ids);
+    const { data } = await graphqlThrice(store, {
+      query: `{ passports(${parameters}) { id } passportsConnection(${parameters}) { totalCount } }`,
+    });
+    expect(data.passports.map(({ id }: { id: string }) => +id)).toEqual(ids);
+    expect(data.passportsConnection.totalCount).toBe(ids.length);
+  }
+  // The cursor of a day continues its list.
+  const first = await rest(store, '/v1/passports?sort=issuedOn&limit=2');
+  const [, next] = /<[^/]+\/\/[^/]+([^>]+)>; rel="next"/.exec(
+    `${first.headers.link}`,
+  ) ?? [''];
+  const { json } = await rest(store, `${next}`);
+  expect(json.map(({ id }: { id: number }) => id)).toEqual([4, 2]);
+});
+
+test.each([
+  ['issuedOn_gte=2026-02-30', `issuedOn_gte must be ${noDay}.`],
+  ['issuedOn_lt=soon', `issuedOn_lt must be ${dayFault}.`],
+  ['bornOn=2025-02-29', `bornOn must be ${noDay}.`],
+  ['chip=7', `${uuidFault}.`],
+])('a list of %s is refused', async (query, message) => {
+  const { status, json } = await rest(store, `/v1/passports?${query}`);
+  expect([status, json.message]).toEqual([400, message]);
+  const [name, value] = query.split('=');
+  const { errors } = await graphqlText(store, {
+    query: `{ passports(${name}: "${value}") { id } }`,
+  });
+  expect(errors?.[0]?.message).toBe(message);
+});
+
+test('a literal of GraphQL has the JSON that it spells, with variables in it', async () => {
+  const { data } = await graphqlText(store, {
+    query: `mutation ($n: JSON, $none: JSON) { createPassport(input: { chip: "${chip}", issuedOn: "2026-11-28", marks: "one",
+      data: { big: 9223372036854775807, list: [-9007199254740993, 1.5, "a\\"b", """c "d" """, true, null, word, $n], none: $none } }) { data marks } }`,
+    variables: { n: { deep: 9007199254740995n } },
+  });
+  expect(data.createPassport).toEqual({
+    data: {
+      big: 9223372036854775807n,
+      list: [
+        ...[-9007199254740993n, 1.5, 'a"b', 'c "d" ', true, null, 'word'],
+        { deep: 9007199254740995n },
+      ],
+    },
+    marks: ['one'],
+  });
+});
+
+test('no member of JSON is a prototype, in both APIs', async () => {
+  const own = '{"a":1,"__proto__":{"b":2}}';
+  const text = `${JSON.stringify(plain).slice(0, -1)},"data":${own}}`;
+  const created = await send(store.origin, {
+    method: 'POST',
+    path: '/v1/passports',
+    headers: {
+      authorization: `Bearer ${store.key}`,
+      'content-type': 'application/json',
+    },
+    body: text,
+  });
+  expect(fromJson(created.text)).toMatchObject({ data: { a: 1 } });
+  const { data } = await graphqlText(store, {
+    query: `mutation { createPassport(input: { chip: "${others(41)}", issuedOn: "2026-11-28", marks: [],
+      data: { a: 1, __proto__: { b: 2 } } }) { data } }`,
+  });
+  expect(data.createPassport).toEqual({ data: { a: 1 } });
+});
+
+test('null clears what may be null, and JSON is replaced as a whole', async () => {
+  await overRest({ ...plain, bornOn: '2020-01-01', data: { a: 1 } });
+  const change = (json: object) =>
+    rest(store, '/v1/passports/1', { method: 'PATCH', json });
+  const replaced = await change({ version: 1, data: { b: 2 } });
+  expect(replaced.json).toMatchObject({ data: { b: 2 }, bornOn: '2020-01-01' });
+  const cleared = await change({ version: 2, data: null, bornOn: null });
+  expect(cleared.json).toMatchObject({ data: null, bornOn: null });
+});
+
+test('a live list has the same values, in both APIs', async () => {
+  const data = { n: 9007199254740993n };
+  const { json } = await overRest({ ...plain, data, bornOn: '2024-02-29' });
+  const query = `subscription { passportAdded(after: "0", chip: "${chip}") { ${members} } }`;
+  const path = `/v1/passports?after=0&chip=${chip}`;
+  const streams = [
+    await closedAfterwards(openStream(store, { method: 'GET', path })),
+    await closedAfterwards(openStream(store, { body: { query } })),
+  ];
+  const [[ofRest] = [], [ofGraphQL] = []] = await Promise.all(
+    streams.map((stream) => stream.until(1)),
+  );
+  expect(ofRest?.data).toEqual(json);
+  const passportAdded = { ...json, id: '1' };
+  expect(ofGraphQL?.data).toEqual({ data: { passportAdded } });
+});
+
+test('MikroORM reads the same values', async () => {
+  const data = { n: 9007199254740993n };
+  await overRest({ ...plain, data, bornOn: '2024-02-29' });
+  const found = await store.database.transaction(
+    Call.ofOperator(),
+    { creates: [], input: {} },
+    (em) => em.find(PassportEntity, {}),
+  );
+  const [{ chip: read, bornOn, marks, data: held } = {} as never] = found;
+  expect([read, bornOn, marks]).toEqual([chip, '2024-02-29', ['white']]);
+  expect(JSON.stringify(held)).toBe('{"n":9007199254740993}');
+});
+
+test.each([
+  [{ filters: ['data'] }, 'data'],
+  [{ orders: ['marks'] }, 'marks'],
+  [{ prefixes: ['data'] }, 'data'],
+])('the service does not start with a list by %j', async (lists, member) => {
+  const build = async () =>
+    void listQuery('passport', passport.schemas.item, lists as never);
+  await expect(namingAllFaults(build)).rejects.toThrow(
+    `The lists of passports name ${member}, which cannot be compared.`,
+  );
+});
