@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { Call, type Claim } from '../call.ts';
+import type { Call, Claim } from '../call.ts';
 import { retryable, reused } from '../database/claims.ts';
 import type { Batches, Database } from '../database/database.ts';
 import { currentTransaction } from '../database/transaction.ts';
@@ -11,9 +11,9 @@ import type { Table } from './table.ts';
 /** An item to insert. */
 interface Entry<New> {
   readonly item: New;
-  readonly claim?: Claim;
+  readonly claim?: Claim | undefined;
   /** See `fingerprintOf`. */
-  readonly fingerprint?: string;
+  fingerprint?: string;
   /** Settles when the last statement with this entry ends. */
   sent?: Promise<unknown>;
   isReplay?: boolean;
@@ -68,15 +68,63 @@ export class Insertions<Item, New extends object> {
   }
 
   /** See `Records.create`. */
-  async insert(item: New, call = new Call()): Promise<Item> {
+  async insert(item: New, call: Call): Promise<Item> {
+    const claim = this.#claimIn(call);
+    await this.#assertAllowed(item, claim, call);
+    return this.#insertAllowed({ item, claim }, call);
+  }
+
+  /** See `Records.createMany`. */
+  async insertMany(
+    items: ReadonlyArray<New | Error>,
+    call: Call,
+  ): Promise<Array<Item | Error>> {
+    const ready = items.map(async (item): Promise<Entry<New>> => {
+      const claim = this.#claimIn(call);
+      if (item instanceof Error) throw item;
+      await this.#assertAllowed(item, claim, call);
+      return { item, claim };
+    });
+    // They are sent together, so that their ids ascend.
+    await Promise.allSettled(ready);
+    const inserted = ready.map(async (entry) =>
+      this.#insertAllowed(await entry, call),
+    );
+    return Promise.all(
+      inserted.map((one) => one.catch((error: Error) => error)),
+    );
+  }
+
+  /** The claim of the next creation, undefined without one. */
+  #claimIn(call: Call): Claim | undefined {
     const transaction = currentTransaction();
     transaction?.assertCreates(this.table.name);
     // A transaction has a claim as a whole.
-    const claim = transaction ? undefined : call.takeClaim();
-    const insertion = claim
-      ? this.#insertOnce(item, call, claim)
-      : this.#add({ item }, call);
-    const inserted = await insertion.catch((error) => {
+    return transaction ? undefined : call.takeClaim();
+  }
+
+  /**
+   * The answer of a creation that was stored is given again, even if the check
+   * has come to refuse it.
+   */
+  async #assertAllowed(item: New, claim: Claim | undefined, call: Call) {
+    await this.check?.(item, call).catch(async (refusal) => {
+      if (!claim || !(await this.#isStored(claim))) throw refusal;
+    });
+  }
+
+  async #isStored(claim: Claim): Promise<boolean> {
+    await this.#inProgress.get(nameOf(claim));
+    const key = [claim.keyId, claim.operation, claim.hash];
+    return (await this.database.rows(storedClaim, key)).length > 0;
+  }
+
+  async #insertAllowed(entry: Entry<New>, call: Call): Promise<Item> {
+    const { claim } = entry;
+    const inserting = claim
+      ? this.#insertOnce(entry, claim, call)
+      : this.#batches.add(entry, call);
+    const inserted = await inserting.catch((error) => {
       throw this.table.refusalOf(error);
     });
     call.count(1);
@@ -87,8 +135,12 @@ export class Insertions<Item, New extends object> {
    * Waits until an earlier creation with the same key ends; then the database
    * contains its outcome.
    */
-  async #insertOnce(item: New, call: Call, claim: Claim): Promise<Item> {
-    const name = `${claim.keyId} ${claim.operation} ${claim.hash.toString('hex')}`;
+  async #insertOnce(
+    entry: Entry<New>,
+    claim: Claim,
+    call: Call,
+  ): Promise<Item> {
+    const name = nameOf(claim);
     for (
       let earlier = this.#inProgress.get(name);
       earlier;
@@ -96,11 +148,7 @@ export class Insertions<Item, New extends object> {
     ) {
       await withTimeout(call.at - performance.now(), earlier, inUse);
     }
-    const entry: Entry<New> = {
-      item,
-      claim,
-      fingerprint: fingerprintOf(this.table, item),
-    };
+    entry.fingerprint = fingerprintOf(this.table, entry.item);
     const sending = this.#insertRetryably(entry, call);
     // After its deadline the client has its 503, but the statement may still
     // run. Until it ends, a retry with this key waits, and then gets 409.
@@ -114,7 +162,7 @@ export class Insertions<Item, New extends object> {
 
   async #insertRetryably(entry: Entry<New>, call: Call): Promise<Item> {
     const add = () =>
-      this.#add(entry, call).catch((error) => {
+      this.#batches.add(entry, call).catch((error) => {
         throw retryable(error);
       });
     // Retries once when another process stored the same key first: the next
@@ -123,20 +171,6 @@ export class Insertions<Item, New extends object> {
     if (item === null) throw inUse();
     call.replayed(entry.isReplay === true);
     return item;
-  }
-
-  /**
-   * The answer of a creation that was stored is given again, even if the check
-   * has come to refuse it.
-   */
-  async #add(entry: Entry<New>, call: Call): Promise<Item | null> {
-    const { item, claim } = entry;
-    await this.check?.(item, call).catch(async (refusal) => {
-      const key = claim && [claim.keyId, claim.operation, claim.hash];
-      if (!key || (await this.database.rows(storedClaim, key)).length === 0)
-        throw refusal;
-    });
-    return this.#batches.add(entry, call);
   }
 
   /**
@@ -231,6 +265,9 @@ export class Insertions<Item, New extends object> {
 }
 
 const nothing = () => undefined;
+
+const nameOf = ({ keyId, operation, hash }: Claim) =>
+  `${keyId} ${operation} ${hash.toString('hex')}`;
 
 /** Compares ids beyond 2^53, too. A sharded table returns them unordered. */
 function compareDigits(a: string, b: string): number {

@@ -189,8 +189,25 @@ export class Records<
   async create(item: New, call = new Call()): Promise<Item> {
     const own = this.#owned?.claim(item, call) ?? item;
     const inserted = await this.#insertions.insert(own, call);
-    for (const listener of this.#onInserted) whenCommitted(listener);
+    this.#tellInserted();
     return inserted;
+  }
+
+  async createMany(
+    inputs: ReadonlyArray<New | Error>,
+    call = new Call(),
+  ): Promise<Array<Item | Error>> {
+    const own = inputs.map((input) => {
+      if (input instanceof Error) return input;
+      return this.#owned?.claim(input, call) ?? input;
+    });
+    const outcomes = await this.#insertions.insertMany(own, call);
+    this.#tellInserted();
+    return outcomes;
+  }
+
+  #tellInserted() {
+    for (const listener of this.#onInserted) whenCommitted(listener);
   }
 
   async change(

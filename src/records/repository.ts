@@ -51,6 +51,17 @@ export interface Repository<Item extends { readonly id: Int64 }, New> {
    */
   create(item: New, call?: Call): Promise<Item>;
   /**
+   * Creates several at once, as `create` does one after the other: their ids
+   * ascend in the order of the inputs, and one that is refused leaves the others.
+   *
+   * @param inputs those that are invalid as errors
+   * @returns an item or an error for each
+   */
+  createMany?(
+    inputs: ReadonlyArray<New | Error>,
+    call?: Call,
+  ): Promise<Array<Item | Error>>;
+  /**
    * Changes an item if it has the given version, which each change increments.
    *
    * @returns null when there is none

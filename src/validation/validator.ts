@@ -168,6 +168,9 @@ interface Rule {
   readonly isList?: boolean;
 }
 
+/** A keyword of arrays: an invalid value is refused without the others. */
+export const isSeparate = 'x-separate';
+
 /** The JSON Schema of a member. */
 export interface MemberSchema
   extends Omit<TSchema, 'type'>,
@@ -188,6 +191,7 @@ export interface MemberSchema
   items?: TSchema;
   minItems?: number;
   maxItems?: number;
+  [isSeparate]?: boolean;
   allOf?: TSchema[];
   anyOf?: TSchema[];
   nullable?: boolean;
@@ -275,15 +279,16 @@ function kindOf(
       rule: nested(member as TSchema as TObject, isLenient),
       keywords: ['properties', 'required', 'additionalProperties'],
     };
-  if (items && maxItems !== undefined)
+  if (items && maxItems !== undefined) {
+    const rule = member[isSeparate]
+      ? separate(items as TObject, isLenient)
+      : ruleOf(items, isLenient);
+    const bounds = { least: minItems, most: maxItems };
     return {
-      rule: several(
-        ruleOf(items, isLenient),
-        { least: minItems, most: maxItems },
-        isLenient,
-      ),
-      keywords: ['items', 'minItems', 'maxItems'],
+      rule: several(rule, bounds, isLenient),
+      keywords: ['items', 'minItems', 'maxItems', isSeparate],
     };
+  }
   if (!type) return { rule: json, keywords: [] };
   if (type === 'boolean') return { rule: trueOrFalse(isLenient), keywords: [] };
   if (type === 'number')
@@ -322,6 +327,22 @@ function nested(schema: TObject, isLenient: boolean): Rule {
     read: () => undefined,
     readParts: (value, place, faults) =>
       isRecord(value) ? read(value, `${place}.`, faults) : undefined,
+  };
+}
+
+/** An object that is read as its error when it is invalid. */
+function separate(schema: TObject, isLenient: boolean): Rule {
+  const read = validator(schema, { isLenient });
+  return {
+    ...nested(schema, isLenient),
+    readParts(value) {
+      if (!isRecord(value)) return undefined;
+      try {
+        return read(value);
+      } catch (error) {
+        return error;
+      }
+    },
   };
 }
 

@@ -96,7 +96,7 @@ function valuesIn(args: Values): number {
  * The number of objects in the lists of an input: each may be written. It does
  * not recurse, because variables may be nested deeper than the stack.
  */
-function listedIn(input: object): number {
+export function listedIn(input: object): number {
   let listed = 0;
   const open = [input];
   for (let next = open.pop(); next; next = open.pop()) {

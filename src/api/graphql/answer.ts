@@ -163,14 +163,16 @@ export function sendOutcome(
 }
 
 /**
- * False when another mutation of a series may have run. An error without a path
- * means that none has.
+ * False when another mutation of a series, or creation of several, may have run.
+ * An error without a path means that none has.
  */
 function mayBeRepeated(
-  { errors = [] }: Outcome,
+  { data, errors = [] }: Outcome,
   { operation, request }: GraphQLContext,
 ): boolean {
-  const hasRun = operation?.isSeries && errors.some(({ path }) => path);
+  const isAlone = !data && !operation?.isSeries;
+  const isWrite = operation?.type === 'mutation' && !isAlone;
+  const hasRun = isWrite && errors.some(({ path }) => path);
   return !hasRun || request.headers[idempotencyHeader] !== undefined;
 }
 

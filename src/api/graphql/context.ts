@@ -13,6 +13,7 @@ export interface GraphQLContext {
   operation?: {
     /** Names of the root fields in the schema, by response key. */
     readonly fields: ReadonlyMap<string, string>;
+    readonly type: string;
     /** True for several mutations, which run one after another. */
     readonly isSeries: boolean;
   };

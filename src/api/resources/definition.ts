@@ -53,6 +53,7 @@ export interface Relation {
 export type OperationName =
   | 'list'
   | 'create'
+  | 'createMany'
   | 'follow'
   | keyof typeof itemOperations;
 
@@ -62,7 +63,7 @@ export interface Definition {
   operations: readonly OperationName[];
   relations?: Record<string, Relation>;
   transitions?: Record<string, Transition>;
-  schemas: Record<'item' | 'input' | 'change' | 'query', TObject>;
+  schemas: Record<'item' | 'input' | 'several' | 'change' | 'query', TObject>;
 }
 
 /** What serves it. */

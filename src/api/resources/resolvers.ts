@@ -1,3 +1,4 @@
+import type { FieldCost } from '@animal-store/graphql-limits/cost';
 import {
   Arg,
   Args,
@@ -33,6 +34,7 @@ import {
   type Relation,
   type ResourceServices,
 } from './definition.ts';
+import { createEach } from './several.ts';
 
 type ResolverClass = new (services: ResourceServices) => object;
 /** An item, with the ids of others. */
@@ -114,6 +116,21 @@ function rootFields({
     ({ service }, call, given) => service.create(inputOf(given), call),
   );
   Idempotent()(create.prototype, `create${names.type}`, {});
+  const severalOf = inputReader(schemas.several);
+  const createMany = resolver(
+    `create${names.types}`,
+    Mutation(() => [type], {
+      description: `Adds several to the ${nouns}: null for each that is refused, with its error.`,
+      nullable: 'items',
+      complexity: costOfSeveral,
+    }),
+    [Arg('inputs', () => [Input])],
+    ({ service }, call, given) => {
+      const { inputs } = severalOf({ inputs: given });
+      return createEach(service, inputs, call);
+    },
+  );
+  Idempotent()(createMany.prototype, `create${names.types}`, {});
   const follow = resolver(
     `${names.one}Added`,
     Live(() => type, {
@@ -122,7 +139,18 @@ function rootFields({
     [Args(() => args.live)],
     ({ live }, call, given) => live?.subscribe(queryOf(given), call),
   );
-  return { list: [list, connection], create: [create], follow: [follow] };
+  return {
+    list: [list, connection],
+    create: [create],
+    createMany: [createMany],
+    follow: [follow],
+  };
+}
+
+/** Each input costs as much as an item of a list. */
+function costOfSeveral({ args, childComplexity }: Parameters<FieldCost>[0]) {
+  const inputs = [args.inputs ?? []].flat();
+  return 1 + inputs.length * (1 + childComplexity);
 }
 
 function itemField(

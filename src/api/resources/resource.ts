@@ -32,6 +32,7 @@ import {
 } from './definition.ts';
 import { graphQLOf } from './resolvers.ts';
 import { addRoutes } from './routes.ts';
+import { severalOf } from './several.ts';
 
 /** A resource with ordinary operations, in REST and GraphQL. */
 interface Declaration<
@@ -128,7 +129,7 @@ export function resource<
 >(declaration: Declaration<Members, Computed, OwnerName>) {
   const { name, path, operations, computed } = declaration;
   const names = namesFor(name, path);
-  const schemas = schemasOf(declaration, names.noun);
+  const schemas = schemasOf(declaration, names);
   const definition: Definition = { ...declaration, names, schemas };
   const { type, resolvers } = graphQLOf(definition);
   return {
@@ -162,8 +163,9 @@ export function resource<
 
 function schemasOf<Members extends TProperties, OwnerName extends string>(
   declaration: Declaration<Members, TProperties, OwnerName>,
-  noun: string,
+  names: Definition['names'],
 ) {
+  const { noun } = names;
   const { name, description, members, computed, owner } = declaration;
   const { fixed = [] } = declaration;
   const described = { $id: name, description };
@@ -185,6 +187,7 @@ function schemasOf<Members extends TProperties, OwnerName extends string>(
   return {
     stored,
     input,
+    several: severalOf(input, names.types),
     item: Type.Object(ofItem, described),
     change: changeSchema(changed.properties, {
       $id: `${name}Change`,

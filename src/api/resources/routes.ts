@@ -9,6 +9,7 @@ import {
   itemOperationsOf,
   type ResourceServices,
 } from './definition.ts';
+import { createEach, outcomesOf, toOutcome } from './several.ts';
 
 /** Adds the REST routes of a resource. */
 export function addRoutes(
@@ -19,6 +20,8 @@ export function addRoutes(
   const { operations } = definition;
   if (operations.includes('list')) addList(app, definition, services);
   if (operations.includes('create')) addCreate(app, definition, services);
+  if (operations.includes('createMany'))
+    addCreateMany(app, definition, services);
   for (const operation of itemOperationsOf(definition))
     addItemRoute(app, operation, definition, services);
 }
@@ -59,6 +62,27 @@ function addCreate(
   app.post(path, { schema, config }, async ({ body, call }, reply) =>
     reply.code(201).send(await service.create(body as never, call)),
   );
+}
+
+function addCreateMany(
+  app: Routes,
+  { names: { path, type, types, nouns }, schemas }: Definition,
+  { service }: ResourceServices,
+): void {
+  const answer = outcomesOf(schemas.item, type);
+  const schema = {
+    operationId: `create${types}`,
+    summary: `Add several to the ${nouns}`,
+    body: schemas.several,
+    response: { 200: success(answer, 'What has become of each.') },
+  };
+  const mayAnswer = Number(app.initialConfig.bodyLimit);
+  const config = { isIdempotent: true, mayAnswer };
+  app.post(`${path}/batch`, { schema, config }, async (request) => {
+    const { inputs } = request.body as never;
+    const outcomes = await createEach(service, inputs, request.call);
+    return outcomes.map((one) => toOutcome(one, request));
+  });
 }
 
 function addItemRoute(

@@ -8,7 +8,7 @@ import {
 import { maxExactTotal, pageLimit } from '../../validation/page.ts';
 
 /** The specification's Error. */
-const ErrorSchema = Type.Object(
+export const ErrorSchema = Type.Object(
   {
     code: Type.String({
       description: `Machine-readable error code: ${restCodes.join(', ')}.`,

@@ -1,3 +1,4 @@
+import { listedIn } from '@animal-store/graphql-limits/cost';
 import type { FastifyInstance, RouteOptions } from 'fastify';
 import type { TObject } from 'typebox';
 import { windowSeconds } from '../../access/limits/limiter.ts';
@@ -169,11 +170,12 @@ function chargeRoute(route: RouteOptions) {
   const query = schema?.querystring as TObject | undefined;
   const isList = query?.properties.limit !== undefined;
   route.preValidation = [preValidation].flat();
-  route.preValidation.push(({ call: { meter }, query }, _reply, done) => {
+  route.preValidation.push(({ call: { meter }, query, body }, _reply, done) => {
     if (!meter) return done();
     const { limit, ...filters } = query as Record<string, unknown>;
     const values = Object.values(filters).filter(Array.isArray).flat();
-    const cost = isList ? 1 + mostItems(limit) + values.length : 2;
-    meter.reserve(cost).then(() => done(), done);
+    const most = isList ? mostItems(limit) + values.length : 1;
+    const listed = listedIn(body ?? {});
+    meter.reserve(1 + most + listed).then(() => done(), done);
   });
 }

@@ -12,7 +12,7 @@ export const tag = resource({
   name: 'Tag',
   description: 'A word that marks animals.',
   path: '/tags',
-  operations: ['list', 'find', 'create', 'change', 'remove'],
+  operations: ['list', 'find', 'create', 'createMany', 'change', 'remove'],
   members: { name: textSchema({ maxLength: 100, description: 'The word.' }) },
   filters: ['name'],
 });

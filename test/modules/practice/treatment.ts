@@ -15,7 +15,7 @@ export const treatment = resource({
   name: 'Treatment',
   description: 'What the vet does in a visit.',
   path: '/treatments',
-  operations: ['list', 'find', 'create', 'change', 'remove'],
+  operations: ['list', 'find', 'create', 'createMany', 'change', 'remove'],
   members: {
     visitId: int64Schema({ description: 'The visit.' }),
     name: textSchema({ maxLength: 200, description: 'What is done.' }),
