@@ -1,6 +1,9 @@
+import { resource } from '../../src/api/resources/resource.ts';
 import { newPetSchema, petSchema } from '../../src/modules/pets/pet.schemas.ts';
 import { firstCalls } from '../../src/process/welcome.ts';
+import { textSchema } from '../../src/validation/schemas.ts';
 import { expect, test } from '../support/jest.ts';
+import { visit } from './practice/visit.ts';
 import { newToySchema, toySchema } from './toys/toy.schemas.ts';
 import { toysModule } from './toys/toys.module.ts';
 
@@ -18,6 +21,48 @@ test('the first calls are of the first collection and the first example', () => 
     `${json} -d '{"query":"query Toys { toys(limit: 5) { id name } }"}' http://127.0.0.1:4000/graphql`,
   ]);
   expect(firstCalls(access)).toEqual([]);
+});
+
+test('the example of a resource is that of its contract, and of a creation', () => {
+  const { input, item } = visit.schemas;
+  const example = {
+    petId: 1,
+    ownerId: 1,
+    at: '2030-12-05T09:30:00Z',
+    reason: 'It limps.',
+  };
+  expect(input).toMatchObject({ examples: [example] });
+  expect(item).toMatchObject({
+    examples: [
+      {
+        id: 1,
+        ...example,
+        at: '2030-12-05T09:30:00.000Z',
+        note: null,
+        state: 'planned',
+        version: 1,
+        weekday: 4,
+      },
+    ],
+  });
+  const visits = { name: 'visits', input, item, service };
+  const [, creation] = firstCalls(access, visits);
+  expect(creation).toBe(
+    `${json} -d '${JSON.stringify(example)}' http://127.0.0.1:4000/v1/visits`,
+  );
+});
+
+test('an example that its input refuses is named at the start', () => {
+  const declare = () =>
+    resource({
+      name: 'Wrong',
+      description: 'Its example is wrong.',
+      path: '/wrongs',
+      operations: ['list'],
+      members: { name: textSchema({ description: 'Its name.' }) },
+      example: { name: 5 },
+    });
+  expect(declare).toThrow('name must be a string, not a number.');
 });
 
 test('an example of the input is one of a creation; an apostrophe is quoted', () => {

@@ -17,7 +17,7 @@ import {
   textSchema,
   versionSchema,
 } from '../../validation/schemas.ts';
-import type { Input } from '../../validation/validator.ts';
+import { type Input, validator } from '../../validation/validator.ts';
 import type { References } from '../graphql/scopes.ts';
 import type { Routes } from '../http/routes.ts';
 import type { Collection } from './collection.ts';
@@ -55,6 +55,8 @@ interface Declaration<
    * @default []
    */
   fixed?: Array<keyof Members>;
+  /** What clients may say of a new one, as JSON. */
+  example?: object;
   /**
    * What follows from other members, in both APIs.
    *
@@ -167,7 +169,7 @@ function schemasOf<Members extends TProperties, OwnerName extends string>(
 ) {
   const { noun } = names;
   const { name, description, members, computed, owner } = declaration;
-  const { fixed = [] } = declaration;
+  const { fixed = [], example } = declaration;
   const described = { $id: name, description };
   const ofOwner = owner && { [memberOf(owner)]: ownerSchema };
   const all = { id, ...members, ...ofOwner, version: versionSchema };
@@ -182,19 +184,38 @@ function schemasOf<Members extends TProperties, OwnerName extends string>(
   const input = Type.Object(members, {
     $id: `New${name}`,
     description: `What clients say of a new ${noun}.`,
+    ...(example && { examples: [example] }),
   });
+  const examples = example && [exampleOf(declaration, stored, input)];
   const changed = Type.Omit(input, fixed as string[]) as TObject;
   return {
     stored,
     input,
     several: severalOf(input, names.types),
-    item: Type.Object(ofItem, described),
+    item: Type.Object(ofItem, { ...described, ...(examples && { examples }) }),
     change: changeSchema(changed.properties, {
       $id: `${name}Change`,
       description: 'What to change: null clears, absent members stay.',
     }),
     query: listQuery(noun, stored, declaration as Lists<never>),
   };
+}
+
+/** The item that the example becomes. */
+function exampleOf(
+  { example, computed, owner }: Declaration<TProperties, TProperties, string>,
+  stored: TObject,
+  input: TObject,
+): object {
+  const item: Record<string, unknown> = {
+    ...mapped(stored.properties, () => null),
+    ...validator(input)(example),
+    id: 1,
+    version: 1,
+  };
+  if (owner) item[memberOf(owner)] = 'key:1';
+  const follows = mapped(computed, ({ of }) => of(item as never));
+  return JSON.parse(JSON.stringify({ ...item, ...follows }));
 }
 
 const id = int64Schema({ description: 'Its identifier.' });

@@ -19,6 +19,7 @@ export const owner = resource({
       nullable(textSchema({ maxLength: 50, description: 'The number.' })),
     ),
   },
+  example: { name: 'Ada Lovelace', email: 'ada@example.org' },
   filters: ['email'],
   prefixes: ['name'],
 });

@@ -41,6 +41,12 @@ export const visit = resource({
     ),
     state: withDefault(use(state, '`planned` when omitted.'), states.planned),
   },
+  example: {
+    petId: 1,
+    ownerId: 1,
+    at: '2030-12-05T09:30:00Z',
+    reason: 'It limps.',
+  },
   fixed: ['petId', 'ownerId'],
   computed: {
     weekday: {
