@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { hash } from 'node:crypto';
 
 /**
@@ -44,6 +45,19 @@ export interface Meter {
   take(units: number): Promise<void>;
   /** Returns unused units. @returns headers with what is left */
   release(): Promise<Record<string, string>>;
+}
+
+/** The transaction in which this code runs. */
+export const openTransaction = new AsyncLocalStorage<{
+  /** Called after the commit. */
+  readonly listeners: Array<() => void>;
+}>();
+
+/** Calls a listener when the rows are stored: now, or after the commit. */
+export function whenCommitted(listener: () => void) {
+  const transaction = openTransaction.getStore();
+  if (transaction) transaction.listeners.push(listener);
+  else listener();
 }
 
 const operator: Caller = {
@@ -132,8 +146,11 @@ export class Call {
     this.batch = Math.max(this.batch ?? 0, size);
   }
 
+  /** In a transaction, they count when it is committed. */
   count(items: number): void {
-    this.items += items;
+    whenCommitted(() => {
+      this.items += items;
+    });
   }
 
   /** The claim of a creation. Each further creation has a claim of its own. */

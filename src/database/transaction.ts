@@ -1,7 +1,7 @@
-import { AsyncLocalStorage } from 'node:async_hooks';
 import type { EntityName } from '@mikro-orm/core';
 import type { EntityManager, MikroORM } from '@mikro-orm/postgresql';
 import { escapeIdentifier as quoted } from 'pg';
+import { openTransaction } from '../call.ts';
 import { StoreError } from '../errors.ts';
 import { refusalOf } from './postgres-errors.ts';
 import {
@@ -11,17 +11,9 @@ import {
   type Statement,
 } from './postgres-server.ts';
 
-const current = new AsyncLocalStorage<Transaction>();
-
 /** The transaction in which this code runs. */
-export const currentTransaction = () => current.getStore();
-
-/** Calls a listener when the rows are stored: now, or after the commit. */
-export function whenCommitted(listener: () => void) {
-  const transaction = currentTransaction();
-  if (transaction) transaction.listeners.push(listener);
-  else listener();
-}
+export const currentTransaction = () =>
+  openTransaction.getStore() as Transaction | undefined;
 
 export type Work<Answer> = (em: EntityManager) => Promise<Answer>;
 
@@ -49,7 +41,6 @@ const lockIds: Statement = {
 
 /** Runs statements in the connection of a transaction, one after the other. */
 export class Transaction {
-  /** Called after the commit. */
   readonly listeners: Array<() => void> = [];
   readonly em: EntityManager;
   #isOpen = true;
@@ -87,7 +78,7 @@ export class Transaction {
   async run<Answer>(work: Work<Answer>): Promise<Answer> {
     try {
       if (this.tables.length > 0) await this.rows(lockIds, [this.tables]);
-      const answer = await current.run(this, () => work(this.em));
+      const answer = await openTransaction.run(this, () => work(this.em));
       const isAwaited = this.#pending === 0;
       await this.em.flush();
       while (this.#pending > 0) await this.#last;

@@ -1,9 +1,8 @@
 import type { EntityName } from '@mikro-orm/core';
-import { Call } from '../call.ts';
+import { Call, whenCommitted } from '../call.ts';
 import type { RunBatch } from '../database/batches.ts';
 import type { Batches, Database, Statement } from '../database/database.ts';
 import { isUnsupported } from '../database/postgres-errors.ts';
-import { whenCommitted } from '../database/transaction.ts';
 import { type Int64, int64, int64FromDigits } from '../validation/int64.ts';
 import type { FilterOf } from '../validation/list-query.ts';
 import {

@@ -186,13 +186,15 @@ describeHere('a transaction', () => {
       (em) => em.transactional(async () => undefined),
       { message: expect.stringContaining('A transaction is open here') },
     ],
-  ])('stores nothing after %s', async (_what, fail, error) => {
+  ])('stores and counts nothing after %s', async (_what, fail, error) => {
+    const call = new Call();
     const work = async (em: EntityManager) => {
-      await visit();
+      await visit(call);
       await fail(em);
     };
-    await expect(transact(work)).rejects.toMatchObject(error);
+    await expect(transact(work, call)).rejects.toMatchObject(error);
     expect(await counts()).toEqual([0, 0]);
+    expect(call.items).toBe(0);
   });
 
   test('creates no rows of a table that it does not name', async () => {
@@ -405,11 +407,13 @@ describeHere('a transaction', () => {
     await other.query('begin');
     await other.query('select from checkup where id = $1 for update', [ids[1]]);
     let runs = 0;
+    const call = new Call();
     await transact(async () => {
       runs += 1;
       for (const id of ids) {
         const change = { version: 1, note: 'changed' } as never;
-        await checkups.change(id, change);
+        await checkups.change(id, change, call);
+        await checkups.find(id, call);
         if (runs > 1 || id !== ids[0]) continue;
         const lock = 'select from checkup where id = $1 for update';
         void other
@@ -417,8 +421,9 @@ describeHere('a transaction', () => {
           .then(() => other.query('commit'))
           .then(() => other.end());
       }
-    });
+    }, call);
     expect(runs).toBeGreaterThan(1);
+    expect(call.items).toBe(4);
   });
 });
 
