@@ -24,6 +24,7 @@ declare module 'fastify' {
 // A separator in a quoted string separates nothing. An unclosed string ends
 // with the field.
 const elements = /(?:"(?:\\.|[^"\\])*"?|[^",])+/g;
+const parts = /(?:"(?:\\.|[^"\\])*"?|[^";])+/g;
 
 /** Splits a list (RFC 9110, section 5.6.1). Empty elements are none. */
 export function listOf(field: string | string[] = ''): string[] {
@@ -31,19 +32,27 @@ export function listOf(field: string | string[] = ''): string[] {
   return texts.map((text) => text.trim()).filter(Boolean);
 }
 
-const preference = /^([^\s=;]+)(?:\s*=\s*("?)([^\s;"]+)\2\s*(?:;|$))?/;
+/** Splits a value from its parameters (RFC 9110, section 5.6.6). */
+export function partsOf(element: string): string[] {
+  const texts = element.match(parts) ?? [];
+  return texts.map((text) => text.trim());
+}
 
 /** The first preference of a name counts, the others do not (RFC 7240). */
 export function prefers(
-  prefer: string | string[] | undefined,
+  prefer: string | string[] = '',
   name: string,
   value: string,
 ): boolean {
+  const field = `${prefer}`.toLowerCase();
   // A long list without the name is not parsed.
-  if (!`${prefer}`.toLowerCase().includes(name)) return false;
-  const given = listOf(prefer).map((one) => preference.exec(one) ?? []);
-  const first = given.find(([, found]) => found?.toLowerCase() === name);
-  return first?.[3]?.toLowerCase() === value;
+  if (!field.includes(name)) return false;
+  const preferences = listOf(field).map((one) => {
+    const [preference = ''] = partsOf(one);
+    return preference.replace(/[\s"]/g, '');
+  });
+  const first = preferences.find((one) => one.split('=')[0] === name);
+  return first === `${name}=${value}`;
 }
 
 /** Adds a request header to `Vary` (RFC 9110 section 12.5.5). */
@@ -53,27 +62,6 @@ export function varyBy(reply: FastifyReply, name: string): void {
   else if (!listOf(others).includes(name))
     reply.header('vary', `${others}, ${name}`);
 }
-
-// All but a readable weight.
-const parameters =
-  /;(?!\s*q="?[\d.]+"?\s*(?:[;,]|$))[^;,"=]*(?:=(?:"(?:\\.|[^"\\])*"?|[^;,"])*)?/gi;
-
-const star = /(?<![^,])\*(?!\/)/g;
-
-/**
- * An `Accept` without the parameters of its ranges, which may be ignored
- * (section 12.5.1). undefined for an empty list, which accepts all.
- */
-function rangesIn(accept = ''): string | undefined {
-  const ranges = listOf(accept.replace(parameters, '')).join();
-  return ranges.replace(star, '*/*') || undefined;
-}
-
-/**
- * The `*` beside other codings in `Accept-Encoding`. @fastify/compress takes it
- * for gzip, even where gzip has a weight of 0.
- */
-const wildcard = /(?<=\w.*)\*[^,]*|\*[^,]*(?=,.*\w)/g;
 
 /**
  * Characters of `Accept` and `Accept-Encoding`. Parsing thousands of types
@@ -98,16 +86,43 @@ export function acceptedTypes<Type extends string>(
   request: Pick<FastifyRequest, 'headers'>,
   offered: readonly Type[],
 ): Type[] {
-  const accept = rangesIn(acceptOf(request));
-  return new Negotiator({ headers: { accept } }).mediaTypes([
-    ...offered,
-  ]) as Type[];
+  const ranges = listOf(acceptOf(request)).map(withoutParameters);
+  // An empty list accepts all.
+  const accept = ranges.join() || undefined;
+  const negotiator = new Negotiator({ headers: { accept } });
+  return negotiator.mediaTypes([...offered]) as Type[];
+}
+
+const weight = /^q="?[\d.]+"?$/i;
+
+/**
+ * A range with its weight, if that can be read. Its parameters may be ignored
+ * (RFC 9110, section 12.5.1).
+ */
+function withoutParameters(range: string): string {
+  const [type = '', ...parameters] = partsOf(range);
+  const readable = parameters.find((one) => weight.test(one)) ?? 'q=1';
+  const types = type === '*' ? '*/*' : type;
+  return `${types};${readable}`;
+}
+
+/**
+ * The codings that a client accepts, without a `*` beside others:
+ * @fastify/compress takes it for gzip, even where gzip has a weight of 0.
+ */
+function codingsIn(field = ''): string {
+  if (field.length > longest) return '';
+  if (!field.includes('*')) return field;
+  const named = listOf(field).filter((one) => !one.startsWith('*'));
+  return named.join() || field;
 }
 
 /** HEAD is handled like GET (RFC 9110 section 9.3.2). */
 export function isRead(method: string): boolean {
   return method === 'GET' || method === 'HEAD';
 }
+
+const notStored = dataHeaders['cache-control'];
 
 /**
  * Adds entity tags and 304 (RFC 9110 section 13) to reads, and compression to
@@ -122,25 +137,22 @@ export async function caching(
   app.decorateReply('contentTag', undefined);
   app.addHook('onSend', (request, reply, payload, done) => {
     const { headers, call } = request;
-    const { 'accept-encoding': codings = '', 'if-none-match': known } = headers;
-    const isTooLong = codings.length > longest;
-    headers['accept-encoding'] = isTooLong ? '' : codings.replace(wildcard, '');
+    headers['accept-encoding'] = codingsIn(headers['accept-encoding']);
     const isContent = typeof payload === 'string' || Buffer.isBuffer(payload);
     if (!isContent || !mayKeep(request, reply)) return done(null, payload);
-    // Keeps the header of a route that sets its own.
-    if (reply.getHeader('cache-control') === dataHeaders['cache-control'])
-      reply.header(
-        'cache-control',
-        `${call.caller ? 'private, ' : ''}no-cache`,
-      );
+    // A route may have set its own.
+    const isPreset = reply.getHeader('cache-control') !== notStored;
+    const revalidated = call.caller ? 'private, no-cache' : 'no-cache';
+    if (!isPreset) reply.header('cache-control', revalidated);
     // Lower case, as the compression plugin writes it.
     if (compression) varyBy(reply, 'accept-encoding');
     // The media type is part of the tag, because `/graphql` has two.
-    const tag =
-      reply.contentTag ?? tagOf(payload, `${reply.getHeader('content-type')}`);
+    const type = `${reply.getHeader('content-type')}`;
+    const tag = reply.contentTag ?? tagOf(payload, type);
     reply.header('etag', `W/"${tag}"`);
+    const known = headers['if-none-match'] ?? '';
     // Tags contain no comma or space, so a substring match is a list match.
-    const isCurrent = known?.includes(`"${tag}"`) || known?.trim() === '*';
+    const isCurrent = known.includes(`"${tag}"`) || known.trim() === '*';
     done(null, isCurrent ? unchanged(request, reply) : payload);
   });
   if (!compression) return;
