@@ -1,5 +1,6 @@
 import { addressOf, Redactor } from '@animal-store/log/redactor';
 import Fastify, { type FastifyInstance } from 'fastify';
+import { deprecationHooks } from './access/deprecations/deprecation.ts';
 import { DeprecationUsage } from './access/deprecations/usage.ts';
 import { expireIdempotencyKeys } from './access/idempotency/expiry.ts';
 import { Authenticator } from './access/keys/authenticator.ts';
@@ -18,8 +19,9 @@ import { cors } from './api/http/headers.ts';
 import { lifecycle } from './api/http/lifecycle.ts';
 import { caching } from './api/http/negotiation.ts';
 import { acceptConnectionsFirst, overload } from './api/http/overload.ts';
-import { routeHooks } from './api/http/routes.ts';
-import { addresses, proxies, serverOptions } from './api/http/server.ts';
+
+import { addresses, routeHooks } from './api/http/routes.ts';
+import { origin, proxies, serverOptions } from './api/http/server.ts';
 import {
   aboutOf,
   collectionsOf,
@@ -138,7 +140,9 @@ const build = async (options: AppOptions): Promise<FastifyInstance> => {
   addresses(app);
   await caching(app, config.http.compression);
   subscriptions(app, keys, config.subscriptions);
-  routeHooks(app, usage, describeRoute);
+  routeHooks(app, describeRoute, (route) =>
+    deprecationHooks(route, usage, origin),
+  );
   for (const buffer of [keys.uses, usage.calls]) flushRegularly(app, buffer);
   expireIdempotencyKeys(app, database, config.idempotencyHours);
   app.decorate(

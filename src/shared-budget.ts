@@ -13,13 +13,17 @@ export class SharedBudget {
 
   constructor(private readonly size: number) {}
 
-  /** @returns false when it is too much. A first holder may take any amount. */
+  /** @returns false when it is too much */
   take(holder: Holder, amount = 1): boolean {
-    const isFirst = this.used === 0;
-    this.add(holder, amount);
-    if (isFirst || this.excess(holder) <= 0) return true;
-    this.add(holder, -amount);
-    return false;
+    const hasRoom = this.hasRoom(holder, amount);
+    if (hasRoom) this.add(holder, amount);
+    return hasRoom;
+  }
+
+  /** A first holder may take any amount. */
+  hasRoom(holder: Holder, amount: number): boolean {
+    // What is taken is held, and not left.
+    return this.used === 0 || this.excess(holder) + 2 * amount <= 0;
   }
 
   /** Counts what cannot be refused, or, below zero, what is given back. */
@@ -52,11 +56,8 @@ export class FairQueue<Item> {
 
   /** The first item of each caller. */
   get heads(): Item[] {
-    const heads: Item[] = [];
-    for (const [first] of this.#queues.values()) {
-      if (first) heads.push(first);
-    }
-    return heads;
+    const queues = [...this.#queues.values()];
+    return queues.map(([first]) => first as Item);
   }
 
   headOf(holder: Holder): Item | undefined {

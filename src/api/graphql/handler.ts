@@ -5,6 +5,7 @@ import { StoreError } from '../../errors.ts';
 import type { OperationObserver } from '../../runtime/observers.ts';
 import { STATUS_CODES } from '../http/malformed.ts';
 import { listOf, varyBy } from '../http/negotiation.ts';
+import { answerNotFound } from '../http/routes.ts';
 import {
   type Outcome,
   outcomeOf,
@@ -77,7 +78,7 @@ export async function graphQL(
 
   app.setErrorHandler(sendGraphQLError);
   // Also formats rejections before routing (PUT, no key) as GraphQL responses.
-  app.setNotFoundHandler(app.answerNotFound);
+  app.setNotFoundHandler(answerNotFound);
   app.route({
     method: ['GET', 'POST'],
     url: '',

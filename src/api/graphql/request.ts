@@ -1,8 +1,8 @@
 import type { FastifyRequest } from 'fastify';
 import { StoreError } from '../../errors.ts';
 import { isRecord } from '../../validation/validator.ts';
+import { parseJson } from '../http/bodies.ts';
 import { acceptedTypes, acceptOf, listOf } from '../http/negotiation.ts';
-import { parseJson } from '../http/routes.ts';
 import {
   multipart,
   type StreamFormat,

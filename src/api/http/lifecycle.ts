@@ -1,14 +1,15 @@
+import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { networkOf } from '../../access/limits/network.ts';
 import { Call } from '../../call.ts';
+import { Unavailable } from '../../errors.ts';
 import type { RequestEnd, RequestObserver } from '../../runtime/observers.ts';
-import { SharedBudget } from '../../shared-budget.ts';
+import { type Holder, SharedBudget } from '../../shared-budget.ts';
 import { sendError } from './failures.ts';
 import { dataHeaders } from './headers.ts';
 import { isRead } from './negotiation.ts';
-import { largeBodyBytes, Unread } from './overload.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -61,17 +62,20 @@ export function lifecycle(
     app.server.emit('request', request, response),
   );
 
+  const unread = new Unread();
+  app.decorate('unread', unread);
   const pipelined = new SharedBudget(maxPipelined);
   app.decorateRequest('call', null as never);
+  // A callback, because a refusal must be written before the parser sees what
+  // follows on its connection.
   app.addHook('onRequest', (request, reply, done) => {
     const { socket } = request.raw;
-    const before = socket.unanswered ?? 0;
-    socket.unanswered = before + 1;
-    const isPipelined = before > 0;
+    const { unanswered = 0 } = socket;
+    socket.unanswered = unanswered + 1;
+    const isPipelined = unanswered > 0;
     const network = isPipelined ? networkOf(socket.remoteAddress ?? '') : '';
-    const isTooMany =
-      before >= maxUnanswered || (isPipelined && !pipelined.take(network));
-    if (isTooMany) return cutOff(socket);
+    if (unanswered >= maxUnanswered) return cutOff(socket);
+    if (isPipelined && !pipelined.take(network)) return cutOff(socket);
     const call = new Call(timeout, socket);
     call.isWrite = !isRead(request.method);
     request.call = call;
@@ -81,6 +85,7 @@ export function lifecycle(
     for (const observer of observers) observer.began?.(request);
     reply.raw.on('close', () => {
       active.count -= 1;
+      unread.set(request, reply.raw, 0);
       socket.unanswered = (socket.unanswered ?? 1) - 1;
       if (isPipelined) pipelined.add(network, -1);
       const end = requestEnd(request, reply);
@@ -88,43 +93,7 @@ export function lifecycle(
     });
     done();
   });
-
-  const unread = new Unread();
-  app.decorate('unread', unread);
-  // Large answers are made one after another, and small requests are served in
-  // between. Of the answers that the budget refuses, one is in memory.
-  let pause: Promise<void> | undefined;
-  const proceed = (next: () => void): void => {
-    if (pause) void pause.then(() => proceed(next));
-    else next();
-  };
-  // A callback, because a refusal must be written before the parser sees what
-  // follows on its connection.
-  app.addHook('preSerialization', (_request, _reply, payload, done) => {
-    // A character has up to six bytes in JSON.
-    const mustWait = pause && roomAfter(payload, largeBodyBytes / 6) < 0;
-    if (mustWait) proceed(() => done(null, payload));
-    else done(null, payload);
-  });
-  app.addHook('onSend', (request, reply, payload, done) => {
-    // When it drains, Node closes only idle connections, and would wait for the
-    // keep-alive timeout of active ones.
-    if (app.isDraining || isUnread(request))
-      reply.header('connection', 'close');
-    // Also for a GraphQL operation that needs another method.
-    if (reply.statusCode === 405)
-      reply.header('allow', `${app.allowedMethods.of(request)?.join(', ')}`);
-    // A Buffer is a file, which all of its answers share.
-    if (typeof payload !== 'string') return done(null, payload);
-    const bytes = Buffer.byteLength(payload);
-    const isSmallError = reply.statusCode >= 400 && bytes < 1024;
-    unread.hold(request, reply, bytes, request.call.isWrite || isSmallError);
-    if (bytes > largeBodyBytes)
-      pause ??= serveOthers().then(() => {
-        pause = undefined;
-      });
-    done(null, payload);
-  });
+  answers(app);
 }
 
 function requestEnd(
@@ -146,27 +115,6 @@ function requestEnd(
 }
 
 /**
- * Ends after a few turns of the event loop, because each of them accepts one
- * connection only (libuv, `uv__server_io`).
- */
-async function serveOthers(): Promise<void> {
-  for (let turn = 0; turn < 20; turn += 1) await nextTurn();
-}
-
-/**
- * @returns what the texts in a value leave of `room` characters; negative when
- *   they are longer
- */
-function roomAfter(value: unknown, room: number): number {
-  if (typeof value === 'string') return room - value.length;
-  if (typeof value !== 'object' || value === null) return room;
-  return Object.values(value).reduce<number>(
-    (left, member) => (left < 0 ? left : roomAfter(member, left)),
-    room,
-  );
-}
-
-/**
  * Closes a connection (RFC 9112 section 9.3.2 allows it), because refusals
  * would wait in memory, too.
  */
@@ -177,13 +125,139 @@ function cutOff(socket: Socket): void {
   socket.destroy();
 }
 
+/** Bytes. The number of connections bounds smaller bodies. */
+export const largeBodyBytes = 65_536;
+
+/** Ends each answer, within the bound of what clients have not read. */
+function answers(app: FastifyInstance): void {
+  const { unread } = app;
+  // Large answers are made one after another, and small requests are served in
+  // between. Of the answers that the budget refuses, one is in memory.
+  let pause: Promise<void> | undefined;
+  const proceed = (next: () => void): void => {
+    if (pause) void pause.then(() => proceed(next));
+    else next();
+  };
+  app.addHook('preSerialization', (_request, _reply, payload, done) => {
+    if (pause && isLarge(payload)) proceed(() => done(null, payload));
+    else done(null, payload);
+  });
+  app.addHook('onSend', (request, reply, payload, done) => {
+    // When it drains, Node closes only idle connections, and would wait for the
+    // keep-alive timeout of active ones.
+    if (app.isDraining || isUnread(request))
+      reply.header('connection', 'close');
+    // Also for a GraphQL operation that needs another method.
+    if (reply.statusCode === 405)
+      reply.header('allow', app.allowedMethods.of(request).join(', '));
+    // A Buffer is a file, which all of its answers share.
+    if (typeof payload !== 'string') return done(null, payload);
+    const bytes = Buffer.byteLength(payload);
+    const isSmallError = reply.statusCode >= 400 && bytes < 1024;
+    unread.hold(request, reply, bytes, request.call.isWrite || isSmallError);
+    if (bytes > largeBodyBytes)
+      pause ??= serveOthers().then(() => {
+        pause = undefined;
+      });
+    done(null, payload);
+  });
+}
+
+/** Whether the texts in a value may become a large body. */
+function isLarge(value: unknown): boolean {
+  // A character has up to six bytes in JSON.
+  let room = largeBodyBytes / 6;
+  const parts = [value];
+  while (parts.length > 0 && room >= 0) {
+    const part = parts.pop();
+    if (typeof part === 'string') room -= part.length;
+    if (typeof part === 'object' && part !== null)
+      for (const member of Object.values(part)) parts.push(member);
+  }
+  return room < 0;
+}
+
+/**
+ * Ends after a few turns of the event loop, because each of them accepts one
+ * connection only (libuv, `uv__server_io`).
+ */
+async function serveOthers(): Promise<void> {
+  for (let turn = 0; turn < 20; turn += 1) await nextTurn();
+}
+
 /**
  * True when part of the body is unread: it would be parsed as the next request,
  * or time out with a second response.
  */
 function isUnread({ raw, headers }: FastifyRequest): boolean {
-  const hasBody =
-    headers['transfer-encoding'] !== undefined ||
-    Number(headers['content-length']) > 0;
+  const isChunked = headers['transfer-encoding'] !== undefined;
+  const hasBody = isChunked || Number(headers['content-length']) > 0;
   return hasBody && !raw.complete;
+}
+
+/** The key of a request; the network of a client without one. */
+export function holderOf({ call, ip }: FastifyRequest): Holder {
+  return call.caller?.id ?? networkOf(ip);
+}
+
+/**
+ * Bytes of an answer that needs no room. The number of connections bounds such
+ * answers: a connection has one at most, because each that waits for another
+ * one counts.
+ */
+export const smallAnswer = 8192;
+
+/** Twice the largest answer, so that a key alone may have it (SECURITY.md). */
+const mostUnread = 128 * 1024 * 1024;
+
+/** Bounds the memory of all answers and events that clients have not read. */
+export class Unread {
+  readonly budget = new SharedBudget(mostUnread);
+  readonly #held = new WeakMap<ServerResponse, number>();
+
+  /**
+   * Counts the bytes of an answer until its client has read it or disconnects,
+   * in place of those that were reserved.
+   *
+   * @param isForced for answers that must be sent
+   * @throws StoreError SERVICE_UNAVAILABLE
+   */
+  hold(
+    request: FastifyRequest,
+    { raw: response }: FastifyReply,
+    bytes: number,
+    isForced = false,
+  ): void {
+    // A response has no socket while it waits for another one.
+    const isCounted = bytes > smallAnswer || response.socket === null;
+    const held = isCounted ? bytes : 0;
+    const more = held - this.heldBy(response);
+    const isFree = isForced || more <= 0;
+    if (!isFree && !this.budget.hasRoom(holderOf(request), more))
+      throw tooMany('answers');
+    this.set(request, response, held);
+  }
+
+  /** Counts the bytes of a response, none of one that is closed. */
+  set(request: FastifyRequest, response: ServerResponse, bytes: number): void {
+    const held = response.closed ? 0 : bytes;
+    const more = held - this.heldBy(response);
+    if (more === 0) return;
+    this.budget.add(holderOf(request), more);
+    this.#held.set(response, held);
+  }
+
+  heldBy(response: ServerResponse): number {
+    return this.#held.get(response) ?? 0;
+  }
+
+  /** Whether the key of a request has more than its share. */
+  isOver(request: FastifyRequest): boolean {
+    return this.budget.excess(holderOf(request)) > 0;
+  }
+}
+
+export function tooMany(noun: 'answers' | 'bodies'): Error {
+  const message = `Too many large ${noun} are under way; try again shortly.`;
+  return new Unavailable(message);
 }

@@ -1,31 +1,30 @@
-import type {
-  IncomingHttpHeaders,
-  IncomingMessage,
-  ServerResponse,
-} from 'node:http';
-import { Readable } from 'node:stream';
-import { parseExactJson } from '@animal-store/exact-json';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type {
   FastifyBaseLogger,
   FastifyInstance,
+  FastifyReply,
+  FastifyRequest,
   FastifySchema,
   FastifyTypeProvider,
   RawServerDefault,
   RouteOptions,
 } from 'fastify';
+import createRouter, { type HTTPMethod } from 'find-my-way';
 import type { Static, TObject, TSchema } from 'typebox';
-import { deprecationHooks } from '../../access/deprecations/deprecation.ts';
-import type { DeprecationUsage } from '../../access/deprecations/usage.ts';
 import { idempotencyHooks } from '../../access/idempotency/idempotency-key.ts';
 import { mayWrite, requireScope } from '../../access/keys/bearer.ts';
 import { reportFault, StoreError } from '../../errors.ts';
-import { SharedBudget } from '../../shared-budget.ts';
-import type { Validated } from '../../validation/validator.ts';
-import { isRead, prefers, varyBy } from './negotiation.ts';
-import { holderOf, largeBodyBytes, smallAnswer, tooMany } from './overload.ts';
-import { origin } from './server.ts';
+import { type Validated, validator } from '../../validation/validator.ts';
+import { boundBodies, parseJsonBodies } from './bodies.ts';
+import { smallAnswer } from './lifecycle.ts';
+import { prefers, varyBy } from './negotiation.ts';
+
+// Which route a request has, and what Fastify checks before its handler.
 
 declare module 'fastify' {
+  interface FastifyInstance {
+    allowedMethods: AllowedMethods;
+  }
   interface FastifyContextConfig {
     /** The route costs nothing, or charges its work itself. */
     isUnmetered?: boolean;
@@ -57,6 +56,139 @@ export type Routes = FastifyInstance<
   InputTypes
 >;
 
+export const maxHeaderSize = 16_384;
+/** Requests with an undecodable path. */
+const unreadable = new WeakSet<IncomingMessage>();
+
+/** Fastify's options for addresses and input. */
+export const routingOptions = {
+  // The longest path parameter is an int64; longer ones, up to the size of a
+  // header section, get 404.
+  routerOptions: { maxParamLength: maxHeaderSize },
+  // `//` has no route. The router ignores the first character of a path: `*`
+  // (RFC 9112 section 3.2.4) would be `/`.
+  rewriteUrl(raw: IncomingMessage) {
+    const { url = '*' } = raw;
+    return url.startsWith('*') || unreadable.has(raw) ? '//' : url;
+  },
+  // An undecodable path would pass no hook, so it is routed like an unknown
+  // one.
+  frameworkErrors(
+    _error: unknown,
+    { raw, server }: FastifyRequest,
+    reply: FastifyReply,
+  ) {
+    unreadable.add(raw);
+    server.routing(raw, reply.raw);
+  },
+  schemaController: {
+    compilersFactory: { buildValidator: buildValidator as never },
+  },
+};
+
+/**
+ * Makes Fastify validate input with `validator`, so that a schema means the
+ * same as in OpenAPI.
+ */
+function buildValidator() {
+  return ({ schema, httpPart }: { schema: TObject; httpPart?: string }) => {
+    // Routes answer an invalid path parameter with 404, and headers are checked
+    // where they are read.
+    if (httpPart === 'params' || httpPart === 'headers') return () => true;
+    const check = validator(schema, { isLenient: httpPart !== 'body' });
+    return (input: unknown) => {
+      try {
+        return { value: check(input) };
+      } catch (error) {
+        return { error };
+      }
+    };
+  };
+}
+
+/** The methods of each path, which Fastify's router cannot list. */
+class AllowedMethods {
+  readonly #router = createRouter();
+  /** The methods of all paths. */
+  readonly all = new Set(['OPTIONS']);
+
+  add({ url, method }: Pick<RouteOptions, 'url' | 'method'>): void {
+    if (url === '*') return;
+    for (const one of [method].flat()) {
+      this.all.add(one);
+      this.#router.on(one as HTTPMethod, url, () => undefined);
+    }
+  }
+
+  /** @returns none for an unknown path */
+  of({ raw: { url = '/' } }: FastifyRequest): string[] {
+    const found = [...this.all].filter((method) =>
+      this.#router.find(method as HTTPMethod, url),
+    );
+    return found.length > 0 ? ['OPTIONS', ...found].sort() : found;
+  }
+}
+
+/**
+ * Rejects requests without exactly one valid host (RFC 9112, section 3.2): by
+ * default Node rejects only a missing one, without a body. Answers requests
+ * without a route. Their body is not read, so errors in it do not matter.
+ */
+export function addresses(app: FastifyInstance): void {
+  app.decorate('allowedMethods', new AllowedMethods());
+  app.setNotFoundHandler(answerNotFound);
+  app.addHook('onRequest', (request, reply, done) => {
+    const { headers, httpVersion } = request.raw;
+    const withoutHost = httpVersion === '1.1' ? ' ' : '';
+    if (!isHost(headers.host ?? withoutHost))
+      throw new StoreError('BAD_USER_INPUT', badHost);
+    if (request.is404) answerNotFound(request, reply);
+    else done();
+  });
+}
+
+export const badHost =
+  'The request must have one Host header: a name or address, and a port.';
+
+/**
+ * A name has at most 253 characters (RFC 1035 section 2.3.4). Parsing one of
+ * thousands takes milliseconds.
+ */
+const host = /^(?:[\w.-]{0,253}|\[[\da-f:.]{2,45}\])(?::\d{0,5})?$/i;
+
+/**
+ * True for a name or address with an optional port. Rejects invalid addresses:
+ * 999.1.1.1, [::::].
+ */
+export function isHost(text: string): boolean {
+  const isAddress = /^[\d[]|\.\d/.test(text);
+  return host.test(text) && (!isAddress || URL.canParse(`http://${text}`));
+}
+
+/**
+ * 404 for unknown paths, and 405 with `Allow` (RFC 9110 section 15.5.6) for
+ * known ones; OPTIONS lists methods.
+ */
+export function answerNotFound(
+  request: FastifyRequest,
+  reply: FastifyReply,
+): FastifyReply {
+  const { method } = request;
+  const methods = request.server.allowedMethods.of(request);
+  const allow = methods.join(', ');
+  const isKnown = methods.length > 0;
+  if (isKnown && method === 'OPTIONS')
+    return reply.code(204).header('allow', allow).send();
+  // `lifecycle` adds `Allow` to every 405.
+  if (isKnown && !methods.includes(method))
+    throw new StoreError(
+      'METHOD_NOT_ALLOWED',
+      `${method} is not possible here. Allowed: ${allow}.`,
+    );
+  // Also of a route, for example for a missing file of the documentation.
+  throw new StoreError('NOT_FOUND', 'There is nothing at this address.');
+}
+
 type Hooks = Pick<RouteOptions, (typeof phases)[number]>;
 const phases = ['preParsing', 'preValidation', 'onSend', 'onResponse'] as const;
 
@@ -66,23 +198,23 @@ const phases = ['preParsing', 'preValidation', 'onSend', 'onResponse'] as const;
  * `preValidation` hooks.
  *
  * @param describe returns the contract of a route
+ * @param lastHooks of a route
  */
 export function routeHooks(
   app: FastifyInstance,
-  usage: DeprecationUsage,
   describe: (route: RouteOptions, app: FastifyInstance) => FastifySchema,
+  lastHooks: (route: RouteOptions) => Hooks,
 ): void {
-  const bodies = new SharedBudget(64 * Number(app.initialConfig.bodyLimit));
   parseJsonBodies(app);
+  const preParsing = boundBodies(Number(app.initialConfig.bodyLimit));
   app.addHook('onRoute', function (route) {
     app.allowedMethods.add(route);
     requireScope(route, this.section);
     const hooksInOrder: Hooks[] = [
-      bodyHooks(route, bodies),
-      roomHooks(route),
+      mayWrite(route) ? { preParsing, ...roomHooks(route) } : {},
       inputHooks(route),
       idempotencyHooks(route),
-      deprecationHooks(route, usage, origin),
+      lastHooks(route),
     ];
     // Fastify's own HEAD hook measures the content, so it must run after the
     // compression.
@@ -99,38 +231,11 @@ export function routeHooks(
 }
 
 /**
- * Counts large bodies while they arrive. Unauthenticated requests are rejected
- * before.
- */
-function bodyHooks({ method }: RouteOptions, budget: SharedBudget): Hooks {
-  if ([method].flat().every(isRead)) return {};
-  return {
-    preParsing(request, reply, payload, done) {
-      const { headers, routeOptions } = request;
-      const isChunked = headers['transfer-encoding'] !== undefined;
-      // A chunked body counts with its maximum size.
-      const bytes = Number(headers['content-length'] ?? routeOptions.bodyLimit);
-      if (!isChunked && !(bytes > largeBodyBytes)) return done(null, payload);
-      const hold = () => {
-        const holder = holderOf(request);
-        if (!budget.take(holder, bytes)) throw tooMany('bodies');
-        reply.raw.once('close', () => budget.add(holder, -bytes));
-      };
-      const body = Readable.from(counted(payload, hold));
-      // Fastify removes its listeners when it rejects the body.
-      body.on('error', () => undefined);
-      done(null, body);
-    },
-  };
-}
-
-/**
  * Refuses what may write before it runs, while its key has too many answers
  * unread.
  */
-function roomHooks(route: RouteOptions): Hooks {
-  if (!mayWrite(route)) return {};
-  const { mayAnswer = smallAnswer } = route.config ?? {};
+function roomHooks({ config = {} }: RouteOptions): Hooks {
+  const { mayAnswer = smallAnswer } = config;
   return {
     preValidation(request, reply, done) {
       request.server.unread.hold(request, reply, mayAnswer);
@@ -139,91 +244,13 @@ function roomHooks(route: RouteOptions): Hooks {
   };
 }
 
-/**
- * Passes the bytes on. @param onLarge called when they exceed the small size
- */
-async function* counted(payload: Readable, onLarge: () => void) {
-  let arrived = 0;
-  // Ending the stream must not destroy the connection, which the response
-  // needs.
-  for await (const chunk of payload.iterator({
-    destroyOnReturn: false,
-  }) as AsyncIterable<Buffer>) {
-    const before = arrived;
-    arrived += chunk.length;
-    if (before <= largeBodyBytes && arrived > largeBodyBytes) onLarge();
-    yield chunk;
-  }
-}
-
-/** Parses the JSON bodies of both APIs with exact integers. */
-function parseJsonBodies(app: FastifyInstance): void {
-  app.removeAllContentTypeParsers();
-  app.addContentTypeParser<Buffer>(
-    'application/json',
-    { parseAs: 'buffer' },
-    ({ headers, call }, body, done) => {
-      call.restart();
-      try {
-        assertPlainUtf8(headers);
-        done(null, body.length === 0 ? undefined : parseJson(body));
-      } catch (error) {
-        done(error as Error);
-      }
-    },
-  );
-}
-
-/**
- * @param subject of the error message @throws StoreError BAD_USER_INPUT: not
- *   UTF-8 or not JSON
- */
-export function parseJson(body: Buffer, subject = 'The body is'): unknown {
-  try {
-    return parseExactJson(body);
-  } catch (cause) {
-    const { message } = cause as Error;
-    throw new StoreError(
-      'BAD_USER_INPUT',
-      `${subject} not acceptable JSON: ${message}.`,
-      { cause },
-    );
-  }
-}
-
-/** A `Content-Type` without a charset but UTF-8 outside of quoted strings. */
-const utf8 =
-  /^(?:"(?:\\.|[^"\\])*(?:"|$)|(?!;\s*charset\s*=(?!\s*(?:(?:utf-?8)?|"(?:utf-?8)?")\s*(?:;|$)))[^"])*$/i;
-
-/** @throws StoreError UNSUPPORTED_MEDIA_TYPE */
-function assertPlainUtf8(headers: IncomingHttpHeaders): void {
-  const {
-    'content-type': type = '',
-    'content-encoding': coding = '',
-    'transfer-encoding': transfer = '',
-  } = headers;
-  if (!utf8.test(type)) {
-    const message = 'The body must be UTF-8, the one charset of JSON.';
-    throw new StoreError('UNSUPPORTED_MEDIA_TYPE', message);
-  }
-  const isPlain =
-    /^(?:identity\b|[\s,])*$/i.test(coding) && /^(?:chunked)?$/i.test(transfer);
-  if (isPlain) return;
-  const message =
-    'The body must not be compressed: send it without Content-Encoding.';
-  // RFC 9110 section 12.5.3
-  throw new StoreError('UNSUPPORTED_MEDIA_TYPE', message, {
-    headers: { 'accept-encoding': 'identity' },
-  });
-}
-
 /** How many unknown parameters the log names. */
 const mostUnknown = 5;
 
 /**
  * Removes the query or body for which a route has no schema, so that no handler
- * gets unvalidated input. Fastify validates the others later (`buildValidator`
- * in server.ts).
+ * gets unvalidated input. Fastify validates the others later
+ * (`buildValidator`).
  *
  * Refuses query parameters that a route lacks, for a client with `Prefer:
  * handling=strict` (RFC 7240, section 4.4): without a misspelt filter the
@@ -231,36 +258,35 @@ const mostUnknown = 5;
  *
  * @throws Error for a route that takes a body without a schema
  */
-function inputHooks({ url, method, schema, config }: RouteOptions): Hooks {
-  if (config?.validatesItself) return {};
-  const { body: bodySchema, querystring } = schema ?? {};
-  const bodiless = ['GET', 'HEAD', 'OPTIONS', 'DELETE'];
-  const takesBody = [method].flat().some((one) => !bodiless.includes(one));
-  const takesNone = config?.takesNoBody || method === 'DELETE';
-  if (takesBody && !takesNone && !bodySchema)
+function inputHooks(route: RouteOptions): Hooks {
+  const { url, method, schema = {}, config = {} } = route;
+  if (config.validatesItself) return {};
+  const { body: bodySchema, querystring } = schema;
+  const takesNone = config.takesNoBody || method === 'DELETE';
+  if (mayWrite(route) && !takesNone && !bodySchema)
     reportFault(`${method} ${url} needs a schema for its body.`);
   const { properties = {} } = (querystring ?? {}) as Partial<TObject>;
-  const refuse = (message: string) => new StoreError('BAD_USER_INPUT', message);
+  const isUnknown = (name: string) => !Object.hasOwn(properties, name);
   return {
     preValidation(request, reply, done) {
-      const { headers, query, body, call } = request;
-      const { prefer } = headers;
-      const unknown = Object.keys(query as object).filter(
-        (name) => !Object.hasOwn(properties, name),
-      );
+      const { call, query, body, headers } = request;
+      const unknown = Object.keys(query as object).filter(isUnknown);
       if (unknown.length > 0) call.unknown = unknown.slice(0, mostUnknown);
-      if (prefer && prefers(prefer, 'handling', 'strict')) {
+      if (prefers(headers.prefer, 'handling', 'strict')) {
         varyBy(reply, 'Prefer');
         const faults = unknown.map((name) => `${name} is unknown`);
-        if (faults.length > 0) return done(refuse(`${faults.join('; ')}.`));
+        if (faults.length > 0) return done(refusal(`${faults.join('; ')}.`));
         reply.header('preference-applied', 'handling=strict');
       }
       if (!querystring) request.query = {};
       if (bodySchema) return done();
       request.body = undefined;
       // A client that sends a version in a body expects it to be compared.
-      const isUnwanted = takesNone && body != null;
-      done(isUnwanted ? refuse('This operation takes no body.') : undefined);
+      if (takesNone && body != null)
+        return done(refusal('This operation takes no body.'));
+      done();
     },
   };
 }
+
+const refusal = (message: string) => new StoreError('BAD_USER_INPUT', message);

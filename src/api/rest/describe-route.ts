@@ -16,7 +16,7 @@ import { forbidden, type Scope } from '../../scopes.ts';
 import { validator } from '../../validation/validator.ts';
 import { notJson } from '../http/failures.ts';
 import { requestTimeout } from '../http/malformed.ts';
-import { badHost } from '../http/server.ts';
+import { badHost } from '../http/routes.ts';
 import {
   documentedFailure,
   failure,

@@ -38,7 +38,7 @@ export class EventStream {
   #wake = (): void => undefined;
 
   constructor(
-    private readonly response: ServerResponse,
+    readonly response: ServerResponse,
     readonly source: StreamSource,
   ) {
     response.once('close', () => {

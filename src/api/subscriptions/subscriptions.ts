@@ -11,10 +11,9 @@ import type { Config } from '../../config/config.ts';
 import { StoreError, Unavailable } from '../../errors.ts';
 import type { ListEvent } from '../../records/live-list.ts';
 import { serialiseOnce } from '../../records/shared-items.ts';
-import type { SharedBudget } from '../../shared-budget.ts';
 import { type Int64, int64, int64FromText } from '../../validation/int64.ts';
 import { toLoggedFailure } from '../http/failures.ts';
-import { holderOf, largeBodyBytes } from '../http/overload.ts';
+import { largeBodyBytes, type Unread } from '../http/lifecycle.ts';
 import { EventStream, silenceBeforeCut } from './event-stream.ts';
 import { type StreamFormat, streamHeaders } from './format.ts';
 
@@ -42,14 +41,6 @@ interface Feed {
   failureAsJson(failure: StoreError): string;
 }
 
-/** The place of a subscription, which it has until its response is closed. */
-interface Slot {
-  /** undefined while it is being opened. */
-  stream?: EventStream;
-  /** In the budget: its unsent bytes at the last count, and frames since. */
-  unsent: number;
-}
-
 /**
  * How often (ms) keys, ages and unsent bytes are checked. A look-up is cached
  * for 900 ms (authenticator.ts): a revoked key ends within a second.
@@ -60,7 +51,11 @@ const tickInterval = 50;
 class Subscriptions {
   /** Number of items sent so far. */
   delivered = 0;
-  readonly #open = new Map<FastifyRequest, Slot>();
+  /**
+   * Each has its place until its response is closed, and its stream once it is
+   * opened.
+   */
+  readonly #open = new Map<FastifyRequest, EventStream | undefined>();
   /** The `Authorization` headers that are being checked. */
   readonly #checking = new Set<string>();
   #timer: NodeJS.Timeout | undefined;
@@ -71,7 +66,7 @@ class Subscriptions {
     private readonly keys: Authenticator,
     /** `max` counts the subscriptions of this process. */
     private readonly limits: Config['subscriptions'],
-    private readonly unread: SharedBudget,
+    private readonly unread: Unread,
   ) {}
 
   get count(): number {
@@ -92,7 +87,7 @@ class Subscriptions {
   ): Promise<EventStream> {
     const { format, batches } = feed;
     const { call } = request;
-    const slot = this.#reserveSlot(request, response);
+    this.#reserve(request, response);
     const { value } = await batches.next();
     // The client has left meanwhile, and nothing else would close the
     // subscription.
@@ -101,7 +96,7 @@ class Subscriptions {
       throw gone();
     }
     call.streamedAfter = performance.now() - call.arrived;
-    slot.stream = new EventStream(response, {
+    const stream = new EventStream(response, {
       format,
       start: (value as ListEvent).position,
       batches,
@@ -109,11 +104,13 @@ class Subscriptions {
       failureAsJson: (cause) =>
         feed.failureAsJson(toLoggedFailure(cause, request)),
     });
+    this.#open.set(request, stream);
     this.#timer ??= setInterval(() => this.#tick(), tickInterval).unref();
-    return slot.stream;
+    return stream;
   }
 
-  #reserveSlot(request: FastifyRequest, response: ServerResponse): Slot {
+  /** Takes a place, if there is one. */
+  #reserve(request: FastifyRequest, response: ServerResponse): void {
     const { max, perKey } = this.limits;
     if (request.server.isDraining)
       throw new Unavailable(
@@ -133,13 +130,8 @@ class Subscriptions {
       });
     }
     if (request.raw.socket.destroyed) throw gone();
-    const slot: Slot = { unsent: 0 };
-    this.#open.set(request, slot);
-    response.once('close', () => {
-      this.#setUnsent(request, 0);
-      this.#open.delete(request);
-    });
-    return slot;
+    this.#open.set(request, undefined);
+    response.once('close', () => this.#open.delete(request));
   }
 
   /**
@@ -188,8 +180,11 @@ class Subscriptions {
     if (!readsMore)
       this.#turn = making.then(afterLargeFrame).catch(() => undefined);
     const frames = await making;
-    const { unsent = 0 } = this.#open.get(request) ?? {};
-    if (frames) this.#setUnsent(request, unsent + frames.length);
+    const response = this.#open.get(request)?.response;
+    if (frames && response) {
+      const before = this.unread.heldBy(response);
+      this.unread.set(request, response, before + frames.length);
+    }
     return frames;
   }
 
@@ -199,8 +194,8 @@ class Subscriptions {
    */
   #mayWrite(request: FastifyRequest): boolean {
     if (!this.#open.has(request)) return false;
-    if (this.#isOver(request)) this.#countUnsent();
-    return !this.#isOver(request);
+    if (this.unread.isOver(request)) this.#countUnsent();
+    return !this.unread.isOver(request);
   }
 
   /** Cuts all subscriptions. */
@@ -211,35 +206,24 @@ class Subscriptions {
   }
 
   #streams(): Array<{ request: FastifyRequest; stream: EventStream }> {
-    return [...this.#open].flatMap(([request, { stream }]) =>
+    return [...this.#open].flatMap(([request, stream]) =>
       stream ? { request, stream } : [],
     );
   }
 
-  /** True when a key has more unread than its share. */
-  #isOver(request: FastifyRequest): boolean {
-    return this.unread.excess(holderOf(request)) > 0;
-  }
-
-  /** Does nothing for a client that has left. */
-  #setUnsent(request: FastifyRequest, bytes: number): void {
-    const slot = this.#open.get(request);
-    if (!slot) return;
-    this.unread.add(holderOf(request), bytes - slot.unsent);
-    slot.unsent = bytes;
-  }
-
   #countUnsent(): void {
     for (const { request, stream } of this.#streams())
-      this.#setUnsent(request, stream.unsentBytes);
+      this.unread.set(request, stream.response, stream.unsentBytes);
   }
 
   #tick(): void {
     this.#countUnsent();
     for (const { request, stream } of this.#streams()) {
-      const isOld = performance.now() - stream.openedAt > this.limits.life;
-      if (isOld || (stream.unsentBytes > 0 && this.#isOver(request))) {
-        this.#setUnsent(request, 0);
+      const { response, openedAt, unsentBytes } = stream;
+      const isOld = performance.now() - openedAt > this.limits.life;
+      const isSlow = unsentBytes > 0 && this.unread.isOver(request);
+      if (isOld || isSlow) {
+        this.unread.set(request, response, 0);
         stream.cut();
       } else stream.keepAlive();
       void this.#checkKey(request);
@@ -312,7 +296,7 @@ export function subscriptions(
   keys: Authenticator,
   limits: Config['subscriptions'],
 ): void {
-  const open = new Subscriptions(keys, limits, app.unread.budget);
+  const open = new Subscriptions(keys, limits, app.unread);
   app.decorate('subscriptions', open);
   app.addHook('preClose', () => open.close());
 }

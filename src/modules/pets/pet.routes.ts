@@ -14,7 +14,7 @@ import { getPetDeprecation, getPetRemovalDay } from './pet.types.ts';
 /**
  * The REST API of the catalogue: `listPets`, `createPet`, `getPet`. Fastify
  * validates by `querystring` and `body` before it calls a handler
- * (`buildValidator` in api/http/server.ts).
+ * (`buildValidator` in api/http/routes.ts).
  */
 export function petRoutes(app: Routes, pets: PetService): void {
   const listPets = {

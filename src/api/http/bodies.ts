@@ -1,0 +1,111 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import { Readable } from 'node:stream';
+import { parseExactJson } from '@animal-store/exact-json';
+import type { FastifyInstance, preParsingHookHandler } from 'fastify';
+import { StoreError } from '../../errors.ts';
+import { SharedBudget } from '../../shared-budget.ts';
+import { holderOf, largeBodyBytes, tooMany } from './lifecycle.ts';
+import { partsOf } from './negotiation.ts';
+
+// The bodies of requests.
+
+/** Parses the JSON bodies of both APIs with exact integers. */
+export function parseJsonBodies(app: FastifyInstance): void {
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser<Buffer>(
+    'application/json',
+    { parseAs: 'buffer' },
+    ({ headers, call }, body, done) => {
+      call.restart();
+      try {
+        assertPlainUtf8(headers);
+        done(null, body.length === 0 ? undefined : parseJson(body));
+      } catch (error) {
+        done(error as Error);
+      }
+    },
+  );
+}
+
+/**
+ * @param subject of the error message
+ * @throws StoreError BAD_USER_INPUT: not UTF-8 or not JSON
+ */
+export function parseJson(body: Buffer, subject = 'The body is'): unknown {
+  try {
+    return parseExactJson(body);
+  } catch (cause) {
+    const { message } = cause as Error;
+    const fault = `${subject} not acceptable JSON: ${message}.`;
+    throw new StoreError('BAD_USER_INPUT', fault, { cause });
+  }
+}
+
+/** A parameter of `Content-Type` that names another charset than UTF-8. */
+const otherCharset = /^charset\s*=(?!\s*"?(?:utf-?8)?"?$)/i;
+const noCodings = /^(?:identity\b|[\s,])*$/i;
+const noTransferCodings = /^(?:chunked)?$/i;
+
+/** @throws StoreError UNSUPPORTED_MEDIA_TYPE */
+function assertPlainUtf8(headers: IncomingHttpHeaders): void {
+  const {
+    'content-type': type = '',
+    'content-encoding': codings = '',
+    'transfer-encoding': transferCodings = '',
+  } = headers;
+  if (partsOf(type).some((part) => otherCharset.test(part))) {
+    const message = 'The body must be UTF-8, the one charset of JSON.';
+    throw new StoreError('UNSUPPORTED_MEDIA_TYPE', message);
+  }
+  if (noCodings.test(codings) && noTransferCodings.test(transferCodings))
+    return;
+  const message =
+    'The body must not be compressed: send it without Content-Encoding.';
+  // RFC 9110 section 12.5.3
+  throw new StoreError('UNSUPPORTED_MEDIA_TYPE', message, {
+    headers: { 'accept-encoding': 'identity' },
+  });
+}
+
+/**
+ * Bounds large bodies while they arrive. Unauthenticated requests are rejected
+ * before.
+ *
+ * @param bodyLimit in bytes
+ */
+export function boundBodies(bodyLimit: number): preParsingHookHandler {
+  const budget = new SharedBudget(64 * bodyLimit);
+  return (request, reply, payload, done) => {
+    const { headers, routeOptions } = request;
+    // A chunked body counts with its maximum size.
+    const bytes = Number(headers['content-length'] ?? routeOptions.bodyLimit);
+    if (bytes <= largeBodyBytes) return done(null, payload);
+    const hold = () => {
+      const holder = holderOf(request);
+      if (!budget.take(holder, bytes)) throw tooMany('bodies');
+      reply.raw.once('close', () => budget.add(holder, -bytes));
+    };
+    const body = Readable.from(counted(payload, hold));
+    // Fastify removes its listeners when it rejects the body.
+    body.on('error', () => undefined);
+    done(null, body);
+  };
+}
+
+/**
+ * Passes the bytes on.
+ *
+ * @param onLarge called when they exceed the small size
+ */
+async function* counted(payload: Readable, onLarge: () => void) {
+  // Ending the stream must not destroy the connection, which the response
+  // needs.
+  const chunks = payload.iterator({ destroyOnReturn: false });
+  let room = largeBodyBytes;
+  for await (const chunk of chunks as AsyncIterable<Buffer>) {
+    const wasSmall = room >= 0;
+    room -= chunk.length;
+    if (wasSmall && room < 0) onLarge();
+    yield chunk;
+  }
+}
