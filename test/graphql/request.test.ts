@@ -57,10 +57,10 @@ test.each([
   [{ errors: [{ extensions: { status: 403 } }], status: 500 }, 403, 403],
 ])('the status of %j', (result, asJson, asResponse) => {
   const outcome = result as unknown as Outcome;
-  expect([statusOf(outcome, json), statusOf(outcome, response)]).toEqual([
-    asJson,
-    asResponse,
-  ]);
+  const statuses = [json, response].map((type) =>
+    statusOf(outcome, type, true),
+  );
+  expect(statuses).toEqual([asJson, asResponse]);
 });
 
 const post = (body: unknown, findDocument?: FindDocument) =>

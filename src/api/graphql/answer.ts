@@ -130,7 +130,7 @@ function toFormatted({
 
 /** Logs the failures of an operation with the request's id. */
 export function logErrors(
-  errors: readonly GraphQLError[],
+  errors: readonly GraphQLError[] = [],
   request: FastifyRequest,
 ): void {
   for (const error of errors) {
@@ -145,19 +145,19 @@ export function sendOutcome(
   context: GraphQLContext,
 ): FastifyReply {
   const { request, reply, call, accepted } = context;
-  const { data, errors, failures = [], extensions, stream } = outcome;
-  logErrors(failures, request);
+  const { data, errors, extensions, stream } = outcome;
+  logErrors(outcome.failures, request);
   if (stream) return sendStream(request, reply, stream);
   if (errors) call.code ??= `${errors[0]?.extensions?.code}`;
   const { mediaType = mediaTypes.json, prefersEvents } = accepted;
   const mayRepeat = mayBeRepeated(outcome, context);
-  const isRefused = mayRepeat && isOverQuota(outcome, mediaType);
-  const status = isRefused ? 429 : statusOf(outcome, mediaType);
+  const status = statusOf(outcome, mediaType, mayRepeat);
   const result = { errors, data, extensions };
   if (prefersEvents && status < 400) return sendFramed(reply, result);
   for (const [name, value] of outcome.headers ?? []) reply.header(name, value);
   if (call.isReplay) reply.header('idempotent-replayed', 'true');
-  const seconds = Math.max(0, ...(errors ?? []).map(retryAfterOf));
+  const waits = errors?.map((one) => Number(one.extensions?.retryAfter ?? 0));
+  const seconds = Math.max(0, ...(waits ?? []));
   if (mayRepeat && seconds > 0) reply.header('retry-after', `${seconds}`);
   return sendJson(reply.code(status).type(mediaType), result);
 }
@@ -176,21 +176,6 @@ function mayBeRepeated(
   return !hasRun || request.headers[idempotencyHeader] !== undefined;
 }
 
-/**
- * A 429 would cause a retry, and may not be the status of a response with data.
- * The field's error contains its waiting time.
- */
-function isOverQuota(
-  { data, errors = [] }: Outcome,
-  mediaType: string,
-): boolean {
-  if (data && mediaType === mediaTypes.response) return false;
-  return errors.some((one) => one.extensions?.code === 'TOO_MANY_REQUESTS');
-}
-
-const retryAfterOf = ({ extensions }: GraphQLFormattedError) =>
-  Number(extensions?.retryAfter ?? 0);
-
 const sendJson = (reply: FastifyReply, result: object) =>
   reply.serializer(JSON.stringify).send(result);
 
@@ -203,17 +188,24 @@ const sendJson = (reply: FastifyReply, result: object) =>
  * come from a proxy, and existing clients rely on the 200.
  */
 export function statusOf(
-  { data, errors, failures, status = 200 }: Outcome,
+  { data, errors = [], failures = [], status = 200 }: Outcome,
   mediaType: string,
+  mayRepeat: boolean,
 ): number {
+  const codes = errors.map(({ extensions }) => extensions?.code);
+  // A 429 would cause a retry, and may not be the status of a response with
+  // data. The field's error contains its waiting time.
+  const isPartial = data && mediaType === mediaTypes.response;
+  if (mayRepeat && !isPartial && codes.includes('TOO_MANY_REQUESTS'))
+    return 429;
+  let intended = status;
   // Apollo Server uses 500 for errors without a status.
-  const isOfError = status === 500;
-  const intended = isOfError ? Number(errors?.[0]?.extensions?.status) : status;
+  if (status === 500) intended = Number(errors[0]?.extensions?.status);
   if (intended !== 200 && intended !== 400) return intended;
   if (mediaType === mediaTypes.json) return 200;
-  if (data !== undefined) return errors ? 294 : 200;
-  const { code } = failures?.[0]?.extensions ?? {};
-  return code === 'GRAPHQL_PARSE_FAILED' ? 400 : 422;
+  if (data !== undefined) return errors.length > 0 ? 294 : 200;
+  const [failure] = failures;
+  return failure?.extensions.code === 'GRAPHQL_PARSE_FAILED' ? 400 : 422;
 }
 
 /** Sends a single result as a stream, which no cache may keep. */

@@ -18,18 +18,23 @@ import type { FastifyBaseLogger } from 'fastify';
 import {
   type DocumentNode,
   executeSync,
-  GraphQLError,
   type GraphQLSchema,
   getOperationAST,
   NoSchemaIntrospectionCustomRule,
   type OperationDefinitionNode,
+  type ValidationRule,
 } from 'graphql';
 import { LRUCache } from 'lru-cache';
 import { deprecatedFieldsIn } from '../../access/deprecations/deprecation.ts';
 import type { Config } from '../../config/config.ts';
 import type { Scope } from '../../scopes.ts';
 import { mostItems } from '../../validation/page.ts';
-import { formatError, type Outcome, outcomeOf } from './answer.ts';
+import {
+  formatError,
+  graphQLErrorOf,
+  type Outcome,
+  outcomeOf,
+} from './answer.ts';
 import type { Execute } from './context.ts';
 import type { RequestParameters } from './request.ts';
 import { scopesIn } from './scopes.ts';
@@ -188,6 +193,11 @@ export class Apollo<
       plugins = [notExecuting, ...disabled()],
     }: Pick<ApolloServerOptions<Context>, 'apollo' | 'plugins'> = {},
   ) {
+    const rules: ValidationRule[] = [
+      operationLimits({ ...limits, maxFields: limits.maxTokens }),
+      unconditionalSubscriptions,
+    ];
+    if (!introspection) rules.push(NoSchemaIntrospectionCustomRule);
     super({
       schema,
       introspection: true,
@@ -197,16 +207,11 @@ export class Apollo<
       documentStore: documentCache() as never,
       parseOptions: { maxTokens: limits.maxTokens },
       executionOptions,
-      validationRules: [
-        operationLimits({ ...limits, maxFields: limits.maxTokens }),
-        unconditionalSubscriptions,
-        ...(introspection ? [] : [NoSchemaIntrospectionCustomRule]),
-      ],
+      validationRules: rules,
       // When the schema is closed, no error message may reveal its names.
       validationOptions: { hideSuggestions: !introspection },
       ...(!apq && { persistedQueries: false as const }),
-      formatError: (formatted, error) =>
-        error instanceof GraphQLError ? formatError(error) : formatted,
+      formatError: (_, error) => formatError(graphQLErrorOf(error as Error)),
       stopOnTerminationSignals: false,
       plugins: [observing, ...plugins],
     });
@@ -221,9 +226,9 @@ export class Apollo<
     const { body, http } = response;
     const { found } = run;
     // It has formatted the errors.
-    const result = body.kind === 'single' ? body.singleResult : {};
+    const { singleResult } = body as typeof noBody;
     const failures = found?.errors;
-    const outcome: Outcome = { ...result, ...http, failures };
+    const outcome: Outcome = { ...singleResult, ...http, failures };
     return { found, outcome };
   }
 }
@@ -234,8 +239,10 @@ export const disabled = () =>
 /** A response other than null takes the place of the execution. */
 export const emptyResponse = async () => ({
   http: { headers: new HeaderMap() },
-  body: { kind: 'single' as const, singleResult: {} },
+  body: noBody,
 });
+
+const noBody = { kind: 'single' as const, singleResult: {} };
 
 const notExecuting: ApolloServerPlugin = {
   requestDidStart: async () => ({ responseForOperation: emptyResponse }),

@@ -84,7 +84,7 @@ export async function subscribe(
     for (const item of items) {
       const result = await execute({ ...executed, rootValue: item });
       const { data, errors, failures } = outcomeOf(result);
-      if (failures) logErrors(failures, request);
+      logErrors(failures, request);
       frames += format.next(JSON.stringify({ errors, data }), item.id);
     }
     return Buffer.from(frames);

@@ -125,8 +125,9 @@ const livePlace = {
 };
 
 function orderWords(order: string): string {
-  const member = order.replace(/_desc$/, '');
-  return `${order === member ? 'Ascending' : 'Descending'} by ${member}.`;
+  const [member, descending] = order.split(/_(desc)$/);
+  const way = descending ? 'Descending' : 'Ascending';
+  return `${way} by ${member}.`;
 }
 
 function classOf<Schema extends TObject>(
@@ -169,11 +170,6 @@ const scalars = {
   string: String,
 };
 
-function nameOf({ kind, $id }: Member): string | undefined {
-  if (kind === 'enum') return $id;
-  return kind === 'texts' ? '[String!]' : scalars[kind].name;
-}
-
 function typeOf(schema: TSchema, isInput: boolean): object {
   const { items, properties } = schema as MemberSchema;
   if (items) return [typeOf(items, isInput)];
@@ -181,7 +177,8 @@ function typeOf(schema: TSchema, isInput: boolean): object {
   const member = memberOf(schema);
   const { kind } = member;
   if (kind === 'enum') return enumOf(member);
-  return isInput && kind === 'moment' ? String : scalars[kind];
+  if (kind === 'moment' && isInput) return String;
+  return scalars[kind];
 }
 
 /**
@@ -223,9 +220,8 @@ export function assertSameMembers(
   const { properties = {} } = rest as Partial<TObject>;
   for (const { name, precision, scale = 0 } of props) {
     const member = properties[name] && memberOf(properties[name]);
-    const inRest = member && nameOf(member);
     const column = `${className}.${name}`;
-    const expected = inRest && `${inRest}${member?.isNullable ? '' : '!'}`;
+    const expected = member && typeTextOf(member);
     const { type: found } = type.getFields()[name] ?? {};
     if (`${expected}` !== `${found}`)
       reportFault(
@@ -237,4 +233,11 @@ export function assertSameMembers(
         `${column} has other digits in the REST schema than in the table.`,
       );
   }
+}
+
+/** As the schema definition language has it. */
+function typeTextOf({ kind, $id, isNullable }: Member): string {
+  const others = { enum: { name: $id }, texts: { name: '[String!]' } };
+  const { name } = { ...scalars, ...others }[kind];
+  return isNullable ? `${name}` : `${name}!`;
 }

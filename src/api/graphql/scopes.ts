@@ -112,7 +112,7 @@ export function scopesIn(
   const root = schema.getRootType(operation);
   const needed = new Set<Scope>();
 
-  function collect(part: ASTNode, parent: typeof root, own?: Scope) {
+  function collect(part: ASTNode, parent?: typeof root, own?: Scope | false) {
     const types = new TypeInfo(schema, parent);
     const visitor: ASTVisitor = {
       Field() {
@@ -132,8 +132,8 @@ export function scopesIn(
 
   for (const node of fieldsIn(selectionSet, fragments)) {
     const field = fieldOf(root, node.name.value);
-    const isMutation = operation === 'mutation' && field;
-    collect(node, root, isMutation ? scopeOf(field) : undefined);
+    const own = operation === 'mutation' && field && scopeOf(field);
+    collect(node, root, own);
   }
   return [...needed];
 }

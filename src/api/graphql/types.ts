@@ -60,7 +60,7 @@ export const ID = new GraphQLScalarType<string, string>({
   parseLiteral: (node) => {
     if (node.kind === Kind.STRING) return node.value;
     // As a JSON number, -0 is 0 as well.
-    if (node.kind === Kind.INT) return node.value === '-0' ? '0' : node.value;
+    if (node.kind === Kind.INT) return node.value.replace(/^-0$/, '0');
     throw notAnId(print(node), node);
   },
 });
@@ -236,45 +236,41 @@ export function toConnection(
  * Connections Specification, "Pagination algorithm").
  */
 export function connectionValidator<Schema extends TObject>(schema: Schema) {
-  const { limit, after: cursor, before: _, ...others } = schema.properties;
+  const { limit, after: id, before: _, ...others } = schema.properties;
   const { default: __, ...size } = limit as MemberSchema;
   const first = Type.Optional({ ...size, minimum: 0 });
   const members = { first, last: first, ...others };
   const check = validator(Type.Object(members as never), { isLenient: true });
   // The list itself reads the cursors of its other orders.
-  const isId = memberOf(cursor as TSchema).kind === 'int64';
-  const placeOf = (parameter: 'after' | 'before', given?: string | null) => {
-    const place = isId ? int64FromText(given) : given;
-    if (given != null && place === undefined) {
-      const end = parameter === 'after' ? 'an `endCursor`' : 'a `startCursor`';
-      const message = `${parameter} is not a cursor of this list: it must be ${end}, or the \`cursor\` of an edge.`;
-      throw new StoreError('BAD_USER_INPUT', message);
-    }
+  const isId = memberOf(id as TSchema).kind === 'int64';
+  const placeOf = (fault: string, cursor?: string | null) => {
+    const place = isId ? int64FromText(cursor) : cursor;
+    if (cursor != null && place === undefined)
+      throw invalid(`${fault}, or the \`cursor\` of an edge.`);
     return place ?? undefined;
   };
   return ({ after, before, ...args }: Cursors): Input<Schema> => {
     const places = {
-      after: placeOf('after', after),
-      before: placeOf('before', before),
+      after: placeOf(`after ${notCursor} an \`endCursor\``, after),
+      before: placeOf(`before ${notCursor} a \`startCursor\``, before),
     };
     const { first, last, ...query } = check(args) as Record<string, unknown>;
     const size = first ?? pageLimit.default;
-    const isBackward = last !== undefined;
+    if (last === undefined)
+      return { ...query, ...places, limit: size } as unknown as Input<Schema>;
     // Without `first` GraphQL gives its default.
-    if (isBackward && size !== pageLimit.default)
-      throw new StoreError(
-        'BAD_USER_INPUT',
-        'first and last exclude each other.',
-      );
-    if (isBackward && places.after !== undefined)
-      throw new StoreError(
-        'BAD_USER_INPUT',
-        'last and after exclude each other.',
-      );
-    const page = { limit: last ?? size, ...(isBackward && { fromEnd: true }) };
+    if (size !== pageLimit.default)
+      throw invalid('first and last exclude each other.');
+    if (places.after !== undefined)
+      throw invalid('last and after exclude each other.');
+    const page = { limit: last, fromEnd: true };
     return { ...query, ...places, ...page } as unknown as Input<Schema>;
   };
 }
+
+const notCursor = 'is not a cursor of this list: it must be';
+
+const invalid = (message: string) => new StoreError('BAD_USER_INPUT', message);
 
 interface Cursors {
   after?: string | null;
