@@ -70,19 +70,13 @@ function exactNumber(
   if (!/[.eE]/.test(source)) return exactInteger(key, value, context);
   const { digits, exponent } = scientific(source);
   if (digits === '') return 0;
-  // Not an integer, although rounding may have made it look like one.
-  if (exponent < 0)
-    return Number.isInteger(value) ? new InexactNumber(source) : value;
-  if (Number.isSafeInteger(value)) return value;
-  // Compiled operations would accept a number as an ID.
-  if (digits.length + exponent > int64Digits) return new InexactNumber(source);
-  return (
-    BigInt(source.startsWith('-') ? `-${digits}` : digits) *
-    10n ** BigInt(exponent)
-  );
+  const isFraction = exponent < 0;
+  // Rounding may have made it look like an integer.
+  if (isFraction && Number.isInteger(value)) return new InexactNumber(source);
+  if (isFraction || Number.isSafeInteger(value)) return value;
+  const sign = BigInt(Math.sign(value));
+  return sign * BigInt(digits) * 10n ** BigInt(exponent);
 }
-
-const int64Digits = 19;
 
 /**
  * Splits a number into its digits, without zeros at either end, and the power
@@ -109,11 +103,9 @@ export function exactInteger(
   value: unknown,
   { source }: { source: string },
 ): unknown {
-  const isRounded =
-    typeof value === 'number' &&
-    !Number.isSafeInteger(value) &&
-    /^-?\d+$/.test(source);
-  return isRounded ? BigInt(source) : value;
+  if (typeof value !== 'number' || Number.isSafeInteger(value)) return value;
+  if (!/^-?\d+$/.test(source)) return value;
+  return BigInt(source);
 }
 
 function reason(cause: unknown) {

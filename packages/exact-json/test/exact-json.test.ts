@@ -16,6 +16,7 @@ test.each<[text: string, value: unknown]>([
   ['0e999', 0],
   ['1e3', 1000],
   ['1e18', 1000000000000000000n],
+  ['-1.5e20', -150000000000000000000n],
   ['92233720368547758070e-1', 9223372036854775807n],
   ['1.5', 1.5],
   ['\u{feff}[1]', [1]],
@@ -23,13 +24,7 @@ test.each<[text: string, value: unknown]>([
   expect(parse(text)).toStrictEqual(value);
 });
 
-test.each([
-  '1.00000000000000001',
-  '9007199254740992.5',
-  '1e400',
-  '-1e400',
-  '1e20',
-])(
+test.each(['1.00000000000000001', '9007199254740992.5', '1e400', '-1e400'])(
   '%s, which a double would change, is an object and is written unchanged',
   (text) => {
     const value = parse(text);

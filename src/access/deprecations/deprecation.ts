@@ -4,13 +4,6 @@ import type {
   onSendHookHandler,
   RouteOptions,
 } from 'fastify';
-import {
-  type DocumentNode,
-  type GraphQLSchema,
-  TypeInfo,
-  visit,
-  visitWithTypeInfo,
-} from 'graphql';
 import type { DeprecationUsage } from './usage.ts';
 
 /**
@@ -85,28 +78,4 @@ export function deprecationHooks(
 /** The `@Extensions` of a deprecated field's resolver. */
 export interface DeprecatedField {
   deprecation: Deprecation;
-}
-
-/**
- * @returns the removal dates of the deprecated fields that a document uses, by
- *   their coordinates: `Query.pet`
- */
-export function deprecatedFieldsIn(
-  schema: GraphQLSchema,
-  document: DocumentNode,
-): ReadonlyMap<string, Date> {
-  const used = new Map<string, Date>();
-  const types = new TypeInfo(schema);
-  const Field = () => {
-    const field = types.getFieldDef();
-    const { deprecation } = (field?.extensions ??
-      {}) as Partial<DeprecatedField>;
-    if (deprecation)
-      used.set(
-        `${types.getParentType()?.name}.${field?.name}`,
-        deprecation.removal,
-      );
-  };
-  visit(document, visitWithTypeInfo(types, { Field }));
-  return used;
 }

@@ -25,9 +25,7 @@ import {
   type ValidationRule,
 } from 'graphql';
 import { LRUCache } from 'lru-cache';
-import { deprecatedFieldsIn } from '../../access/deprecations/deprecation.ts';
 import type { Config } from '../../config/config.ts';
-import type { Scope } from '../../scopes.ts';
 import { mostItems } from '../../validation/page.ts';
 import {
   formatError,
@@ -37,7 +35,7 @@ import {
 } from './answer.ts';
 import type { Execute } from './context.ts';
 import type { RequestParameters } from './request.ts';
-import { scopesIn } from './scopes.ts';
+import { type Uses, usesOf } from './scopes.ts';
 
 /**
  * Every error about a variable repeats the whole input, so a few are enough.
@@ -68,13 +66,7 @@ export class Operation {
   readonly fieldNames: readonly string[];
   /** True for several mutations, which run one after another. */
   readonly isSeries: boolean;
-  /**
-   * The removal dates of the deprecated fields in its document, by their
-   * coordinates.
-   */
-  readonly deprecated: ReadonlyMap<string, Date>;
-  /** The scopes that it needs, beside those of mutations. */
-  readonly scopes: readonly Scope[];
+  readonly uses: Uses;
   /** @throws GraphQLError QUERY_TOO_COSTLY */
   readonly estimate: (variables: Record<string, unknown>) => Estimate;
   readonly execute: Execute;
@@ -95,8 +87,7 @@ export class Operation {
     );
     this.fieldNames = [...new Set(this.fields.values())];
     this.isSeries = this.type === 'mutation' && this.fields.size > 1;
-    this.deprecated = deprecatedFieldsIn(schema, document);
-    this.scopes = scopesIn(schema, document, node);
+    this.uses = usesOf(schema, document, node);
     this.estimate = estimateOf(schema, document, node, { maxCost, mostItems });
     this.execute = executor(this);
   }

@@ -38,11 +38,11 @@ export async function charge(
   context: GraphQLContext,
   { schema, usage }: { schema: GraphQLSchema; usage: DeprecationUsage },
 ): Promise<Estimate> {
-  const { type, scopes, deprecated } = operation;
+  const { type, uses } = operation;
   const { request, reply, call } = context;
   const { caller, meter } = call;
   assertMethod(operation, context);
-  const missing = scopes.find((scope) => !hasScope(caller, scope));
+  const missing = uses.scopes.find((scope) => !hasScope(caller, scope));
   if (missing) throw forbidden(missing, caller);
   const hasKey = request.headers[idempotencyHeader] !== undefined;
   if (hasKey && type === 'mutation') assertIdempotent(schema, operation);
@@ -52,7 +52,7 @@ export async function charge(
   // A subscription is charged per event.
   if (meter && type !== 'subscription') await chargeRest(meter, estimate);
   if (caller) {
-    for (const [field, removal] of deprecated)
+    for (const [field, removal] of uses.deprecated)
       usage.called(caller, field, removal);
   }
   return estimate;

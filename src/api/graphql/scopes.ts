@@ -11,6 +11,7 @@ import {
   visit,
   visitWithTypeInfo,
 } from 'graphql';
+import type { DeprecatedField } from '../../access/deprecations/deprecation.ts';
 import type { Call } from '../../call.ts';
 import {
   forbidden,
@@ -98,29 +99,42 @@ export function scopeOf({ extensions }: { extensions: unknown }): Scope {
   return (extensions as Scoped).scope ?? 'write';
 }
 
-/**
- * The scopes that the fields of an operation need, nested ones included, except
- * those that a mutation's own scope includes: each mutation is guarded by itself
- * (`guardRoots`).
- */
-export function scopesIn(
+/** What the fields of an operation, nested ones included, are about. */
+export interface Uses {
+  /**
+   * The scopes that they need, except those that a mutation's own scope
+   * includes: each mutation is guarded by itself (`guardRoots`).
+   */
+  readonly scopes: readonly Scope[];
+  /** The removal dates of the deprecated ones, by their coordinates. */
+  readonly deprecated: Map<string, Date>;
+}
+
+export function usesOf(
   schema: GraphQLSchema,
   document: DocumentNode,
   { operation, selectionSet }: OperationDefinitionNode,
-): readonly Scope[] {
+): Uses {
   const fragments = fragmentsOf(document);
   const root = schema.getRootType(operation);
-  const needed = new Set<Scope>();
+  const scopes = new Set<Scope>();
+  const deprecated = new Map<string, Date>();
 
   function collect(part: ASTNode, parent?: typeof root, own?: Scope | false) {
     const types = new TypeInfo(schema, parent);
+    const add = ({ scope }: Scoped = {}) => {
+      const isIncluded = own && scope && permits(own, scope);
+      if (scope && !isIncluded) scopes.add(scope);
+    };
     const visitor: ASTVisitor = {
-      Field() {
-        for (const one of [types.getParentType(), types.getFieldDef()]) {
-          const { scope } = (one?.extensions ?? {}) as Scoped;
-          const isIncluded = own && scope && permits(own, scope);
-          if (scope && !isIncluded) needed.add(scope);
-        }
+      Field({ name }) {
+        const type = types.getParentType();
+        const { extensions } = types.getFieldDef() ?? {};
+        add(type?.extensions);
+        add(extensions);
+        const { deprecation } = { ...extensions } as Partial<DeprecatedField>;
+        if (deprecation)
+          deprecated.set(`${type}.${name.value}`, deprecation.removal);
       },
       FragmentSpread({ name }) {
         const fragment = fragments(name.value);
@@ -135,7 +149,7 @@ export function scopesIn(
     const own = operation === 'mutation' && field && scopeOf(field);
     collect(node, root, own);
   }
-  return [...needed];
+  return { scopes: [...scopes], deprecated };
 }
 
 /** Undefined for introspection. */
