@@ -72,7 +72,8 @@ export function costOf(
   if (complexity === undefined && isPaged(field)) return pageCost(mostItems);
   const usual = isRoot ? 2 : Number(hasResolver(field));
   const own = complexity ?? usual;
-  const items = isList(field) ? mostItems(Number.POSITIVE_INFINITY) : 1;
+  let items = 1;
+  if (isList(field)) items = mostItems(Number.POSITIVE_INFINITY);
   return ({ args, childComplexity }) =>
     own + listedIn(args) + items * childComplexity;
 }
@@ -88,9 +89,8 @@ function pageCost(mostItems: MostItems): FieldCost {
 const countedAbove: FieldCost = ({ childComplexity }) => childComplexity;
 
 /** The values of filters by several. */
-function valuesIn(args: Values): number {
-  return Object.values(args).filter(Array.isArray).flat().length;
-}
+const valuesIn = (args: Values) =>
+  Object.values(args).filter(Array.isArray).flat().length;
 
 /**
  * The number of objects in the lists of an input: each may be written. It does
@@ -99,7 +99,8 @@ function valuesIn(args: Values): number {
 export function listedIn(input: object): number {
   let listed = 0;
   const open = [input];
-  for (let next = open.pop(); next; next = open.pop()) {
+  while (open.length > 0) {
+    const next = open.pop() as object;
     const isArray = Array.isArray(next);
     for (const part of Object.values(next)) {
       if (typeof part !== 'object' || part === null) continue;
@@ -124,8 +125,8 @@ export function assertCosts(schema: GraphQLSchema): void {
     for (const field of Object.values(owner.getFields())) {
       if (!field.resolve) continue;
       field.extensions = { ...field.extensions, isRead: true };
-      const isBounded = isPaged(field) || complexityOf(field) !== undefined;
-      if (isList(field) && !isBounded)
+      const hasBound = isPaged(field) || complexityOf(field) !== undefined;
+      if (isList(field) && !hasBound)
         faults.push(
           `${owner.name}.${field.name} must say what it costs (complexity).`,
         );
@@ -153,7 +154,8 @@ export interface Estimate {
 interface Cost {
   /** True beside the lists of a connection, which cost something per item. */
   isOnce: boolean;
-  of(variables: Values, hasLeaves: boolean): number;
+  /** @param leafCost of a leaf field that is not free: 1, or 0 without them */
+  of(variables: Values, leafCost: number): number;
 }
 
 /** Fields of a selection. */
@@ -215,9 +217,9 @@ export function estimateOf(
     const reads = hasResolver(field);
     const costsItself = isRoot || reads || complexityOf(field) !== undefined;
     const isConnection = isPaged(field) && !isList(field);
-    const isOfConnection = isList(field) && !isItem && !costsItself;
-    const isListOfItems = isList(field) && !isOfConnection;
-    const hasItems = costsItself || isPaged(field) || isListOfItems;
+    const isListOfItem = isItem && isList(field);
+    const hasItems = costsItself || isPaged(field) || isListOfItem;
+    const isOfConnection = isList(field) && !hasItems;
 
     const sets = same.flatMap(({ selectionSet }) => selectionSet ?? []);
     const isInItem = isItem || hasItems || isOfConnection;
@@ -237,18 +239,17 @@ export function estimateOf(
 
     const once = below.costs.filter(({ isOnce }) => isOnce);
     const perItem = below.costs.filter(({ isOnce }) => !isOnce);
-    const costOfField = isOfConnection
-      ? countedAbove
-      : costOf(field, isRoot, mostItems);
+    let costOfField = costOf(field, isRoot, mostItems);
+    if (isOfConnection) costOfField = countedAbove;
     const least = Number(costsItself);
     const cost: Cost = {
       isOnce: !isItem && !isOfConnection,
-      of(variables, hasLeaves) {
+      of(variables, leafCost) {
         const args = argumentValues(node, field, variables);
-        const leafCost = hasLeaves ? surplus : 0;
-        const childComplexity = leafCost + sumOf(perItem, variables, hasLeaves);
+        const ofLeaves = surplus * leafCost;
+        const childComplexity = ofLeaves + sumOf(perItem, variables, leafCost);
         const own = costOfField({ args, childComplexity });
-        return Math.max(least, own + sumOf(once, variables, hasLeaves));
+        return Math.max(least, own + sumOf(once, variables, leafCost));
       },
     };
     return { costs: [cost], leaves };
@@ -265,16 +266,22 @@ export function estimateOf(
   }
   return (given) => {
     const variables: Values = { __proto__: null, ...defaults, ...given };
-    const cost = introspection + sumOf(costs, variables, true);
+    const cost = introspection + sumOf(costs, variables, 1);
     if (cost > maxCost) {
       const message = `The operation may cost too much: ${cost}, at most ${maxCost}. Ask for fewer fields or smaller pages.`;
-      const extensions = { code: 'QUERY_TOO_COSTLY' };
-      throw new GraphQLError(message, { nodes: node, extensions });
+      throw new GraphQLError(message, {
+        nodes: node,
+        extensions: { code: 'QUERY_TOO_COSTLY' },
+      });
     }
-    const surcharge = hasSurplus
-      ? cost - sumOf(costs, variables, false)
-      : introspection;
-    return { cost, surcharge, rootFields: costs.length, isNested };
+    let surcharge = introspection;
+    if (hasSurplus) surcharge = cost - sumOf(costs, variables, 0);
+    return {
+      cost,
+      surcharge,
+      rootFields: costs.length,
+      isNested,
+    };
   };
 }
 
@@ -289,14 +296,8 @@ function mergedFields(nodes: FieldNode[]): Iterable<FieldNode[]> {
   return fields.values();
 }
 
-function sumOf(
-  costs: readonly Cost[],
-  variables: Values,
-  hasLeaves: boolean,
-): number {
-  let sum = 0;
-  for (const cost of costs) sum += cost.of(variables, hasLeaves);
-  return sum;
+function sumOf(costs: Cost[], ...given: Parameters<Cost['of']>): number {
+  return costs.reduce((sum, cost) => sum + cost.of(...given), 0);
 }
 
 function argumentValues(

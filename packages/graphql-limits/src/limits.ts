@@ -5,7 +5,6 @@ import {
   type FragmentDefinitionNode,
   GraphQLError,
   Kind,
-  OperationTypeNode,
   type SelectionNode,
   type SelectionSetNode,
   type ValidationContext,
@@ -34,34 +33,25 @@ export function operationLimits({
 }: OperationLimits) {
   return (context: ValidationContext): ASTVisitor => ({
     OperationDefinition(node) {
-      const size = sizeOf(node.selectionSet, context.getFragment.bind(context));
-      const refuse = (
+      const fragments = context.getFragment.bind(context);
+      const { fields, depth, aliases } = sizeOf(node.selectionSet, fragments);
+      const limit = (
         code: string,
-        what: string,
+        fault: string,
         found: number,
-        limit: number,
+        most: number,
       ) => {
-        if (found <= limit) return;
-        const message = `The operation${what}: ${found}, at most ${limit}.`;
-        context.reportError(
-          new GraphQLError(message, { nodes: node, extensions: { code } }),
-        );
+        if (found <= most) return;
+        const message = `The operation${fault}: ${found}, at most ${most}.`;
+        const options = { nodes: node, extensions: { code } };
+        context.reportError(new GraphQLError(message, options));
       };
       // A field is at least one token. Compilation expands every field, so
       // fragments that double each other would never finish.
-      refuse(
-        'TOO_MANY_TOKENS',
-        ', its fragments written out, has too many fields',
-        size.fields,
-        maxFields,
-      );
-      refuse('QUERY_TOO_DEEP', ' is nested too deeply', size.depth, maxDepth);
-      refuse(
-        'TOO_MANY_ALIASES',
-        ' has too many aliases',
-        size.aliases,
-        maxAliases,
-      );
+      const long = ', its fragments written out, has too many fields';
+      limit('TOO_MANY_TOKENS', long, fields, maxFields);
+      limit('QUERY_TOO_DEEP', ' is nested too deeply', depth, maxDepth);
+      limit('TOO_MANY_ALIASES', ' has too many aliases', aliases, maxAliases);
     },
   });
 }
@@ -78,16 +68,12 @@ export function unconditionalSubscriptions(
 ): ASTVisitor {
   return {
     Document({ definitions }) {
+      const fragments = context.getFragment.bind(context);
       for (const node of definitions) {
-        if (
-          node.kind !== Kind.OPERATION_DEFINITION ||
-          node.operation !== OperationTypeNode.SUBSCRIPTION
-        )
+        if (!('operation' in node) || node.operation !== 'subscription')
           continue;
-        const selections = [
-          ...selectionsIn(node.selectionSet, context.getFragment.bind(context)),
-        ];
-        const conditional = selections.filter(({ directives = [] }) =>
+        const selections = selectionsIn(node.selectionSet, fragments);
+        const conditional = [...selections].filter(({ directives = [] }) =>
           directives.some(({ name }) => /^(?:skip|include)$/.test(name.value)),
         );
         if (conditional.length === 0) continue;
@@ -151,6 +137,7 @@ export function fieldsIn(
  */
 const aliasLength = 64;
 
+const nothing: Pick<SelectionSetNode, 'selections'> = { selections: [] };
 const noSize = { depth: 0, aliases: 0, fields: 0 };
 type Size = typeof noSize;
 
@@ -160,7 +147,7 @@ type Size = typeof noSize;
  * fragments spread each other.
  */
 function sizeOf(
-  selectionSet: SelectionSetNode,
+  selectionSet: typeof nothing,
   fragments: Fragments,
   measured = new Map<unknown, Size>(),
 ): Size {
@@ -171,11 +158,10 @@ function sizeOf(
   measured.set(selectionSet, noSize);
   const total = { ...noSize };
   for (const node of selectionSet.selections) {
-    const { selectionSet: below } =
-      node.kind === Kind.FRAGMENT_SPREAD
-        ? (fragments(node.name.value) ?? {})
-        : node;
-    const inner: Size = below ? sizeOf(below, fragments, measured) : noSize;
+    const isSpread = node.kind === Kind.FRAGMENT_SPREAD;
+    const { selectionSet: below = nothing } =
+      (isSpread && fragments(node.name.value)) || (node as FieldNode);
+    const inner = sizeOf(below, fragments, measured);
     const isField = node.kind === Kind.FIELD;
     const alias = (isField && node.alias?.value) || '';
     total.depth = Math.max(total.depth, inner.depth + Number(isField));
