@@ -37,11 +37,15 @@ const storeAnswer: Statement = {
   text: `update idempotency_key set generated = array[$4] where ${ofClaim}`,
 };
 
+/** For `JSON.stringify`. */
+const digitsOf = (_name: string, value: unknown) =>
+  typeof value === 'bigint' ? `${value}` : value;
+
 /**
  * Does the work of a transaction once for a claim, and repeats its answer. It
  * waits for an open transaction with the same claim.
  *
- * @param input validated, so that its members are in one order
+ * @param input validated, so that one input has one text
  * @throws StoreError IDEMPOTENCY_KEY_REUSED
  */
 export async function answerOnce<Answer>(
@@ -52,10 +56,7 @@ export async function answerOnce<Answer>(
   work: () => Promise<Answer>,
 ): Promise<Answer> {
   const claim = [keyId, operation, key];
-  const text = JSON.stringify(input, (_, value) =>
-    typeof value === 'bigint' ? `${value}` : value,
-  );
-  const fingerprint = hash('sha256', text);
+  const fingerprint = hash('sha256', JSON.stringify(input, digitsOf));
   const row = [...claim, Buffer.from(fingerprint, 'hex')];
   const isNew = (await rows(claimKey, row)).length > 0;
   call.replayed(!isNew);

@@ -48,7 +48,7 @@ const codecs: Record<string, Codec> = {
     fromText: (value) => new Date(Number(value)),
     isSafeToJoin: true,
   },
-  'numeric string': { toText: digits, write: sameDecimal, isSafeToJoin: true },
+  'numeric string': { toText: digits, isSafeToJoin: true },
   'date string': {
     toText: (column) => `to_char(${column}, 'YYYY-MM-DD')`,
     isSafeToJoin: true,
@@ -408,9 +408,4 @@ export function parameterOf(value: unknown): unknown {
 function arrayOf(texts: string[]): string {
   const quoted = texts.map((text) => `"${text.replace(/["\\]/g, '\\$&')}"`);
   return `{${quoted.join(',')}}`;
-}
-
-/** One text for each number: 1.10 is 1.1, and -0.0 is 0. */
-function sameDecimal(text: string): string {
-  return text.replace(/\.0*$|(\.\d*?)0+$/, '$1').replace(/^-0$/, '0');
 }

@@ -3,6 +3,7 @@ import type { Static, TObject, TSchema } from 'typebox';
 import Format from 'typebox/format';
 import { reportFault, StoreError } from '../errors.ts';
 import { int64, int64From, int64FromText } from './int64.ts';
+import { memberOf } from './schemas.ts';
 
 // A TypeBox schema describes each input once: OpenAPI shows it, `validator`
 // validates by it, and TypeScript derives its type from it. A schema with parts
@@ -77,14 +78,15 @@ function readerOf(schema: TObject, isLenient: boolean) {
     );
   }
   type Of = (typeof members)[number];
-  /** Null that cannot be stored counts as absent, except in a change. */
-  const givenOrDefault = (
-    { rule, isRequired, default: otherwise }: Of,
-    given: unknown,
-  ) => {
-    const mayBeAbsent = isLenient && !isChange && !isRequired;
-    const isNothing = given === null && mayBeAbsent && rule.read(null) !== null;
-    return given === undefined || isNothing ? otherwise : given;
+  /** Whether null is the same as an absent member: one input has one form. */
+  const isAbsentAsNull = ({ rule, isRequired, default: initial }: Of) => {
+    if (isChange || isRequired) return false;
+    const isStorable = rule.read(null) === null;
+    return isStorable ? initial === undefined : isLenient;
+  };
+  const givenOrDefault = (member: Of, given: unknown) => {
+    const isAbsent = given === null && isAbsentAsNull(member);
+    return given === undefined || isAbsent ? member.default : given;
   };
   const unknownIn = (input: Record<string, unknown>): string[] => {
     if (!isClosed) return [];
@@ -269,8 +271,10 @@ function kindOf(
     maxLength !== undefined &&
     (!format || Format.Has(format))
   ) {
+    const rule = text({ ...member, maxLength });
+    const isDecimal = memberOf(member).kind === 'decimal';
     return {
-      rule: text({ ...member, maxLength }),
+      rule: isDecimal ? decimal(rule) : rule,
       keywords: ['minLength', 'maxLength', 'pattern', 'format'],
     };
   }
@@ -497,6 +501,16 @@ function text({
     maxLength,
     read: (value) => (faultOf(value) === undefined ? value : undefined),
     describe: (value) => `${faultOf(value)}`,
+  };
+}
+
+/** One text for each number: 1.10 is 1.1, and -0.0 is 0. */
+function decimal({ read, ...rule }: Rule): Rule {
+  const shortest = (text: string) =>
+    text.replace(/\.0*$|(\.\d*?)0+$/, '$1').replace(/^-0$/, '0');
+  return {
+    ...rule,
+    read: (value) => (read(value) === value ? shortest(`${value}`) : undefined),
   };
 }
 

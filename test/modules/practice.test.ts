@@ -359,6 +359,33 @@ describeHere.each(collections)('a practice on %s', (_name, module) => {
     expect(other.errors?.[0]?.extensions.code).toBe('IDEMPOTENCY_KEY_REUSED');
   });
 
+  test.each<[string, object]>([
+    ['other digits', { treatments: [treatment({ price: '12.5' })] }],
+    ['no digits', { treatments: [treatment({ price: '12.50' })] }],
+    ['null for an absent member', { note: null }],
+    ['a default', { state: 'planned' }],
+    ['another offset', { at: '2027-01-03T11:00:00.0000+01:00' }],
+    ['an unknown member', { colour: 'red' }],
+  ])('%s: the same addition for a key, in both APIs', async (what, members) => {
+    const treatments = [treatment({ price: '12.50' })];
+    const input = await fullVisit({ treatments });
+    const headers = { 'idempotency-key': what.replaceAll(' ', '-') };
+    const once = { method: 'POST', headers };
+    const first = await rest(store, '/v1/full-visits', {
+      ...once,
+      json: input,
+    });
+    const { colour, ...known } = { colour: undefined, ...members };
+    const again = await rest(store, '/v1/full-visits', {
+      ...once,
+      json: { ...input, ...known, ...(colour && { colour }) },
+    });
+    expect(again.json).toEqual(first.json);
+    expect(again.headers['idempotent-replayed']).toBe('true');
+    const { data } = await addFull({ ...input, ...known }, headers);
+    expect(data.createFullVisit.id).toBe(`${first.json.id}`);
+  });
+
   test.each<[object, string]>([
     [
       { treatments: [treatment(), treatment(), treatment({ price: 'x' })] },
