@@ -28,6 +28,7 @@ import { isUnmigrated } from './postgres-errors.ts';
 import {
   type PoolState,
   PostgresServer,
+  type Rows,
   type Statement,
 } from './postgres-server.ts';
 import {
@@ -249,10 +250,23 @@ export class Database {
    * @throws Unavailable
    */
   async reading<Answer>(call: Call, work: Work<Answer>): Promise<Answer> {
-    this.#readings ??= this.batched(runAlone, readings);
     const { em } =
       currentTransaction() ?? new Transaction(this.orm, [], this.primary.send);
-    return (await this.#readings.add(() => work(em), call)) as Answer;
+    return (await this.#readAlone(() => work(em), call)) as Answer;
+  }
+
+  /**
+   * Runs a statement that only reads, until the deadline of a call. Those of
+   * other calls run beside it.
+   */
+  select(call: Call, statement: Statement, values: unknown[]): Promise<Rows> {
+    const run = () => this.read<Rows[number]>(statement, values);
+    return this.#readAlone(run, call) as Promise<Rows>;
+  }
+
+  #readAlone(run: () => Promise<unknown>, call: Call): Promise<unknown> {
+    this.#readings ??= this.batched(runAlone, readings);
+    return this.#readings.add(run, call);
   }
 
   /**

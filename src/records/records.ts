@@ -53,9 +53,9 @@ export class Records<
   New extends InputOf<Item, New>,
 > implements Repository<Item, New>
 {
-  readonly #database: Database;
-  readonly #table: Table;
-  readonly #owned: Ownership | undefined;
+  readonly table: Table;
+  /** Whose rows they are. */
+  readonly owned: Ownership | undefined;
   readonly #statements: Statements;
   readonly #listings: Listings;
   readonly #lists: Batches<Listing, Page<Item>>;
@@ -70,7 +70,7 @@ export class Records<
 
   /** @throws Error with the indexes that the entity lacks */
   constructor(
-    database: Database,
+    readonly database: Database,
     entity: EntityName,
     {
       computed,
@@ -80,14 +80,13 @@ export class Records<
       ...lists
     }: CollectionOptions<Item, New> = {},
   ) {
-    this.#database = database;
-    this.#table = new Table(database.orm.getMetadata(entity), computed);
-    this.#owned =
+    this.table = new Table(database.orm.getMetadata(entity), computed);
+    this.owned =
       owner && new Ownership(owner, database.model.modules?.get(entity));
-    const hasRelations = this.#table.columns.some(({ target }) => target);
-    this.#statements = statementsFor(this.#table);
-    const all = this.#owned?.filter(lists) ?? lists;
-    this.#listings = new Listings(this.#table, all, this.ownerMember);
+    const hasRelations = this.table.columns.some(({ target }) => target);
+    this.#statements = statementsFor(this.table);
+    const all = this.owned?.filter(lists) ?? lists;
+    this.#listings = new Listings(this.table, all, this.ownerMember);
     const queue = <In, Out>(
       operation: string,
       run: RunBatch<In, Out>,
@@ -98,7 +97,7 @@ export class Records<
         window: 8,
         maxInFlight,
         blockTime: 10,
-        collection: this.#table.name,
+        collection: this.table.name,
         operation,
       });
     this.#lists = queue('list', (queries) => this.#readPages(queries));
@@ -106,23 +105,23 @@ export class Records<
     // Counts are slow, so they use one connection at most.
     this.#totals = queue('count', (queries) => this.#readTotals(queries), 1);
     const checkNew: Check<New> = async (members, call) => {
-      await assertSeen(database, this.#table, members, call);
+      await assertSeen(database, this.table, members, call);
       await check?.(members, call);
     };
     this.#insertions = new Insertions(
       database,
-      this.#table,
+      this.table,
       this.#statements,
       hasRelations ? checkNew : check,
     );
     this.#changes = new Changes(
       database,
-      this.#table,
+      this.table,
       this.#statements.findOne,
-      { owned: this.#owned, check, checkRemoval },
+      { owned: this.owned, check, checkRemoval },
     );
-    if (this.#owned)
-      database.owned.set(this.#table.name, (id, call) => this.#has(id, call));
+    if (this.owned)
+      database.owned.set(this.table.name, (id, call) => this.#has(id, call));
   }
 
   async list(
@@ -161,32 +160,32 @@ export class Records<
   }
 
   get ownerMember(): string | undefined {
-    return this.#owned?.member;
+    return this.owned?.member;
   }
 
   narrow<Query extends object>(query: Query, call: Call): Query {
-    return this.#owned?.narrow(query, call) ?? query;
+    return this.owned?.narrow(query, call) ?? query;
   }
 
   async find(id: Int64 | undefined, call = new Call()): Promise<Item | null> {
     // Lists cannot contain the least int64, so `find` treats it as absent, too.
     if (id === undefined || id === int64.min) return null;
     const found = await this.#finds.add(id, call);
-    if (!found || this.#owned?.sees(found, call) === false) return null;
+    if (!found || this.owned?.sees(found, call) === false) return null;
     call.count(1);
     return found;
   }
 
   /** Whether a call sees an item, as the primary has it. */
   async #has(id: unknown, call: Call): Promise<boolean> {
-    const owner = this.#owned?.ownerIn(call);
+    const owner = this.owned?.ownerIn(call);
     // The database refuses what does not exist.
     if (owner === undefined) return true;
     return (await this.#changes.stored(`${id}`, call)) !== null;
   }
 
   async create(item: New, call = new Call()): Promise<Item> {
-    const own = this.#owned?.claim(item, call) ?? item;
+    const own = this.owned?.claim(item, call) ?? item;
     const inserted = await this.#insertions.insert(own, call);
     this.#tellInserted();
     return inserted;
@@ -198,7 +197,7 @@ export class Records<
   ): Promise<Array<Item | Error>> {
     const own = inputs.map((input) => {
       if (input instanceof Error) return input;
-      return this.#owned?.claim(input, call) ?? input;
+      return this.owned?.claim(input, call) ?? input;
     });
     const outcomes = await this.#insertions.insertMany(own, call);
     this.#tellInserted();
@@ -214,7 +213,7 @@ export class Records<
     change: Validated<ChangeOf<Item>>,
     call = new Call(),
   ): Promise<Item | null> {
-    await assertSeen(this.#database, this.#table, change, call);
+    await assertSeen(this.database, this.table, change, call);
     return this.#changes.change(id, change, call);
   }
 
@@ -231,7 +230,7 @@ export class Records<
   }
 
   async #idBy(statement: Statement): Promise<Int64> {
-    const [[id] = []] = await this.#database.rows<ListRow>(statement, []);
+    const [[id] = []] = await this.database.rows<ListRow>(statement, []);
     return id == null ? int64.min : int64FromDigits(id);
   }
 
@@ -264,7 +263,7 @@ export class Records<
    * @returns undefined for a table that is not sharded
    */
   async #horizon(): Promise<Int64 | undefined> {
-    this.#isSharded ??= await this.#database.isSharded(this.#table.name);
+    this.#isSharded ??= await this.database.isSharded(this.table.name);
     return this.#isSharded ? this.#idBy(this.#statements.horizon) : undefined;
   }
 
@@ -284,7 +283,7 @@ export class Records<
         parameters.map((values) => values[at]),
       );
       try {
-        return await this.#database.read(many, columns);
+        return await this.database.read(many, columns);
       } catch (error) {
         if (!isUnsupported(error)) throw error;
         this.#supportsMany = false;
@@ -296,7 +295,7 @@ export class Records<
       const { page, flat } = listing.shape;
       const one = this.#isSharded ? flat : page;
       const parameters = parametersOf(one, listing);
-      rows.push(...(await this.#database.read<ListRow>(one, parameters)));
+      rows.push(...(await this.database.read<ListRow>(one, parameters)));
     }
     return rows;
   }
@@ -305,10 +304,10 @@ export class Records<
     const wanted = [...new Set(ids)].map(String);
     const { find, findOne } = this.#statements;
     const rows = await (wanted.length === 1
-      ? this.#database.read<ListRow>(findOne, wanted)
-      : this.#database.read<ListRow>(find, [wanted]));
+      ? this.database.read<ListRow>(findOne, wanted)
+      : this.database.read<ListRow>(find, [wanted]));
     const found = new Map(
-      rows.map((row) => [row[0], this.#table.decodeRow(row) as Item]),
+      rows.map((row) => [row[0], this.table.decodeRow(row) as Item]),
     );
     return ids.map((id) => found.get(`${id}`) ?? null);
   }
@@ -325,10 +324,10 @@ export class Records<
   async #readTotal(listing: Listing): Promise<Total> {
     const { count, estimate } = listing.shape;
     const values = parametersOf(count, listing);
-    const [[counted] = []] = await this.#database.read<[string]>(count, values);
+    const [[counted] = []] = await this.database.read<[string]>(count, values);
     const found = Number(counted);
     if (found <= maxExactTotal) return { count: found, isExact: true };
-    const [[plan = ''] = []] = await this.#database.read<[string]>(
+    const [[plan = ''] = []] = await this.database.read<[string]>(
       estimate,
       values,
     );
@@ -344,7 +343,7 @@ export class Records<
     horizon: Int64 | undefined,
   ): Page<Item> {
     if (row[0] === null) return { items: [], hasNext: false };
-    const { columns, decodeColumns } = this.#table;
+    const { columns, decodeColumns } = this.table;
     const texts = columns.map((column, at) =>
       textsOf(column, row[at] as string),
     );

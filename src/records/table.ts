@@ -4,6 +4,7 @@ import { escapeIdentifier as quoted } from 'pg';
 import { refusalOf } from '../database/postgres-errors.ts';
 import { reportFault } from '../errors.ts';
 import { int64FromDigits } from '../validation/int64.ts';
+import type { Member } from '../validation/schemas.ts';
 
 /**
  * How the values of a column are transferred as PostgreSQL's text, and parsed.
@@ -24,17 +25,18 @@ const asItIs = (column: string) => column;
 const number: Codec = { toText: digits, fromText: Number, isSafeToJoin: true };
 const text: Codec = { toText: asItIs, isSafeToJoin: false };
 const word: Codec = { toText: asItIs, isSafeToJoin: true };
+const int64: Codec = {
+  toText: digits,
+  fromText: int64FromDigits,
+  isSafeToJoin: true,
+};
 
 /**
  * Codecs by PostgreSQL's type and MikroORM's. A cast to another type, like
  * `varchar(10)`, could change a value.
  */
 const codecs: Record<string, Codec> = {
-  'bigint bigint': {
-    toText: digits,
-    fromText: int64FromDigits,
-    isSafeToJoin: true,
-  },
+  'bigint bigint': int64,
   'int number': number,
   'smallint number': number,
   'double precision number': number,
@@ -68,6 +70,24 @@ const codecs: Record<string, Codec> = {
   },
   'text string': text,
 };
+
+const codecsByKind: Record<Member['kind'], Codec | undefined> = {
+  int64,
+  // It refuses what is no integer.
+  integer: int64,
+  number,
+  decimal: codecs['numeric string'],
+  boolean: codecs['boolean boolean'],
+  moment: codecs['timestamptz Date'],
+  date: codecs['date string'],
+  uuid: codecs['uuid string'],
+  json: codecs['jsonb any'],
+  texts: codecs['text[] string[]'],
+  enum: word,
+  string: text,
+};
+/** The codec of a kind of members. */
+export const codecOf = (kind: Member['kind']) => codecsByKind[kind] ?? text;
 
 const supported =
   "p.text(), p.enum(), p.integer(), p.smallint(), p.bigint('bigint'), p.double(), p.decimal(), p.boolean(), p.datetime(), p.date(), p.uuid(), p.json(), p.array(), " +
@@ -292,6 +312,8 @@ function columnOf(property: EntityProperty, table: string) {
     },
     /** SQL expression for its value as text. */
     text: codec.toText(sql),
+    /** The same where the member is the column. */
+    textOfMember: codec.toText(quoted(name)),
     /** Parses that text; undefined when the text is the value. */
     decode: nullable ? decodeOrNull(codec) : codec.fromText,
     isSafeToJoin: codec.isSafeToJoin,

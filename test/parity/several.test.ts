@@ -15,7 +15,10 @@ import {
   textSchema,
   withDefault,
 } from '../../src/validation/schemas.ts';
-import { EntityRecords } from '../modules/repositories/entity-records.ts';
+import {
+  EntityRecords,
+  type Repositories,
+} from '../modules/repositories/entity-records.ts';
 import { sql } from '../support/database-access.ts';
 import { openStream } from '../support/events.ts';
 import { graphqlText } from '../support/graphql.ts';
@@ -59,7 +62,7 @@ const check = async ({ name = '' }: Partial<NewCoin>) => {
   const details = { king: 'Otto' };
   throw new StoreError('CONFLICT', 'It is forged.', { details });
 };
-type Class = typeof Records | typeof EntityRecords;
+type Class = Repositories;
 const coinsOn = (Collection: Class): Module => ({
   tag: { name: 'Coins', description: 'Coins.' },
   entities: [CoinEntity],

@@ -47,7 +47,9 @@ import {
  * @example const ToyType = objectTypeOf(toySchema);
  */
 export function objectTypeOf<Schema extends TObject>(schema: Schema) {
-  return classOf(schema, 'object');
+  const type = objectTypes.get(schema) ?? classOf(schema, 'object');
+  objectTypes.set(schema, type);
+  return type as ClassType<Static<Schema> & object>;
 }
 
 /**
@@ -60,8 +62,9 @@ export function inputTypeOf<Schema extends TObject>(schema: Schema) {
   return type as ClassType<Static<Schema> & object>;
 }
 
-/** Inputs may contain each other, and each has one type. */
+/** Objects may contain each other, and each has one type. */
 const inputTypes = new WeakMap<TObject, ClassType>();
+const objectTypes = new WeakMap<TObject, ClassType>();
 
 /**
  * The arguments of a list, below others too, of its connection and of its live
@@ -73,16 +76,20 @@ export function argumentsOf({ properties }: TObject) {
   if (sort)
     enumOf({ ...memberOf(sort), description: 'Order of a list.' }, orderWords);
   return {
-    list: argumentsType({ ...paging, ...ofList }),
-    nested: argumentsType({ ...nestedPaging, ...ofList }),
-    connection: argumentsType({ ...connectionPaging, ...ofList }),
-    live: argumentsType({ ...livePlace, ...filters }),
+    list: optional({ ...paging, ...ofList }),
+    nested: optional({ ...nestedPaging, ...ofList }),
+    connection: optional({ ...connectionPaging, ...ofList }),
+    live: optional({ ...livePlace, ...filters }),
   };
 }
 
-function argumentsType(members: TProperties) {
-  return classOf(Type.Object(members), 'arguments');
+/** The arguments of a field. */
+export function argumentsType(schema: TObject) {
+  return classOf(schema, 'arguments');
 }
+
+const optional = (members: TProperties) =>
+  argumentsType(Type.Partial(Type.Object(members)));
 
 const pageSize = (min: number, size: number = pageLimit.default) =>
   Type.Integer({
@@ -145,10 +152,10 @@ function classOf<Schema extends TObject>(
   const isInput = kind !== 'object';
   for (const [name, member] of Object.entries(schema.properties)) {
     const { description = '', default: defaultValue } = member as MemberSchema;
-    const isOptional =
-      isInput && defaultValue === undefined && !required.includes(name);
+    const mayBeAbsent = defaultValue === undefined || kind === 'arguments';
+    const isOptional = isInput && mayBeAbsent && !required.includes(name);
     const { nullable: isNullable = 'anyOf' in member } = member as MemberSchema;
-    const nullable = isOptional || kind === 'arguments' || isNullable;
+    const nullable = isOptional || isNullable;
     const options = { nullable, description, ...(isInput && { defaultValue }) };
     const type = typeOf(member, isInput);
     Field(() => type, options)(Members.prototype, name);
@@ -173,7 +180,8 @@ const scalars = {
 function typeOf(schema: TSchema, isInput: boolean): object {
   const { items, properties } = schema as MemberSchema;
   if (items) return [typeOf(items, isInput)];
-  if (properties) return inputTypeOf(schema as TObject);
+  const nested = schema as TObject;
+  if (properties) return isInput ? inputTypeOf(nested) : objectTypeOf(nested);
   const member = memberOf(schema);
   const { kind } = member;
   if (kind === 'enum') return enumOf(member);

@@ -36,7 +36,9 @@ import {
 } from './definition.ts';
 import { createEach } from './several.ts';
 
-type ResolverClass = new (services: ResourceServices) => object;
+type ResolverClass<Services = ResourceServices> = new (
+  services: Services,
+) => object;
 /** An item, with the ids of others. */
 type Row = { readonly id: Int64 } & Record<string, Int64 | null | undefined>;
 
@@ -250,15 +252,18 @@ function relationFields(
  * @param parameters what `run` gets after the call
  * @param ofType the type that has the field, which is none of the roots
  */
-function resolver<Given extends never[]>(
+export function resolver<
+  Services = ResourceServices,
+  Given extends never[] = never[],
+>(
   name: string,
   decorate: MethodDecorator,
   parameters: Array<ReturnType<typeof Ctx>>,
-  run: (services: ResourceServices, call: Call, ...given: Given) => unknown,
+  run: (services: Services, call: Call, ...given: Given) => unknown,
   ofType?: () => ClassType,
-): ResolverClass {
+): ResolverClass<Services> {
   class Field {
-    constructor(private readonly services: ResourceServices) {}
+    constructor(private readonly services: Services) {}
 
     async [name]({ call }: GraphQLContext, ...given: Given) {
       return run(this.services, call, ...given);

@@ -3,12 +3,9 @@ import { petsModule } from '../../../src/modules/pets/pets.module.ts';
 import { Records } from '../../../src/records/records.ts';
 import type { Repositories } from '../repositories/entity-records.ts';
 import { CreatePractice } from './create-practice.ts';
-import {
-  FullVisitResolver,
-  FullVisits,
-  fullVisitRoutes,
-} from './full-visit.ts';
+import { serveFullVisit } from './full-visit.ts';
 import { type NewOwner, type Owner, OwnerEntity, owner } from './owner.ts';
+import { serveReports } from './reports.ts';
 import {
   type NewPetTag,
   type NewTag,
@@ -63,10 +60,7 @@ export const practiceOn = (Collection: Repositories): Module => ({
       PetTagEntity,
       petTag.lists,
     );
-    const fullVisits = new FullVisits(database, visits, treatments);
     return {
-      routes: (app) => fullVisitRoutes(app, fullVisits),
-      resolvers: [new FullVisitResolver(fullVisits)],
       resources: [
         owner.serve(owners),
         visit.serve(visits, {
@@ -75,6 +69,8 @@ export const practiceOn = (Collection: Repositories): Module => ({
         treatment.serve(treatments, { related: { visit: visits } }),
         tag.serve(tags),
         petTag.serve(petTags, { related: { pet, tag: tags } }),
+        serveFullVisit(database, visits, treatments),
+        ...serveReports(database, owners, visits, treatments),
       ],
     };
   },

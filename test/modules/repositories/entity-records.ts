@@ -17,6 +17,7 @@ import type {
   CollectionOptions,
   Repository,
 } from '../../../src/records/repository.ts';
+import type { Source } from '../../../src/records/select.ts';
 import { type Column, parameterOf, Table } from '../../../src/records/table.ts';
 import { type Int64, int64 } from '../../../src/validation/int64.ts';
 import type { FilterOf } from '../../../src/validation/list-query.ts';
@@ -38,33 +39,33 @@ type Row = { readonly id: Int64; readonly version?: number };
 export class EntityRecords<Item extends Row, New extends object>
   implements Repository<Item, New>
 {
-  readonly #table: Table;
-  readonly #owned: Ownership | undefined;
+  readonly table: Table;
+  readonly owned: Ownership | undefined;
   readonly #listings: Listings;
   readonly #listeners: Array<() => void> = [];
 
   constructor(
-    protected readonly database: Database,
+    readonly database: Database,
     protected readonly entity: EntityName<any>,
     private readonly options: CollectionOptions<Item, New> = {},
   ) {
     const { owner, computed } = options;
-    this.#table = new Table(database.orm.getMetadata(entity), computed);
-    this.#owned =
+    this.table = new Table(database.orm.getMetadata(entity), computed);
+    this.owned =
       owner && new Ownership(owner, database.model.modules?.get(entity));
-    const lists = this.#owned?.filter(options) ?? options;
-    this.#listings = new Listings(this.#table, lists, this.ownerMember);
+    const lists = this.owned?.filter(options) ?? options;
+    this.#listings = new Listings(this.table, lists, this.ownerMember);
     const has = async (id: unknown, call: Call) =>
       (await this.find(id as Int64, call)) !== null;
-    if (owner) database.owned.set(this.#table.name, has);
+    if (owner) database.owned.set(this.table.name, has);
   }
 
   get ownerMember() {
-    return this.#owned?.member;
+    return this.owned?.member;
   }
 
   narrow<Query extends object>(query: Query, call: Call): Query {
-    return this.#owned?.narrow(query, call) ?? query;
+    return this.owned?.narrow(query, call) ?? query;
   }
 
   assertListed(query: Partial<PageQuery> & FilterOf<Item>) {
@@ -128,9 +129,9 @@ export class EntityRecords<Item extends Row, New extends object>
 
   async create(item: New, call = new Call()): Promise<Item> {
     const { check } = this.options;
-    const own = this.#owned?.claim(item, call) ?? item;
+    const own = this.owned?.claim(item, call) ?? item;
     const created = await this.#write(call, own, async (em) => {
-      await assertSeen(this.database, this.#table, own, call);
+      await assertSeen(this.database, this.table, own, call);
       await check?.(own, call);
       const row = em.create(this.entity, own);
       await em.flush();
@@ -153,7 +154,7 @@ export class EntityRecords<Item extends Row, New extends object>
       ([name, value]) => value !== undefined && name !== this.ownerMember,
     );
     return this.#write(call, undefined, async (em) => {
-      await assertSeen(this.database, this.#table, change, call);
+      await assertSeen(this.database, this.table, change, call);
       const row = await this.#locked(em, id, call);
       if (!row) return null;
       if (row.version !== version) throw staleVersion(row.version, version);
@@ -273,4 +274,4 @@ export type Repositories = new <
   database: Database,
   entity: EntityName,
   options?: CollectionOptions<Item, New>,
-) => Repository<Item, New>;
+) => Repository<Item, New> & Source<Item>;

@@ -1,0 +1,123 @@
+import type { EntityName } from '@mikro-orm/core';
+import { Arg, Args, Mutation, Query } from 'type-graphql';
+import type { Static, TArray, TObject } from 'typebox';
+import type { Call } from '../../call.ts';
+import type { Database } from '../../database/database.ts';
+import { totalCost } from '../../validation/page.ts';
+import {
+  type Input,
+  type MemberSchema,
+  validator,
+} from '../../validation/validator.ts';
+import {
+  argumentsType,
+  inputTypeOf,
+  objectTypeOf,
+} from '../graphql/members.ts';
+import { Idempotent } from '../graphql/types.ts';
+import type { Routes } from '../http/routes.ts';
+import { type Response, success } from '../rest/documented-responses.ts';
+import { resolver } from './resolvers.ts';
+import type { Served } from './resource.ts';
+
+/** An operation that is none of a resource, in REST and GraphQL. */
+interface Declared<
+  In extends TObject = TObject,
+  Out extends TObject | TArray<TObject> = TObject | TArray<TObject>,
+> {
+  /** Its `operationId`, and its field. */
+  name: string;
+  /** What it does. */
+  description: string;
+  /** Below `/v1`. */
+  path: string;
+  /** What clients say: in the query string, or in the body of a `POST`. */
+  input: In;
+  /** An object with an `$id`, or an array with one and with `maxItems`. */
+  output: Out;
+  /**
+   * The entities of which it creates rows, all or none, once for an
+   * `Idempotency-Key`. Without it, the operation only reads.
+   */
+  creates?: readonly EntityName[];
+  /** What it may answer else, by status: `failure(...)`. */
+  failures?: Record<number, Response>;
+}
+
+/**
+ * Declares an operation, once for the process. What `serve` returns goes to
+ * `resources` of its module.
+ */
+export function operation<
+  const In extends TObject,
+  const Out extends TObject | TArray<TObject>,
+>(declared: Declared<In, Out>) {
+  type Run = (input: Input<In>, call: Call) => Promise<Static<Out>>;
+  const { creates } = declared;
+  const Field = fieldOf<Run>(declared);
+  return {
+    serve(database: Database, run: Run): Served {
+      const answer: Run = (input, call) =>
+        creates
+          ? database.transaction(call, { creates, input }, () =>
+              run(input, call),
+            )
+          : run(input, call);
+      return {
+        routes: (app) => addRoute(app, declared, answer as never),
+        resolvers: [new Field(answer)],
+        references: {},
+        collections: [],
+      };
+    },
+  };
+}
+
+function addRoute(
+  app: Routes,
+  { name, description, path, input, output, creates, failures }: Declared,
+  run: (input: never, call: Call) => Promise<unknown>,
+): void {
+  const status = creates ? 201 : 200;
+  const schema = {
+    operationId: name,
+    summary: description,
+    [creates ? 'body' : 'querystring']: input,
+    response: {
+      [status]: success(output, 'The answer.'),
+      ...failures,
+    },
+  };
+  app.route({
+    method: creates ? 'POST' : 'GET',
+    url: path,
+    schema,
+    config: { isIdempotent: creates !== undefined },
+    async handler({ body, query, call }, reply) {
+      const given = (body ?? query) as never;
+      return reply.code(status).send(await run(given, call));
+    },
+  });
+}
+
+/** Its field of `Query` or `Mutation`. */
+function fieldOf<Run extends (input: never, call: Call) => unknown>(
+  declared: Declared,
+) {
+  const { name, description, input, output, creates } = declared;
+  const { items, maxItems } = output as MemberSchema;
+  const type = objectTypeOf((items ?? output) as TObject);
+  const complexity = maxItems && totalCost + maxItems;
+  const returned = () => (items ? [type] : type);
+  const decorate = creates
+    ? Mutation(returned, { description, complexity })
+    : Query(returned, { description, complexity });
+  const inputOf = validator(input, { isLenient: true });
+  const Given = creates ? inputTypeOf(input) : argumentsType(input);
+  const given = creates ? Arg('input', () => Given) : Args(() => Given);
+  const Field = resolver<Run>(name, decorate, [given], (run, call, value) =>
+    run(inputOf(value) as never, call),
+  );
+  if (creates) Idempotent()(Field.prototype, name, {});
+  return Field;
+}

@@ -1,0 +1,122 @@
+import { hash } from 'node:crypto';
+import { escapeIdentifier as quoted } from 'pg';
+import type { Static, TObject } from 'typebox';
+import type { Call } from '../call.ts';
+import type { Database } from '../database/database.ts';
+import { StoreError } from '../errors.ts';
+import type { Int64 } from '../validation/int64.ts';
+import { totalCost } from '../validation/page.ts';
+import { type Member, memberOf } from '../validation/schemas.ts';
+import type { Ownership } from './ownership.ts';
+import { codecOf, parameterOf, Table } from './table.ts';
+
+const mostRows = 1000;
+
+/** A collection: its rows, and whose they are. */
+export interface Source<Item = unknown> {
+  readonly database: Database;
+  readonly table: Table;
+  readonly owned: Ownership | undefined;
+  find(id: Int64 | undefined, call: Call): Promise<Item | null>;
+}
+
+/** The columns of a row, none of them an array or an object; or its collection. */
+type Row = TObject | Source;
+type ItemOf<Of extends Row> = Of extends TObject
+  ? Static<Of>
+  : Of extends Source<infer Item>
+    ? Item
+    : never;
+
+/**
+ * Reads by own SQL, within the call's deadline. Collections in it are the rows
+ * that the call sees, with their members as columns; other values are
+ * parameters.
+ *
+ * @example
+ *   select(call, monthSchema)`
+ *     select date_trunc('month', "at", 'UTC') as month, count(*) as visits
+ *     from ${visits} as visit where "petId" = ${petId} group by 1 order by 1`
+ *
+ * @throws StoreError BAD_USER_INPUT for more than 1,000 rows; Unavailable;
+ *   Error for a value that the schema excludes
+ */
+export function select<const Of extends Row>(call: Call, row: Of) {
+  const { texts, decode } = isSource(row) ? ofSource(row) : ofSchema(row);
+  return async (strings: TemplateStringsArray, ...given: unknown[]) => {
+    const values: unknown[] = [];
+    const parameter = (value: unknown) => `$${values.push(parameterOf(value))}`;
+    const parts = given.map((one) =>
+      isSource(one) ? rowsFor(call, one, parameter) : parameter(one),
+    );
+    const source = given.find(isSource);
+    if (!source)
+      throw new Error('A select needs the collection that it reads.');
+    const own = String.raw({ raw: strings }, ...parts);
+    const text = `select ${texts.join(', ')} from (${own}) as found limit ${mostRows + 1}`;
+    const name = `select_${hash('sha256', text).slice(0, 16)}`;
+    const rows = await source.database.select(call, { name, text }, values);
+    call.count(rows.length + totalCost);
+    if (rows.length <= mostRows) return rows.map(decode) as Array<ItemOf<Of>>;
+    throw new StoreError(
+      'BAD_USER_INPUT',
+      `This has more than ${mostRows} rows: ask for less.`,
+    );
+  };
+}
+
+const isSource = (value: unknown): value is Source =>
+  (value as Partial<Source> | null | undefined)?.table instanceof Table;
+
+function rowsFor(
+  call: Call,
+  { table: { name, columns }, owned }: Source,
+  parameter: (value: string) => string,
+): string {
+  const members = columns.map(
+    ({ name, member }) => `${name} as ${quoted(member)}`,
+  );
+  const owner = owned?.ownerIn(call);
+  const own = columns.find(({ member }) => member === owned?.member);
+  const where =
+    owner === undefined ? '' : ` where ${own?.name} = ${parameter(owner)}`;
+  return `(select ${members.join(', ')} from ${quoted(name)}${where})`;
+}
+
+/** How rows are read: SQL for the text of each column, and what they become. */
+interface Reader {
+  readonly texts: readonly string[];
+  decode(texts: ReadonlyArray<string | null>): unknown;
+}
+
+const ofSource = ({ table }: Source): Reader => ({
+  texts: table.columns.map(({ textOfMember }) => textOfMember),
+  decode: table.decodeRow,
+});
+
+function ofSchema({ properties }: TObject): Reader {
+  const members = Object.entries(properties).map(([name, schema]) => ({
+    name,
+    ...memberOf(schema),
+  }));
+  return {
+    texts: members.map(({ name, kind }) => codecOf(kind).toText(quoted(name))),
+    decode(texts) {
+      const values = members.map((member, at) => [
+        member.name,
+        decoded(member, texts[at] ?? null),
+      ]);
+      return Object.fromEntries(values);
+    },
+  };
+}
+
+function decoded(
+  { name, kind, isNullable }: Member & { name: string },
+  text: string | null,
+): unknown {
+  const { fromText = String } = codecOf(kind);
+  if (text !== null) return fromText(text);
+  if (isNullable) return null;
+  throw new Error(`${name} is null, which its schema excludes.`);
+}
