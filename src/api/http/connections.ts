@@ -41,18 +41,18 @@ export function connections(
     refusals.occurred();
     refusals.recovered();
   });
-  const budget = new SharedBudget(max);
+  const budget = new SharedBudget(isProxied ? Number.MAX_VALUE : max);
   const open = new Set<Socket>();
   server.on('connection', (socket) => {
     const network = networkOf(socket.remoteAddress ?? '');
-    if (!isProxied && !budget.take(network)) {
+    if (!budget.take(network)) {
       server.emit('drop');
       return socket.destroy();
     }
     open.add(socket);
     socket.once('close', () => {
       open.delete(socket);
-      if (!isProxied) budget.add(network, -1);
+      budget.add(network, -1);
     });
   });
 
@@ -61,9 +61,9 @@ export function connections(
     const timer = setInterval(() => {
       const isLate = performance.now() - began > lastUpload;
       for (const socket of open) {
-        const { latestResponse } = socket;
-        if (!latestResponse || latestResponse.closed) socket.destroy();
-        else if (isLate && !latestResponse.req.complete)
+        const { latestResponse: response } = socket;
+        if (!response || response.closed) socket.destroy();
+        else if (isLate && !response.req.complete)
           server.emit('clientError', uploadTimeout, socket);
       }
     }, sampleInterval);
@@ -71,12 +71,15 @@ export function connections(
   });
 }
 
+/** The most that one process serves well. */
+const most = 10_000;
+
 /**
  * Derives the maximum number of client connections from the limit of open files
  * (`ulimit -n`). It reserves 128 files for the process, and four per pooled
  * connection: the embedded store holds both ends, and each replica has a pool.
  *
- * @returns 16 to 10,000, the most that one process serves well
+ * @returns 16 to 10,000
  */
 export function roomForConnections(poolMax: number): number {
   // @types/node lacks this option. Without it, the report resolves the name of
@@ -86,8 +89,8 @@ export function roomForConnections(poolMax: number): number {
     userLimits?: { open_files?: { soft: number | 'unlimited' } };
   };
   const limit = Number(userLimits?.open_files?.soft);
-  return Math.max(
-    16,
-    Math.min(10_000, (limit || Number.POSITIVE_INFINITY) - 128 - 4 * poolMax),
-  );
+  const free = limit - 128 - 4 * poolMax;
+  // NaN: there is no limit, or the platform has none.
+  if (Number.isNaN(free)) return most;
+  return Math.min(Math.max(free, 16), most);
 }

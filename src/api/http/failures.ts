@@ -55,16 +55,11 @@ export function logFailure(
   { code, status, cause, isOutcomeUnknown, message }: StoreError,
   { log }: FastifyRequest,
 ): void {
+  const { message: reason } = (cause ?? {}) as Partial<Error>;
+  if (isOutcomeUnknown) log.warn({ code, reason }, 'outcome unknown');
   // Omits the message, which may quote client input.
-  if (status < 500 || (cause === undefined && !isOutcomeUnknown))
-    log.debug({ code }, 'refused');
-  else if (isOutcomeUnknown)
-    log.warn(
-      { code, reason: (cause as Error | undefined)?.message },
-      'outcome unknown',
-    );
-  else if (code === 'SERVICE_UNAVAILABLE')
-    log.debug({ err: cause, code }, message);
+  else if (status < 500 || !cause) log.debug({ code }, 'refused');
+  else if (status === 503) log.debug({ err: cause, code }, message);
   else log.error({ err: cause, code }, message);
 }
 
@@ -72,27 +67,27 @@ export const notJson =
   'The body must be JSON, sent with Content-Type: application/json.';
 
 /**
- * Fastify's errors are converted by status, all others to a 500. @param
- * bodyLimit in bytes
+ * Converts Fastify's errors by their status, all others to a 500.
+ *
+ * @param bodyLimit in bytes
  */
 function toStoreError(error: unknown, bodyLimit: number): StoreError {
   if (error instanceof StoreError) return error;
-  const { code, statusCode = 500 } = error as Partial<FastifyError>;
+  const { statusCode = 500 } = error as Partial<FastifyError>;
+  if (statusCode >= 500) return internalError(error);
   const refusal = (code: ErrorCode, message: string) =>
     new StoreError(code, message, { cause: error });
-  if (statusCode >= 500) return internalError(error);
-  if (statusCode === 403 || statusCode === 404)
-    return refusal('NOT_FOUND', 'There is nothing at this address.');
-  if (statusCode === 413)
-    return refusal(
-      'PAYLOAD_TOO_LARGE',
-      `The body has more than ${bodyLimit} bytes.`,
-    );
-  if (statusCode === 415) return refusal('UNSUPPORTED_MEDIA_TYPE', notJson);
-  if (code === 'FST_ERR_CTP_INVALID_CONTENT_LENGTH')
-    return refusal(
-      'BAD_USER_INPUT',
-      'The body is shorter or longer than its Content-Length.',
-    );
-  return refusal('BAD_USER_INPUT', 'This request cannot be answered.');
+  switch (statusCode) {
+    case 403:
+    case 404:
+      return refusal('NOT_FOUND', 'There is nothing at this address.');
+    case 413: {
+      const message = `The body has more than ${bodyLimit} bytes.`;
+      return refusal('PAYLOAD_TOO_LARGE', message);
+    }
+    case 415:
+      return refusal('UNSUPPORTED_MEDIA_TYPE', notJson);
+    default:
+      return refusal('BAD_USER_INPUT', 'This request cannot be answered.');
+  }
 }

@@ -65,12 +65,7 @@ export function answerMalformed(
   // The parser fails again for all further data.
   if (failed.has(socket)) return;
   failed.add(socket);
-  const isUnknown = error.code === 'HPE_INVALID_METHOD' && isRequestLine(error);
-  let failure = ofParser[error.code ?? ''] ?? malformed;
-  if (isUnknown) failure = unknownMethod(this.allowedMethods.all);
-  const response = socket.latestResponse;
-  const isActive =
-    response && !response.writableFinished && !response.destroyed;
+  const failure = failureOf(error, this.allowedMethods.all);
   const answer = () => {
     const { status, code } = failure;
     this.log.info(
@@ -79,23 +74,27 @@ export function answerMalformed(
     );
     endConnection(socket, responseOf(failure));
   };
-  const afterResponse = (work: () => void) => {
-    if (isActive) response.once('close', work);
-    else work();
-  };
+  const response = socket.latestResponse;
   // The body of an answered request is malformed. The client would take a
   // second response for that to its next request.
-  if (response?.headersSent && !response.req.complete)
-    afterResponse(() => endConnection(socket));
+  const isAnswered = response?.headersSent && !response.req.complete;
+  const end = isAnswered ? () => endConnection(socket) : answer;
   // Malformed data follows a complete request, which is answered first.
-  else if (response?.req.complete) afterResponse(answer);
+  const isLater = isAnswered || response?.req.complete;
+  const isOver = response?.writableFinished || response?.destroyed;
+  if (isLater && !isOver) response?.once('close', end);
   // Earlier requests are answered first. Then the response has the socket.
-  else if (response && !response.socket) response.once('socket', answer);
-  else answer();
+  else if (response && !isLater && !response.socket)
+    response.once('socket', answer);
+  else end();
 }
 
-function unknownMethod(methods: Iterable<string>): StoreError {
-  const message = `This method is not implemented here: there are ${[...methods].sort().join(', ')}.`;
+function failureOf(error: ParserError, methods: Iterable<string>): StoreError {
+  const { code = '' } = error;
+  if (code !== 'HPE_INVALID_METHOD' || !isRequestLine(error))
+    return ofParser[code] ?? malformed;
+  const known = [...methods].sort().join(', ');
+  const message = `This method is not implemented here: there are ${known}.`;
   return new StoreError('NOT_IMPLEMENTED', message);
 }
 
@@ -113,6 +112,7 @@ function isRequestLine({ rawPacket, bytesParsed = 0 }: ParserError): boolean {
 
 /** Formats a response, because there is no response object. */
 function responseOf(failure: StoreError): string {
+  const { status } = failure;
   const body = JSON.stringify(failure.toBody());
   const headers = Object.entries({
     ...dataHeaders,
@@ -120,10 +120,9 @@ function responseOf(failure: StoreError): string {
     'content-length': Buffer.byteLength(body),
     connection: 'close',
   });
-  const lines = headers
-    .map(([name, value]) => `${name}: ${value}\r\n`)
-    .join('');
-  return `HTTP/1.1 ${failure.status} ${STATUS_CODES[failure.status]}\r\n${lines}\r\n${body}`;
+  const lines = headers.map(([name, value]) => `${name}: ${value}\r\n`);
+  const first = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n`;
+  return `${first}${lines.join('')}\r\n${body}`;
 }
 
 /**

@@ -66,13 +66,15 @@ export function proxies(
     const chain = chainOf(headers['x-forwarded-for']);
     const addresses = chain.map((text) => text.replace(withPort, '$1$2'));
     headers['x-forwarded-for'] = addresses.join() || socket.remoteAddress;
-    const trusted = (request.ips ?? []).length - 1;
-    const hops = typeof trustProxy === 'number' ? trustProxy : trusted;
+    let hops = (request.ips ?? []).length - 1;
+    if (typeof trustProxy === 'number') hops = trustProxy;
     const written = (name: string) =>
       chainOf(headers[`x-forwarded-${name}`]).slice(-hops);
     const [host = headers.host ?? ''] = written('host');
-    const [port] = written('port');
-    headers['x-forwarded-host'] = host + portAfter(host, port);
+    const [port = ''] = written('port');
+    const isUsual = port === '80' || port === '443';
+    const isMissing = /^\d+$/.test(port) && !isUsual && !/:\d*$/.test(host);
+    headers['x-forwarded-host'] = isMissing ? `${host}:${port}` : host;
     [headers['x-forwarded-proto']] = written('proto');
     // Each has stripped its own.
     const prefix = written('prefix').join('');
@@ -84,22 +86,12 @@ export function proxies(
 /** An address without its port, brackets and quotes. */
 const withPort = /^"?(?:\[(.+)\]|([\d.]+))(?::\d*)?"?$/;
 
-/** The port of a host that has none, unless it is usual. */
-function portAfter(host: string, port = ''): string {
-  const isUsual = port === '80' || port === '443';
-  const hasOwn = /:\d*$/.test(host);
-  return isUsual || hasOwn || !/^\d+$/.test(port) ? '' : `:${port}`;
-}
-
 /** In characters: some 20 proxies. */
 const longestChain = 1000;
 
 /** The end of what a chain of proxies has written: each adds to the end. */
 function chainOf(field: string | string[] = ''): string[] {
-  const text = `${field}`;
-  const end = text.slice(-longestChain);
-  const isCut = end.length < text.length;
-  return listOf(isCut ? end.slice(end.indexOf(',') + 1) : end);
+  return listOf(`${field}`.slice(-longestChain));
 }
 
 /**
@@ -110,11 +102,10 @@ function chainOf(field: string | string[] = ''): string[] {
  */
 export function origin(request: FastifyRequest): string {
   const { protocol, host, ips = [], headers } = request;
-  const scheme = /^https?$/i.test(protocol) ? protocol : 'http';
-  const hosts = [host, headers.host ?? ''];
-  const isUrl = (text: string) => URL.canParse(`http://${text}`);
-  const named = hosts.find((text) => isHost(text) && isUrl(text));
-  const address = `${scheme}://${named ?? 'localhost'}`;
+  const isHttp = /^https?$/i.test(protocol);
+  const hosts = [host, headers.host ?? ''].filter(isHost);
+  const named = hosts.find((text) => URL.canParse(`http://${text}`));
+  const address = `${isHttp ? protocol : 'http'}://${named ?? 'localhost'}`;
   // `ips` has more than the socket's address only when Fastify trusts that
   // address.
   const isTrusted = ips.length > 1;

@@ -3,7 +3,32 @@
  * generators that do not read 3.1.
  */
 export function toOpenApi30(document: object): object {
-  return { ...(inOlderWords(document) as object), openapi: '3.0.3' };
+  return { ...(older(document) as object), openapi: '3.0.3' };
+}
+
+/** Members that hold data. */
+const data = new Set(['default', 'enum', 'example']);
+/** Members that map names to parts. */
+const maps = new Set(['properties', 'schemas', 'responses', 'headers']);
+
+function older(part: unknown): unknown {
+  if (Array.isArray(part)) return part.map(older);
+  if (typeof part !== 'object' || part === null) return part;
+  const { $ref, ...beside } = part as { $ref?: string };
+  // Members beside a reference do not count in 3.0.
+  if ($ref && Object.keys(beside).length > 0)
+    return older({ allOf: [{ $ref }], ...beside });
+  const members = Object.entries(part).map(([name, value]) => {
+    if (data.has(name)) return { [name]: value };
+    if (maps.has(name)) return { [name]: olderParts(value) };
+    return olderMembers[name]?.(value as never) ?? { [name]: older(value) };
+  });
+  return Object.assign({}, ...members);
+}
+
+function olderParts(parts: object): object {
+  const all = Object.entries(parts);
+  return Object.fromEntries(all.map(([name, part]) => [name, older(part)]));
 }
 
 /**
@@ -11,18 +36,15 @@ export function toOpenApi30(document: object): object {
  * in both.
  */
 const olderMembers: Record<string, (value: never) => object> = {
-  type: (type: string | string[]) =>
-    Array.isArray(type)
-      ? { type: type.find((one) => one !== 'null'), nullable: true }
-      : { type },
+  type(types: string | string[]) {
+    if (!Array.isArray(types)) return { type: types };
+    return { type: types.find((one) => one !== 'null'), nullable: true };
+  },
   anyOf(parts: Array<{ type?: string }>) {
-    const others = parts
-      .filter(({ type }) => type !== 'null')
-      .map((part) => inOlderWords(part));
-    return {
-      [others.length > 1 ? 'anyOf' : 'allOf']: others,
-      ...(others.length < parts.length && { nullable: true }),
-    };
+    const others = parts.filter(({ type }) => type !== 'null');
+    const name = others.length > 1 ? 'anyOf' : 'allOf';
+    const mayBeNull = others.length < parts.length;
+    return { [name]: older(others), ...(mayBeNull && { nullable: true }) };
   },
   const: (value: unknown) => ({ enum: [value] }),
   examples: ([example]: unknown[]) => ({ example }),
@@ -32,30 +54,3 @@ const olderMembers: Record<string, (value: never) => object> = {
     url: `https://spdx.org/licenses/${name}.html`,
   }),
 };
-/** Members that hold data, and members that map names to parts. */
-const [data, maps] = [
-  new Set(['default', 'enum', 'example']),
-  new Set(['properties', 'schemas', 'responses', 'headers']),
-];
-
-function inOlderWords(part: unknown, isMap = false): unknown {
-  if (typeof part !== 'object' || part === null) return part;
-  if (Array.isArray(part)) return part.map((one) => inOlderWords(one));
-  // Members beside a reference do not count in 3.0.
-  const { $ref, ...beside } = part as { $ref?: string };
-  const plain =
-    $ref && Object.keys(beside).length > 0
-      ? { allOf: [{ $ref }], ...beside }
-      : part;
-  const members = Object.entries(plain).flatMap(([name, value]) => {
-    if (isMap) return [[name, inOlderWords(value)]];
-    if (data.has(name)) return [[name, value]];
-    const older = Object.hasOwn(olderMembers, name)
-      ? olderMembers[name]?.(value as never)
-      : undefined;
-    return older
-      ? Object.entries(older)
-      : [[name, inOlderWords(value, maps.has(name))]];
-  });
-  return Object.fromEntries(members);
-}

@@ -1,5 +1,5 @@
 import swagger from '@fastify/swagger';
-import type { FastifyInstance, FastifySchema } from 'fastify';
+import type { FastifyInstance } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
 import { reportFault } from '../../errors.ts';
 import { serveDocument } from '../http/documents.ts';
@@ -72,10 +72,7 @@ export const openApi = fastifyPlugin<{
         buildLocalReference: (schema, _base, _fragment, index) =>
           `${schema.$id ?? `schema-${index}`}`,
       },
-      transform: ({ schema, url }) => ({
-        schema: byReference(schema) as FastifySchema,
-        url,
-      }),
+      transform: ({ schema, url }) => ({ schema: byReference(schema), url }),
       transformObject: (document) =>
         'openapiObject' in document
           ? withSharedFailures(withPlainReferences(document.openapiObject))
@@ -89,20 +86,20 @@ export const openApi = fastifyPlugin<{
       const { operationId } = schema as { operationId?: string };
       // Fastify adds a HEAD route to each GET route.
       if (operationId && method !== 'HEAD') {
+        const route = `${method} ${url}`;
         const other = operations.get(operationId);
         if (other)
           reportFault(
-            `${other} and ${method} ${url} have the same operationId ${operationId}.`,
+            `${other} and ${route} have the same operationId ${operationId}.`,
           );
-        operations.set(operationId, `${method} ${url}`);
+        operations.set(operationId, route);
       }
       for (const part of [schema.querystring, schema.body, schema.response]) {
         byReference(part, (named) => {
           const other = app.getSchema(named.$id);
           if (!other) app.addSchema(named);
-          else if (JSON.stringify(other) !== JSON.stringify(named)) {
+          else if (JSON.stringify(other) !== JSON.stringify(named))
             reportFault(`Two different schemas have the $id ${named.$id}.`);
-          }
         });
       }
       if (schema.response) schema.response = byReference(schema.response);
@@ -128,10 +125,10 @@ export const openApi = fastifyPlugin<{
 type Named = { $id: string };
 
 /** Replaces named schemas with references. */
-function byReference(
-  part: unknown,
-  found: (named: Named) => unknown = () => undefined,
-): unknown {
+function byReference<Part>(
+  part: Part,
+  found: (named: Named) => void = () => undefined,
+): Part {
   return eachPart(part, (plain: Partial<Named>) => {
     if (typeof plain.$id !== 'string') return plain;
     found(plain as Named);
@@ -146,22 +143,27 @@ function byReference(
  */
 function withPlainReferences<Part>(part: Part): Part {
   return eachPart(part, (plain: { allOf?: Array<{ $ref?: string }> }) => {
-    const { allOf, ...rest } = plain;
-    const [reference] = allOf?.length === 1 ? allOf : [];
-    return reference?.$ref ? { ...reference, ...rest } : plain;
-  }) as Part;
+    const { allOf = [], ...rest } = plain;
+    const [reference, ...others] = allOf;
+    const isAlone = reference?.$ref && others.length === 0;
+    return isAlone ? { ...reference, ...rest } : plain;
+  });
 }
 
 /** Changes each object of a document, the inner ones first. */
-function eachPart(part: unknown, change: (part: object) => object): unknown {
+function eachPart<Part>(part: Part, change: (part: object) => object): Part {
   if (typeof part !== 'object' || part === null) return part;
-  if (Array.isArray(part)) return part.map((one) => eachPart(one, change));
+  if (Array.isArray(part))
+    return part.map((one) => eachPart(one, change)) as Part;
   const members = Object.entries(part).map(([name, value]) => [
     name,
     eachPart(value, change),
   ]);
-  return change(Object.fromEntries(members));
+  return change(Object.fromEntries(members)) as Part;
 }
+
+type Operation = { responses: Record<string, object> };
+type Paths = Record<string, Record<string, Operation>>;
 
 /**
  * Describes a failure that several operations have once, in
@@ -170,47 +172,38 @@ function eachPart(part: unknown, change: (part: object) => object): unknown {
 function withSharedFailures<
   Document extends { paths?: object; components?: object },
 >(document: Document): Document {
-  const paths: Paths = { ...document.paths };
-  const all = Object.values(paths)
-    .flatMap((path) => Object.values(path))
-    .flatMap(failuresIn);
-  const uses = Map.groupBy(all, ({ failure }) => JSON.stringify(failure));
+  const paths = Object.values({ ...document.paths } as Paths);
+  const operations = paths.flatMap((path) => Object.values(path));
+  const failures = operations.flatMap(({ responses }) => {
+    const statuses = Object.keys(responses).filter((one) => /^[45]/.test(one));
+    return statuses.map((status) => ({ responses, status }));
+  });
+  const uses = Map.groupBy(failures, ({ responses, status }) =>
+    JSON.stringify(responses[status]),
+  );
   const shared: Record<string, Response> = {};
-  for (const places of uses.values()) {
-    const [{ failure } = {}] = places;
-    if (!failure || places.length < 2) continue;
-    const name = failureName(failure, Object.keys(shared));
-    const $ref = `#/components/responses/${name}`;
+  for (const [text, places] of uses) {
+    if (places.length === 1) continue;
+    const failure = JSON.parse(text);
+    const name = failureName(failure, shared);
     shared[name] = failure;
+    const $ref = `#/components/responses/${name}`;
     for (const { responses, status } of places) responses[status] = { $ref };
   }
   const components = { ...document.components, responses: shared };
   return { ...document, components };
 }
 
-type Responses = Record<string, object>;
-type Paths = Record<string, Record<string, { responses: Responses }>>;
-
-function failuresIn({ responses }: { responses: Responses }) {
-  const failures = Object.entries(responses).filter(([status]) =>
-    /^[45]/.test(status),
-  );
-  return failures.map(([status, failure]) => ({
-    responses,
-    status,
-    failure: failure as Response,
-  }));
-}
-
 /** `NotFound`; `NotFound2` for a second one. */
-function failureName({ content }: Response, taken: string[]): string {
+function failureName({ content }: Response, taken: object): string {
   const error = content?.['application/json']?.example;
   const { code = '' } = error as { code?: string };
-  const name = code
+  const first = code
     .toLowerCase()
     .replace(/(?:^|_)(\w)/g, (_, letter) => letter.toUpperCase());
-  const same = taken.filter((one) => one.replace(/\d+$/, '') === name).length;
-  return same > 0 ? `${name}${same + 1}` : name;
+  let name = first;
+  for (let next = 2; name in taken; next += 1) name = first + next;
+  return name;
 }
 
 declare module 'fastify' {

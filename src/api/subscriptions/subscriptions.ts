@@ -51,11 +51,9 @@ const tickInterval = 50;
 class Subscriptions {
   /** Number of items sent so far. */
   delivered = 0;
-  /**
-   * Each has its place until its response is closed, and its stream once it is
-   * opened.
-   */
-  readonly #open = new Map<FastifyRequest, EventStream | undefined>();
+  /** The requests that have a place, until their responses are closed. */
+  readonly #places = new Set<FastifyRequest>();
+  readonly #streams = new Map<FastifyRequest, EventStream>();
   /** The `Authorization` headers that are being checked. */
   readonly #checking = new Set<string>();
   #timer: NodeJS.Timeout | undefined;
@@ -70,7 +68,7 @@ class Subscriptions {
   ) {}
 
   get count(): number {
-    return this.#streams().length;
+    return this.#streams.size;
   }
 
   /**
@@ -87,11 +85,11 @@ class Subscriptions {
   ): Promise<EventStream> {
     const { format, batches } = feed;
     const { call } = request;
-    this.#reserve(request, response);
+    this.#takePlace(request, response);
     const { value } = await batches.next();
     // The client has left meanwhile, and nothing else would close the
     // subscription.
-    if (!this.#open.has(request)) {
+    if (!this.#places.has(request)) {
       await batches.return();
       throw gone();
     }
@@ -104,24 +102,24 @@ class Subscriptions {
       failureAsJson: (cause) =>
         feed.failureAsJson(toLoggedFailure(cause, request)),
     });
-    this.#open.set(request, stream);
+    this.#streams.set(request, stream);
     this.#timer ??= setInterval(() => this.#tick(), tickInterval).unref();
     return stream;
   }
 
-  /** Takes a place, if there is one. */
-  #reserve(request: FastifyRequest, response: ServerResponse): void {
+  #takePlace(request: FastifyRequest, response: ServerResponse): void {
     const { max, perKey } = this.limits;
     if (request.server.isDraining)
       throw new Unavailable(
         'The service is shutting down; subscribe again shortly.',
       );
-    if (this.#open.size >= max)
+    if (this.#places.size >= max)
       throw new Unavailable(
         'Too many subscriptions are open; try again shortly.',
       );
-    const ofKey = [...this.#open.keys()].filter(
-      ({ call }) => call.caller?.id === request.call.caller?.id,
+    const { caller } = request.call;
+    const ofKey = [...this.#places].filter(
+      ({ call }) => call.caller?.id === caller?.id,
     );
     if (ofKey.length >= perKey) {
       const message = `This key has ${perKey} subscriptions open here, which is all it may have; close one first.`;
@@ -130,8 +128,11 @@ class Subscriptions {
       });
     }
     if (request.raw.socket.destroyed) throw gone();
-    this.#open.set(request, undefined);
-    response.once('close', () => this.#open.delete(request));
+    this.#places.add(request);
+    response.once('close', () => {
+      this.#places.delete(request);
+      this.#streams.delete(request);
+    });
   }
 
   /**
@@ -180,7 +181,7 @@ class Subscriptions {
     if (!readsMore)
       this.#turn = making.then(afterLargeFrame).catch(() => undefined);
     const frames = await making;
-    const response = this.#open.get(request)?.response;
+    const response = this.#streams.get(request)?.response;
     if (frames && response) {
       const before = this.unread.heldBy(response);
       this.unread.set(request, response, before + frames.length);
@@ -193,7 +194,7 @@ class Subscriptions {
    * much unsent.
    */
   #mayWrite(request: FastifyRequest): boolean {
-    if (!this.#open.has(request)) return false;
+    if (!this.#places.has(request)) return false;
     if (this.unread.isOver(request)) this.#countUnsent();
     return !this.unread.isOver(request);
   }
@@ -201,24 +202,18 @@ class Subscriptions {
   /** Cuts all subscriptions. */
   async close(): Promise<void> {
     if (this.count === 0) return;
-    for (const { stream } of this.#streams()) stream.cut();
+    for (const stream of this.#streams.values()) stream.cut();
     await sleep(silenceBeforeCut);
   }
 
-  #streams(): Array<{ request: FastifyRequest; stream: EventStream }> {
-    return [...this.#open].flatMap(([request, stream]) =>
-      stream ? { request, stream } : [],
-    );
-  }
-
   #countUnsent(): void {
-    for (const { request, stream } of this.#streams())
+    for (const [request, stream] of this.#streams)
       this.unread.set(request, stream.response, stream.unsentBytes);
   }
 
   #tick(): void {
     this.#countUnsent();
-    for (const { request, stream } of this.#streams()) {
+    for (const [request, stream] of this.#streams) {
       const { response, openedAt, unsentBytes } = stream;
       const isOld = performance.now() - openedAt > this.limits.life;
       const isSlow = unsentBytes > 0 && this.unread.isOver(request);
@@ -230,7 +225,7 @@ class Subscriptions {
     }
     // What was cut is in memory until its connection is closed.
     this.#countUnsent();
-    if (this.#open.size > 0) return;
+    if (this.#places.size > 0) return;
     clearInterval(this.#timer);
     this.#timer = undefined;
   }
@@ -247,11 +242,10 @@ class Subscriptions {
     try {
       await authenticate(this.keys, request);
     } catch (error) {
-      const isRefused =
-        error instanceof StoreError && error.code === 'UNAUTHENTICATED';
-      for (const { request, stream } of this.#streams()) {
+      const { code } = error as Partial<StoreError>;
+      for (const [request, stream] of this.#streams) {
         const isOfKey = request.headers.authorization === authorization;
-        if (isRefused && isOfKey) stream.end(error);
+        if (code === 'UNAUTHENTICATED' && isOfKey) stream.end(error);
       }
     }
     this.#checking.delete(authorization);
