@@ -37,13 +37,7 @@ import {
   pendingMigrations,
 } from './readiness.ts';
 import type { OpenReads, Reads } from './reads.ts';
-import {
-  createPool,
-  endPool,
-  poolOf,
-  type Sessions,
-  sessionsTo,
-} from './sessions.ts';
+import { createPool, endPool, poolOf, Sessions } from './sessions.ts';
 import {
   currentTransaction,
   type Frame,
@@ -61,6 +55,9 @@ export type {
 } from './batches.ts';
 export type { DatabaseOptions, Model, OwnStore } from './options.ts';
 export type { PoolState, Statement } from './postgres-server.ts';
+
+const hasCitus = `
+  select to_regclass('pg_catalog.pg_dist_partition') is not null`;
 
 /** Each holds a connection. */
 const alone = { maxBatch: 1, maxInFlight: 4, blockTime: 1000 };
@@ -81,7 +78,7 @@ const runAlone = async ([run]: Array<() => Promise<unknown>>) => [
  * use the same connection pool.
  */
 export class Database {
-  #hasCitus: boolean | undefined;
+  #hasCitus: string | undefined;
   #transactions: Alone | undefined;
   #readings: Alone | undefined;
   /**
@@ -118,7 +115,7 @@ export class Database {
     openReads?: OpenReads,
   ): Promise<Database> {
     const { own, options } = await withAddress(given);
-    const sessions = sessionsTo(options.url, options);
+    const sessions = new Sessions(options);
     // A read and the query of the primary's position share a round trip.
     const pipeline = openReads !== undefined;
     const connection = { ...sessions.config, pipeline };
@@ -129,16 +126,11 @@ export class Database {
       await own?.close();
       throw error;
     });
-    const primary = new PostgresServer(
-      await poolOf(orm),
-      sessions,
-      options.log,
-    );
+    const pool = await poolOf(orm);
+    const primary = new PostgresServer(pool, sessions, options.log);
     const reads = openReads?.(primary);
-    const checks = new PostgresServer(
-      createPool({ ...sessions.config, max: 1 }),
-      sessions,
-    );
+    const single = createPool({ ...sessions.config, max: 1 });
+    const checks = new PostgresServer(single, sessions);
     return new Database(
       orm,
       primary,
@@ -273,30 +265,23 @@ export class Database {
    * True for a table distributed over the nodes of a Citus cluster, where each
    * node takes its own snapshot.
    */
-  async isSharded(table: string): Promise<boolean> {
+  async isSharded(table: string) {
     const text = `
       select exists (select from pg_catalog.pg_dist_partition
         where logicalrelid = to_regclass(quote_ident($1)) and partmethod = 'h')`;
-    return (
-      (await this.#askCitus({ name: 'is_sharded', text }, [table])) === 't'
-    );
+    return (await this.#askCitus('is_sharded', text, table)) === 't';
   }
 
-  /**
-   * Queries Citus' tables; undefined where Citus is not installed, because its
-   * tables do not exist there.
-   */
-  async #askCitus(
-    statement: Statement,
-    values: unknown[],
-  ): Promise<string | undefined> {
-    const text = `select to_regclass('pg_catalog.pg_dist_partition') is not null`;
-    this.#hasCitus ??=
-      (await this.rows<[string]>({ name: 'has_citus', text }, []))[0]?.[0] ===
-      't';
-    return this.#hasCitus
-      ? (await this.rows<[string]>(statement, values))[0]?.[0]
-      : undefined;
+  /** undefined without Citus, whose tables do not exist then. */
+  async #askCitus(name: string, text: string, ...values: string[]) {
+    this.#hasCitus ??= await this.#ask('has_citus', hasCitus);
+    if (this.#hasCitus === 't') return this.#ask(name, text, ...values);
+    return undefined;
+  }
+
+  async #ask(name: string, text: string, ...values: string[]) {
+    const [[value] = []] = await this.rows<[string]>({ name, text }, values);
+    return value;
   }
 
   /**
@@ -306,7 +291,7 @@ export class Database {
   batched<In, Out>(
     run: RunBatch<In, Out>,
     options: Omit<BatchOptions, 'maxWaiting' | 'maxAge' | 'observers'>,
-  ): Batches<In, Out> {
+  ) {
     const maxAge = this.options.statementTimeout / 2;
     // A slow table must leave connections for other tables and for API keys.
     const maxInFlight = Math.min(
@@ -326,11 +311,11 @@ export class Database {
     return batches;
   }
 
-  get queues(): QueueState[] {
+  get queues() {
     return this.#queues.map(({ state }) => state);
   }
 
-  get hasReadNodes(): boolean {
+  get hasReadNodes() {
     return this.reads !== undefined;
   }
 
@@ -349,15 +334,11 @@ export class Database {
     return this.exclusively(async (assertHeld) => {
       const pending = await this.pending();
       const { schema } = this.sessions;
-      const direct = {
-        ...this.options,
-        url: directUrl ?? url,
-        retries,
-        schema,
-      };
+      const options = { ...this.options, url: directUrl ?? url };
+      const migration = { ...options, retries, schema };
       const applied =
         pending.length > 0
-          ? await applyMigrations(direct, this.model, pending, assertHeld)
+          ? await applyMigrations(migration, this.model, pending, assertHeld)
           : [];
       if (directUrl && (await this.pending()).length > 0) {
         throw new Error(
@@ -374,7 +355,7 @@ export class Database {
    * The names of the migrations that the database lacks. @throws
    * Unavailable
    */
-  pending(): Promise<string[]> {
+  pending() {
     return pendingMigrations(this.primary, this.model);
   }
 
@@ -397,7 +378,7 @@ export class Database {
     // coordinator's group is 0. On a worker, ids would not ascend: its
     // sequences begin at 281474976710657.
     const text = 'select groupid from pg_catalog.pg_dist_local_group';
-    const group = await this.#askCitus({ name: 'citus_group', text }, []);
+    const group = await this.#askCitus('citus_group', text);
     if (group === undefined || group === '0') return;
     throw new Unavailable(
       'DATABASE_URL names a worker of a Citus cluster; it must name the coordinator.',
@@ -457,7 +438,7 @@ export class Database {
   async withSession<T>(work: (session: Client) => Promise<T>): Promise<T> {
     const { directUrl } = this.options;
     const sessions = directUrl
-      ? sessionsTo(directUrl, this.options)
+      ? new Sessions({ ...this.options, url: directUrl })
       : this.sessions;
     const config = await sessions.detect().catch((error) => {
       if (!directUrl) throw error;
@@ -491,6 +472,6 @@ async function withAddress(options: DatabaseOptions) {
 export async function ormOptionsFor(given: DatabaseOptions, model: Model) {
   const { own, options } = await withAddress(given);
   own?.closeAtEnd();
-  const sessions = sessionsTo(options.url, options);
+  const sessions = new Sessions(options);
   return ormOptions(options, model, await sessions.detect());
 }

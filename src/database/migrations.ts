@@ -10,7 +10,7 @@ import {
   sqlState,
 } from './postgres-errors.ts';
 import { retry } from './postgres-server.ts';
-import { endPool, poolOf, sessionsTo } from './sessions.ts';
+import { endPool, poolOf, Sessions } from './sessions.ts';
 
 /**
  * How a migration waits for its locks: the time (ms) of one attempt, the number
@@ -52,33 +52,26 @@ export async function applyMigrations(
       if (!pending.includes(name)) continue;
       await assertHeld();
       const began = performance.now();
-      const up = () => orm.migrator.up({ migrations: [name] });
-      const { driver, config } = orm;
-      const isTransactional = new Released(driver, config).isTransactional();
-      await (isTransactional ? withLockRetries(up, name, options) : up()).catch(
-        (error) => {
-          const isUnknown = !isTransactional || leavesOutcomeUnknown(error);
-          const left = pending.slice(pending.indexOf(name) + 1);
-          const outcome = isUnknown
-            ? 'may be applied in part'
-            : 'was rolled back';
-          const isForbidden = sqlState(error) === '42501';
-          const isThere = /^42(?:P07|701|710)$/.test(`${sqlState(error)}`);
-          const sentences = [
-            `The migration ${name} ${outcome}: ${error.message}.`,
-            isForbidden ? lacksRight : '',
-            isThere ? wasRewritten : '',
-            `Applied before: ${applied.join(', ') || 'none'}.`,
-            `Not applied: ${left.join(', ') || 'no other'}.`,
-          ];
-          const message = sentences.filter(Boolean).join(' ');
-          throw new Error(message, { cause: error });
-        },
-      );
-      options.log?.info(
-        { migration: name, ms: Math.round(performance.now() - began) },
-        'migration applied',
-      );
+      const { driver, config, migrator } = orm;
+      const isWhole = new Released(driver, config).isTransactional();
+      const up = () => migrator.up({ migrations: [name] });
+      const work = isWhole ? withLockRetries(up, name, options) : up();
+      await work.catch((cause) => {
+        const isUnknown = !isWhole || leavesOutcomeUnknown(cause);
+        const outcome = isUnknown
+          ? 'may be applied in part'
+          : 'was rolled back';
+        const left = pending.slice(applied.length + 1);
+        const sentences = [
+          `The migration ${name} ${outcome}: ${cause.message}.`,
+          remedies[`${sqlState(cause)}`] ?? [],
+          `Applied before: ${applied.join(', ') || 'none'}.`,
+          `Not applied: ${left.join(', ') || 'no other'}.`,
+        ];
+        throw new Error(sentences.flat().join(' '), { cause });
+      });
+      const ms = Math.round(performance.now() - began);
+      options.log?.info({ migration: name, ms }, 'migration applied');
       applied.push(name);
     }
   } finally {
@@ -87,18 +80,21 @@ export async function applyMigrations(
   return applied;
 }
 
-const lacksRight =
-  'Its role needs the right: `grant usage, create on schema ... to ...`.';
-
 const wasRewritten =
   'An earlier text of it may have been applied: drop what that created, or remove the local store (`.data`).';
 
+/** By PostgreSQL's codes. */
+const remedies: Record<string, string> = {
+  '42501':
+    'Its role needs the right: `grant usage, create on schema ... to ...`.',
+  '42P07': wasRewritten,
+  '42701': wasRewritten,
+  '42710': wasRewritten,
+};
+
 async function migratorOptions(options: MigrationOptions, model: Model) {
-  const migrationsList = model.migrations.map((migration) =>
-    withLimits(migration, options.retries.lockTimeout),
-  );
   const unlimited = { ...options, statementTimeout: 0, onAdvice: undefined };
-  const sessions = sessionsTo(options.url, unlimited);
+  const sessions = new Sessions(unlimited);
   const config = await sessions.detect();
   const { schema = 'public' } = sessions;
   if (options.schema !== sessions.schema) {
@@ -109,15 +105,11 @@ async function migratorOptions(options: MigrationOptions, model: Model) {
   // For migrations without a transaction; the role may have a timeout. Poolers
   // get no options.
   if (config.options) config.options += ' -c lock_timeout=0';
-  const { migrations, ...rest } = ormOptions(options, model, config);
-  return {
-    ...rest,
-    // Where the table of applied migrations is.
-    schema,
-    // One transaction for all would hold the first migration's locks until the
-    // last is done.
-    migrations: { ...migrations, migrationsList, allOrNothing: false },
-  };
+  const migrations = model.migrations.map((migration) =>
+    withLimits(migration, options.retries.lockTimeout),
+  );
+  // The table of applied migrations is in the schema, too.
+  return { ...ormOptions(options, { ...model, migrations }, config), schema };
 }
 
 /** Wraps a migration so that it first sets the timeouts of its transaction. */
@@ -224,17 +216,16 @@ export async function exclusivelyIn<T>(
  */
 async function acquire(session: Client, { name, log }: DatabaseOptions) {
   const began = performance.now();
-  for (
-    let nextNote = 0;
-    !(await attempt(session, name));
-    await sleep(waiting.pause * (0.5 + Math.random()))
-  ) {
-    const waited = Math.round(performance.now() - began);
-    if (waited > waiting.limit)
+  let nextNote = 0;
+  while (!(await attempt(session, name))) {
+    const ms = Math.round(performance.now() - began);
+    if (ms > waiting.limit)
       throw new Error('Another node has been migrating for an hour.');
-    if (waited < nextNote) continue;
-    log?.warn({ ms: waited }, 'waiting for another node’s migrations');
-    nextNote = waited + waiting.logInterval;
+    if (ms >= nextNote) {
+      log?.warn({ ms }, 'waiting for another node’s migrations');
+      nextNote = ms + waiting.logInterval;
+    }
+    await sleep(waiting.pause * (0.5 + Math.random()));
   }
 }
 

@@ -96,6 +96,9 @@ export function ormOptions(
       migrationsList: migrations,
       path: 'migrations',
       silent: true,
+      // One transaction for all would hold the first migration's locks until
+      // the last is done.
+      allOrNothing: false,
       // How `npm run migration:create` writes a migration. They are applied in
       // the order of their names, so all names spell the date alike.
       fileName: (timestamp, name = 'change') =>

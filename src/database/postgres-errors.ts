@@ -1,5 +1,5 @@
 import { escapeIdentifier as quoted } from 'pg';
-import { type ErrorCode, StoreError, Unavailable } from '../errors.ts';
+import { StoreError, Unavailable } from '../errors.ts';
 
 /**
  * True for invalid data in a statement (SQLSTATE classes 22 and 23). Other
@@ -49,10 +49,7 @@ const transientMessage =
   /^failure on connection marked as essential|SSL SYSCALL error|(?:server|SSL connection has been) closed(?: the connection)? unexpectedly|(?:^| - )Connection terminated|timeout exceeded when trying to connect|^timeout expired$|and is not queryable|does not support SSL/;
 
 function isTransient(error: unknown) {
-  const { code = '', message = '' } = error as {
-    code?: string;
-    message?: string;
-  };
+  const { code = '', message = '' } = error as NodeJS.ErrnoException;
   return (
     transientState.test(code) ||
     isStalePlan(error) ||
@@ -69,13 +66,10 @@ function isTransient(error: unknown) {
 export function isConnectionLoss(error: unknown): boolean {
   const state = sqlState(error);
   if (state !== undefined) return /^(?:08|28|3D|57P|53300)/.test(state);
-  return (
-    isTransient(error) && !notAConnectionLoss.test((error as Error).message)
-  );
+  // pg's error for an exhausted pool.
+  const exhausted = /timeout exceeded when trying to connect/;
+  return isTransient(error) && !exhausted.test((error as Error).message);
 }
-
-/** pg's error for an exhausted pool. */
-const notAConnectionLoss = /timeout exceeded when trying to connect/;
 
 /**
  * True for a prepared statement of which a column has changed its type: it was
@@ -92,11 +86,11 @@ export function codeOf(error: unknown): string | undefined {
     code,
     message,
     errors: [first] = [],
-  } = error as { code?: string; message?: string; errors?: unknown[] };
+  } = error as NodeJS.ErrnoException & { errors?: object[] };
+  if (code) return code;
   // pg sets no code when the server closes the connection.
-  if (code === undefined && /^Connection terminated/.test(message ?? ''))
-    return 'ECONNRESET';
-  return code ?? (first === undefined ? undefined : codeOf(first));
+  if (/^Connection terminated/.test(message)) return 'ECONNRESET';
+  return first && codeOf(first);
 }
 
 /**
@@ -126,16 +120,10 @@ export function unavailable(error: unknown): Unavailable | undefined {
 export function leavesOutcomeUnknown(error: unknown): boolean {
   const state = sqlState(error);
   // Citus reports XX000 when it loses a worker node, perhaps during the commit.
-  if (state !== undefined)
-    return (
-      state.startsWith('08') ||
-      state === '40003' ||
-      (state === 'XX000' && isTransient(error))
-    );
-  return (
-    isTransient(error) &&
-    !/and is not queryable$/.test((error as Error).message)
-  );
+  if (state !== undefined && state !== 'XX000')
+    return /^(?:08|40003)/.test(state);
+  const isUnsent = /and is not queryable$/.test((error as Error).message);
+  return isTransient(error) && !isUnsent;
 }
 
 /**
@@ -167,26 +155,24 @@ export function refusalOf(
   error: unknown,
   memberOf: (column: string) => string | undefined,
 ): unknown {
-  const [, key = ''] =
-    /\((.+?)\)=\(/.exec(`${(error as { detail?: string }).detail}`) ?? [];
-  const found = key
+  const { detail } = error as { detail?: string };
+  const [, key] = /\((.+?)\)=\(/.exec(`${detail}`) ?? [];
+  if (!key) return error;
+  const names = key
     .split(', ')
     .map((name) => memberOf(name.startsWith('"') ? name : quoted(name)));
   // None for an index on an expression.
-  const members = found.includes(undefined) ? '' : found.join(' and ');
-  const refusal = (code: ErrorCode, message: string) =>
-    new StoreError(code, message, { cause: error });
-  const broken = key && sqlState(error);
-  if (broken === '23505' && members !== 'id')
-    return refusal('CONFLICT', `Another one has this ${members || 'value'}.`);
+  const members = names.includes(undefined) ? '' : names.join(' and ');
+  const conflict = (message: string) =>
+    new StoreError('CONFLICT', message, { cause: error });
+  const state = sqlState(error);
+  if (state === '23505' && members !== 'id')
+    return conflict(`Another one has this ${members || 'value'}.`);
   // 23001 for `on delete restrict` since PostgreSQL 18.
-  if (!members || (broken !== '23503' && broken !== '23001')) return error;
-  if (members === 'id')
-    return refusal(
-      'CONFLICT',
-      'It cannot be removed, because others refer to it.',
-    );
-  return noSuch(members, error);
+  const isReference = state === '23503' || state === '23001';
+  if (!isReference || members === '') return error;
+  if (members !== 'id') return noSuch(members, error);
+  return conflict('It cannot be removed, because others refer to it.');
 }
 
 /** @param member that names no item, or none that the caller sees */
@@ -208,10 +194,7 @@ export function sqlState(error: unknown): string | undefined {
  * @returns PostgreSQL's own code, if any; and a type of low cardinality: the
  *   class of the code, `timeout`, `unavailable` or `other`
  */
-export function failureOf(error: unknown): {
-  state: string | undefined;
-  type: string;
-} {
+export function failureOf(error: unknown) {
   const cause = causeOf(error);
   const state = sqlState(cause);
   // Limited to the classes in PostgreSQL's manual, appendix A, whatever the
@@ -221,9 +204,8 @@ export function failureOf(error: unknown): {
     return { state, type };
   }
   const { code, message = '' } = (cause ?? {}) as NodeJS.ErrnoException;
-  const isTimeout =
-    code === 'ETIMEDOUT' || message.includes('timeout exceeded');
-  if (isTimeout) return { state, type: 'timeout' };
+  if (code === 'ETIMEDOUT' || message.includes('timeout exceeded'))
+    return { state, type: 'timeout' };
   const isAway = error instanceof Unavailable;
   return { state, type: isAway ? 'unavailable' : 'other' };
 }

@@ -312,10 +312,6 @@ function incidentsIn(log: DatabaseLog | undefined) {
       quiet,
     );
   };
-  const [fails, works] = [
-    'database statements are failing',
-    'database statements succeed again',
-  ];
   const exhaustion = new Incident({
     onStart: (fields) =>
       log?.warn(fields, 'all connections to the database are in use'),
@@ -324,20 +320,24 @@ function incidentsIn(log: DatabaseLog | undefined) {
   });
   return {
     loss: incident('the database is lost', 'the database is back'),
-    failures: incident(fails, works, quietAfterFailures),
+    failures: incident(
+      'database statements are failing',
+      'database statements succeed again',
+      quietAfterFailures,
+    ),
     exhaustion,
   };
 }
 
-/**
- * Passes a callback, because pg's own promise keeps each query from the garbage
- * collector (bench/README.md).
- */
 /** Sends a query as pg does. */
 export type Send = (
   query: QueryConfig & Partial<QueryArrayConfig>,
 ) => Promise<QueryResult>;
 
+/**
+ * Passes a callback, because pg's own promise keeps each query from the garbage
+ * collector (bench/README.md).
+ */
 async function sendQuery(
   client: PoolClient,
   query: Parameters<Send>[0],

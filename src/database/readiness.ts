@@ -3,11 +3,7 @@ import { escapeLiteral as literal, escapeIdentifier as quoted } from 'pg';
 import { Unavailable } from '../errors.ts';
 import type { DatabaseLog, Model } from './options.ts';
 import { isUnmigrated, sqlState } from './postgres-errors.ts';
-import type {
-  PostgresServer,
-  RunStatement,
-  Statement,
-} from './postgres-server.ts';
+import type { PostgresServer, RunStatement } from './postgres-server.ts';
 
 const mayNot = 'The role in DATABASE_URL may not read and write all tables.';
 
@@ -15,7 +11,7 @@ const mayNot = 'The role in DATABASE_URL may not read and write all tables.';
  * One statement that reports whether the database accepts writes, whether this
  * role may read and write all tables, and how many migrations are applied.
  */
-function readinessStatement(orm: MikroORM, { migrations }: Model): Statement {
+function readinessStatement(orm: MikroORM, { migrations }: Model) {
   const list = (texts: string[]) =>
     `unnest(array[${texts.map(literal).join(', ')}]::text[]) as name`;
   const tables = [...orm.getMetadata()]
@@ -25,14 +21,20 @@ function readinessStatement(orm: MikroORM, { migrations }: Model): Statement {
     name: 'readiness',
     text: `
       select
-        pg_is_in_recovery() or current_setting('transaction_read_only')::bool,
-        (select bool_and(has_table_privilege(quote_ident(name), 'select')
+        pg_is_in_recovery()
+          or current_setting('transaction_read_only')::bool,
+        (select bool_and(
+            has_table_privilege(quote_ident(name), 'select')
             and has_table_privilege(quote_ident(name), 'insert'))
           from ${list(tables)})
-        and (select bool_and(has_sequence_privilege(
-            pg_get_serial_sequence(quote_ident(name), 'id'), 'usage'))
+        and (select bool_and(
+            has_sequence_privilege(
+              pg_get_serial_sequence(quote_ident(name), 'id'),
+              'usage'))
           from ${list(countedTables(orm).map(({ table }) => table))}),
-        (select count(*) from mikro_orm_migrations where name in (select name from ${list(migrations.map(({ name }) => name))}))`,
+        (select count(*) from mikro_orm_migrations
+          where name in (
+            select name from ${list(migrations.map(({ name }) => name))}))`,
   };
 }
 
@@ -49,12 +51,10 @@ export async function assertServable(
   primary: PostgresServer,
 ) {
   const { rows } = checks;
-  const [[isReadOnly, mayWrite, applied] = []] = await rows(
-    readinessStatement(orm, model),
-    [],
-  ).catch((error) => {
-    if (sqlState(error) !== '42501') throw error;
-    throw new Unavailable(mayNot, error);
+  const read = rows(readinessStatement(orm, model), []);
+  const [[isReadOnly, mayWrite, applied] = []] = await read.catch((error) => {
+    if (sqlState(error) === '42501') throw new Unavailable(mayNot, error);
+    throw error;
   });
   if (isReadOnly === 't') {
     // The primary's address may now lead to another server.
@@ -65,19 +65,20 @@ export async function assertServable(
   if (Number(applied) < model.migrations.length)
     throw new Unavailable('The database lacks migrations.');
   for (const one of countedTables(orm)) {
-    if (!(await idsOf(rows, one)).isBehind) continue;
-    const { table } = one;
-    throw new Unavailable(
-      `Every creation fails: the ids of ${table} are behind its rows. Run \`migrate\`.`,
-    );
+    if (await idBeyondCounter(rows, one))
+      throw new Unavailable(
+        `Every creation fails: the ids of ${one.table} are behind its rows. Run \`migrate\`.`,
+      );
   }
 }
 
 const schemasOfPath = {
   name: 'schemas_of_path',
   text: `
-    select schema, to_regclass(format('%I.mikro_orm_migrations', schema)) is not null
-    from unnest(current_schemas(false)) with ordinality as path (schema, place)
+    select schema,
+      to_regclass(format('%I.mikro_orm_migrations', schema)) is not null
+    from unnest(current_schemas(false))
+      with ordinality as path (schema, place)
     order by place`,
 };
 
@@ -99,7 +100,9 @@ export async function pendingMigrations(
   if (!first) throw new Error(noSchema);
   for (const [schema, isMigrated] of path) {
     if (isMigrated !== 't') continue;
-    const text = `select name from ${quoted(schema)}.mikro_orm_migrations where name = any($1::text[])`;
+    const text = `
+      select name from ${quoted(schema)}.mikro_orm_migrations
+      where name = any($1::text[])`;
     const statement = { name: `migrated_${schema}`, text };
     const rows = await ask(statement, [names]).catch((error) => {
       // Another application's table may have other columns, or be forbidden.
@@ -123,57 +126,36 @@ const inLaterSchema = (schema: string, first: string) =>
   `Set a search_path that begins with ${schema}; for another store, one without ${schema}.`;
 
 /**
- * A given id beyond this one does not advance the counter: too few would
- * remain. @param type of the column
- */
-export function endOfCounter(type: string): bigint {
-  if (type === 'bigserial') return 2n ** 63n - 2n ** 32n;
-  return 2n ** 31n - 2n ** 20n;
-}
-
-/**
  * The tables whose ids come from a counter; `counter` is the SQL of its
  * sequence.
  */
 function countedTables(orm: MikroORM) {
-  return [...orm.getMetadata().getAll().values()].flatMap(
-    ({ tableName: table, props }) => {
-      const id = props.find(({ autoincrement }) => autoincrement);
-      if (!id) return [];
-      const column = `${id.fieldNames[0]}`;
-      const counter = `pg_get_serial_sequence(${literal(quoted(table))}, ${literal(column)})::regclass`;
-      return [
-        { table, column, counter, end: endOfCounter(`${id.columnTypes[0]}`) },
-      ];
-    },
-  );
+  return [...orm.getMetadata()].flatMap(({ tableName: table, props }) => {
+    const id = props.find(({ autoincrement }) => autoincrement);
+    if (!id) return [];
+    const column = `${id.fieldNames}`;
+    const counter = `pg_get_serial_sequence(
+      ${literal(quoted(table))}, ${literal(column)})::regclass`;
+    return [{ table, column, counter }];
+  });
 }
 
 type CountedTable = ReturnType<typeof countedTables>[number];
 
-/**
- * Reads the greatest id that advances the counter, the greatest of all, and
- * whether the counter is behind.
- */
-async function idsOf(
+/** @returns the greatest id of a table whose counter is behind it */
+async function idBeyondCounter(
   rows: RunStatement,
-  { table, column, counter, end }: CountedTable,
+  { table, column, counter }: CountedTable,
 ) {
-  // The ids are read before the counter: an insert draws its id before its row
-  // is visible. Citus accepts only CTEs.
-  const all = `select max(${quoted(column)}) as id from ${quoted(table)}`;
+  // The id is read before the counter: an insert draws its id before its row is
+  // visible. Citus accepts only a CTE.
   const text = `
-    with
-      greatest as materialized (${all} where ${quoted(column)} < ${end}),
-      last as materialized (${all})
-    select greatest.id, last.id,
-      greatest.id > coalesce(pg_sequence_last_value(${counter}), 0)
-    from greatest, last`;
-  const [[greatest, last, isBehind] = []] = await rows(
-    { name: `ids_${table}`, text },
-    [],
-  );
-  return { greatest, last, isBehind: isBehind === 't' };
+    with greatest as materialized (
+      select max(${quoted(column)}) as id from ${quoted(table)})
+    select id from greatest
+    where id > coalesce(pg_sequence_last_value(${counter}), 0)`;
+  const [[id] = []] = await rows({ name: `ids_${table}`, text }, []);
+  return id;
 }
 
 /**
@@ -188,29 +170,21 @@ export async function advanceCounters(
   log: DatabaseLog | undefined,
 ) {
   for (const one of countedTables(orm)) {
-    const { table, counter, end } = one;
-    const { greatest, last, isBehind } = await idsOf(rows, one);
-    if (isBehind) {
-      // A second statement, because Citus rejects one.
-      const text = `
-        with lock as materialized (
-          select pg_advisory_xact_lock(hashtext(${literal(table)}))::text)
-        select setval(${counter}, $1::bigint) from lock
-        where coalesce(pg_sequence_last_value(${counter}), 0) < $1::bigint`;
-      const [[moved] = []] = await rows(
-        { name: `advance_counter_${table}`, isWrite: true, text },
-        [greatest],
+    const { table, counter } = one;
+    const greatest = await idBeyondCounter(rows, one);
+    if (!greatest) continue;
+    // A second statement, because Citus rejects one.
+    const text = `
+      with lock as materialized (
+        select pg_advisory_xact_lock(hashtext(${literal(table)}))::text)
+      select setval(${counter}, $1::bigint) from lock
+      where coalesce(pg_sequence_last_value(${counter}), 0) < $1::bigint`;
+    const name = `advance_counter_${table}`;
+    const [moved] = await rows({ name, isWrite: true, text }, [greatest]);
+    if (moved)
+      log?.warn(
+        { table, greatest },
+        'the id counter was behind the rows; it was advanced',
       );
-      if (moved)
-        log?.warn(
-          { table, greatest },
-          'the id counter was behind the rows; it was advanced',
-        );
-    }
-    if (last && BigInt(last) >= end) {
-      const message =
-        'a row is at the end of the range of ids: new rows have smaller ids, and readers that have passed it miss them';
-      log?.warn({ table, greatest: last }, message);
-    }
   }
 }

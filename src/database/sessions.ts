@@ -19,89 +19,72 @@ import { sqlState } from './postgres-errors.ts';
 export const settingsDropped =
   'a pooler drops session settings: set them on the role';
 
-/** How to open sessions with one PostgreSQL server. */
-export interface Sessions {
-  readonly config: ClientConfig;
+/**
+ * How to open sessions with one PostgreSQL server. Assumes that there is no
+ * pooler, until the first session shows it.
+ */
+export class Sessions {
+  config: ClientConfig;
   /**
    * False behind a pooler in transaction mode: prepared statements do not
    * survive there.
    */
   keepStatements: boolean;
   /** Where tables are created; undefined before `detect`. */
-  schema?: string | undefined;
+  schema: string | undefined;
+  #detected: Promise<ClientConfig> | undefined;
+
+  /** @throws Error for an invalid address */
+  constructor(private readonly options: DatabaseOptions) {
+    this.config = configFor(options);
+    this.keepStatements = options.preparedStatements !== 'false';
+  }
+
   /**
    * Detects these settings once. @throws the driver's error when no session can
    * be opened
    */
-  detect(): Promise<ClientConfig>;
-}
+  detect() {
+    this.#detected ??= this.#detect().catch((error) => {
+      this.#detected = undefined;
+      throw error;
+    });
+    return this.#detected;
+  }
 
-/**
- * Assumes that there is no pooler, until the first session shows it. @throws
- * Error for an invalid address
- */
-export function sessionsTo(url = '', limits: DatabaseOptions): Sessions {
-  let detected: Promise<ClientConfig> | undefined;
-  const sessions: Sessions = {
-    config: configFor(url, limits),
-    keepStatements: limits.preparedStatements !== 'false',
-    detect() {
-      detected ??= detectSessions(url, limits).then(
-        (found) => Object.assign(sessions, found).config,
-      );
-      return detected.catch((error) => {
-        detected = undefined;
-        throw error;
-      });
-    },
-  };
-  return sessions;
-}
-
-/**
- * Opens a session to detect which settings work. Poolers reject session
- * settings or drop them silently, and few keep prepared statements. A server
- * may lack TLS, which `sslmode=prefer` accepts.
- */
-async function detectSessions(
-  url: string,
-  limits: DatabaseOptions,
-): Promise<Omit<Sessions, 'detect'>> {
-  const { preparedStatements } = limits;
-  let config = configFor(url, limits);
-  for (;;) {
-    try {
-      const found = await inspectSession(config, limits);
-      const { isPooled, schema, pathSource } = found;
-      const setsPath = /search_path/i.test(`${parsedUrl(url).options}`);
-      if (setsPath && !/^(?:client|session)$/.test(pathSource)) {
-        throw new Error(pathDropped);
+  /**
+   * Opens a session to detect which settings work. Poolers reject session
+   * settings or drop them silently, and few keep prepared statements. A server
+   * may lack TLS, which `sslmode=prefer` accepts.
+   */
+  async #detect() {
+    const { options } = this;
+    const setsPath = /search_path/i.test(`${this.config.options}`);
+    let { config } = this;
+    for (;;) {
+      try {
+        const found = await inspectSession(config, options);
+        const isPathKept = /^(?:client|session)$/.test(found.pathSource);
+        if (setsPath && !isPathKept) throw new Error(pathDropped);
+        if (options.preparedStatements === 'auto')
+          this.keepStatements = !found.isPooled;
+        this.config = config;
+        this.schema = found.schema;
+        return config;
+      } catch (error) {
+        const other = fallbackFor(config, error as Error, options);
+        if (!other) throw error;
+        config = other;
       }
-      return {
-        config,
-        schema,
-        keepStatements:
-          preparedStatements === 'auto'
-            ? !isPooled
-            : preparedStatements === 'true',
-      };
-    } catch (error) {
-      const other = fallbackFor(config, error as Error, url);
-      if (!other) throw error;
-      config = other;
     }
   }
 }
 
-function configFor(url: string, limits: DatabaseOptions): ClientConfig {
-  const {
-    options = '',
-    statement_timeout,
-    query_timeout,
-    ...rest
-  } = parsedUrl(url);
-  const { name, connectTimeout, statementTimeout } = limits;
-  const config = toClientConfig(rest as ConnectionOptions);
+function configFor(limits: DatabaseOptions): ClientConfig {
+  const { url, name, connectTimeout, statementTimeout } = limits;
+  const { statement_timeout, query_timeout, ...given } = parsedUrl(url);
+  const { options = '' } = given;
+  const config = toClientConfig(given as ConnectionOptions);
   // Without this, pg would check the certificate of an IP address for
   // `localhost`.
   if (typeof config.ssl === 'object')
@@ -120,9 +103,7 @@ function configFor(url: string, limits: DatabaseOptions): ClientConfig {
   };
 }
 
-function parsedUrl(
-  url: string,
-): ConnectionOptions & { [parameter: string]: unknown } {
+function parsedUrl(url = '') {
   try {
     return parse(readLikeLibpq(url), { useLibpqCompat: true });
   } catch (cause) {
@@ -138,8 +119,8 @@ function parsedUrl(
 function fallbackFor(
   config: ClientConfig,
   error: Error,
-  url: string,
-): ClientConfig | undefined {
+  { url = '' }: DatabaseOptions,
+) {
   // A pooler rejects the startup parameter.
   if (config.options && /^(?:08P01|0A000)$/.test(`${sqlState(error)}`))
     return { ...config, options: undefined };
@@ -161,14 +142,11 @@ async function inspectSession(
   client.on('error', () => undefined);
   try {
     await client.connect();
-    const { rows } = await client.query({ text: settings, rowMode: 'array' });
-    const [pid, ...texts] = rows[0] as [number, ...string[]];
-    const [role, timeout, jit, pathSource = '', schema] = texts;
-    const isBounded =
-      Number(timeout) > 0 && Number(timeout) <= statementTimeout;
-    const advice: string[] = [];
+    const { rows } = await client.query(settings);
+    const { pid, role, timeout, jit, pathSource, schema } = rows[0];
     const set = `alter role ${role} set`;
-    if (!isBounded)
+    const advice: string[] = [];
+    if (!(timeout > 0 && timeout <= statementTimeout))
       advice.push(`${set} statement_timeout = ${statementTimeout}`);
     if (jit !== 'off') advice.push(`${set} jit = off`);
     if (advice.length > 0) onAdvice?.(advice);
@@ -182,9 +160,14 @@ async function inspectSession(
 }
 
 const settings = `
-  select pg_backend_pid(), quote_ident(current_user),
-    (select setting from pg_settings where name = 'statement_timeout'), current_setting('jit', true),
-    (select source from pg_settings where name = 'search_path'), current_schema()`;
+  select pg_backend_pid() as pid,
+    quote_ident(current_user) as role,
+    current_setting('jit', true) as jit,
+    current_schema() as schema,
+    (select setting::int from pg_settings
+      where name = 'statement_timeout') as timeout,
+    (select source from pg_settings
+      where name = 'search_path') as "pathSource"`;
 
 /**
  * Interprets `sslmode` and `sslrootcert` as libpq does (PostgreSQL's manual,
@@ -211,7 +194,7 @@ function readLikeLibpq(url: string) {
  * `query_timeout` starts a timer per query, which costs as much as a small
  * query and keeps the result from the garbage collector (`bench/README.md`).
  */
-function socketWithTimeout(statementTimeout: number): Socket {
+function socketWithTimeout(statementTimeout: number) {
   const socket = new Socket();
   const silence = Object.assign(new Error('PostgreSQL stopped responding'), {
     code: 'ETIMEDOUT',
@@ -228,9 +211,8 @@ function socketWithTimeout(statementTimeout: number): Socket {
  * connection short, and closing it would wait for that connection.
  */
 export async function poolOf(orm: MikroORM): Promise<Pool> {
-  const pool = await (
-    orm.em.getConnection() as PostgreSqlConnection
-  ).getNativeClient();
+  const connection = orm.em.getConnection() as PostgreSqlConnection;
+  const pool = await connection.getNativeClient();
   // Code that releases the connection itself does so before the next turn of
   // the event loop.
   pool.on('connect', (client) =>

@@ -21,7 +21,7 @@ import {
 import type { Reads } from '../../database/reads.ts';
 import {
   createPool,
-  sessionsTo,
+  Sessions,
   settingsDropped,
 } from '../../database/sessions.ts';
 import { withTimeout } from '../../database/with-timeout.ts';
@@ -348,10 +348,11 @@ export class Replicas implements Reads {
       log.warn({ node: name, statements }, settingsDropped);
     const limits = {
       ...this.options,
+      url,
       connectTimeout: Math.min(connectTimeout, timeoutMs),
       onAdvice,
     };
-    const sessions = sessionsTo(url, limits);
+    const sessions = new Sessions(limits);
     const pool = createPool({
       ...sessions.config,
       pipeline: true,
