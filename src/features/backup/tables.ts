@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { MikroORM } from '@mikro-orm/postgresql';
 import { type ClientBase, escapeIdentifier as quoted } from 'pg';
-import { type Static, Type } from 'typebox';
 import { withoutLimits } from '../../database/migrations.ts';
 import { type Model, ormOptions } from '../../database/options.ts';
 
@@ -9,16 +8,15 @@ import { type Model, ormOptions } from '../../database/options.ts';
  * A table of the model. A backup stores this description, because a later
  * release may have changed the table.
  */
-export const storedTable = Type.Object({
-  name: Type.String(),
+export interface StoredTable {
+  name: string;
   /** Types by name, in order. */
-  columns: Type.Record(Type.String(), Type.String()),
+  columns: Record<string, string>;
   /** The primary key: rows are read in its order. */
-  key: Type.Array(Type.String()),
+  key: string[];
   /** The column with values from a counter. */
-  counted: Type.Optional(Type.String()),
-});
-type StoredTable = Static<typeof storedTable>;
+  counted?: string | undefined;
+}
 
 /**
  * A summary of a table. Tables with the same rows and counter have equal
@@ -52,11 +50,10 @@ export function tablesOf(model: Model): StoredTable[] {
   const tables = schema.getTargetSchema().getTables();
   return tables.map((table) => {
     const columns = table.getColumns();
+    const types = columns.map(({ name, type }) => [name, type]);
     return {
       name: table.name,
-      columns: Object.fromEntries(
-        columns.map(({ name, type }) => [name, type]),
-      ),
+      columns: Object.fromEntries(types),
       key: table.getPrimaryKey()?.columnNames ?? [],
       counted: columns.find(({ autoincrement }) => autoincrement)?.name,
     };
@@ -78,17 +75,11 @@ export function begin(session: ClientBase, mode: 'read only' | 'read write') {
     set local standard_conforming_strings = on; ${withoutLimits}`);
 }
 
-export async function appliedMigrations(
-  session: ClientBase,
-): Promise<string[]> {
-  const { rows } = await session.query(
-    `select to_regclass('mikro_orm_migrations') is null as "isNew"`,
-  );
-  if (rows[0].isNew) return [];
-  const applied = await session.query<{ name: string }>(
+export async function appliedMigrations(session: ClientBase) {
+  const { rows } = await session.query<{ name: string }>(
     'select name from mikro_orm_migrations order by id',
   );
-  return applied.rows.map(({ name }) => name);
+  return rows.map(({ name }) => name);
 }
 
 /** @throws Error when a later release has applied migrations */
@@ -117,7 +108,7 @@ export async function assertCurrent(
   session: ClientBase,
   model: Model,
   tables: StoredTable[],
-): Promise<string[]> {
+) {
   const applied = await appliedMigrations(session);
   assertKnownMigrations(applied, model, 'The store');
   const missing = model.migrations
@@ -133,8 +124,8 @@ export async function assertCurrent(
   const objects = new Set(rows.map(({ object }) => object));
   for (const column of foreign) {
     const table = tableOf(column);
-    const isOurs = names.includes(table);
-    objects.add(isOurs ? `column ${column}` : `table or view ${table}`);
+    if (names.includes(table)) objects.add(`column ${column}`);
+    else objects.add(`table or view ${table}`);
   }
   if (objects.size === 0) return applied;
   throw new Error(
@@ -267,10 +258,7 @@ export const rowCountOf = ({ table, rows }: Pick<Contents, 'table' | 'rows'>) =>
   `${table} has ${rows} rows`;
 
 /** @returns descriptions of the tables that are not empty */
-export async function nonEmptyOf(
-  session: ClientBase,
-  tables: StoredTable[],
-): Promise<string[]> {
+export async function nonEmptyOf(session: ClientBase, tables: StoredTable[]) {
   const nonEmpty: string[] = [];
   for (const { name: table } of tables) {
     const text = `select count(*) from ${quoted(table)}`;

@@ -31,13 +31,12 @@ export async function exportItems(
    * Reads each page in a separate statement, so that a slow reader holds no
    * transaction open.
    */
-  async function* pages(): AsyncGenerator<string> {
+  async function* pages() {
     yield head(columns);
-    for (let hasMore = true; hasMore; ) {
-      const { items, hasNext } = await service.list(
-        pageQuery({ limit: pageLimit.max, after: last ?? after }),
-        Call.ofOperator(),
-      );
+    let hasMore = true;
+    while (hasMore) {
+      const query = pageQuery({ limit: pageLimit.max, after: last ?? after });
+      const { items, hasNext } = await service.list(query, Call.ofOperator());
       signal.throwIfAborted();
       if (items.length > 0) yield write(columns, items);
       exported += items.length;
@@ -48,11 +47,10 @@ export async function exportItems(
   }
   if (output) await writeWhole(output, (handle) => handle.writeFile(pages()));
   else {
-    const { isTTY } = process.stdout;
-    const shown = Readable.from(pages());
-    await pipeline(isTTY ? shown.map(printablePage) : shown, process.stdout, {
-      end: false,
-    });
+    const { stdout } = process;
+    const texts = Readable.from(pages());
+    const shown = stdout.isTTY ? texts.map(printablePage) : texts;
+    await pipeline(shown, stdout, { end: false });
   }
   let text = `${exported} exported`;
   if (last !== undefined) text += `, the last with id ${last}`;

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { open } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { addAbortSignal } from 'node:stream';
+import { addAbortSignal, Readable } from 'node:stream';
 import { exact } from '@animal-store/exact-json';
 import { type TObject, Type } from 'typebox';
 import type { Collection } from '../../api/resources/collection.ts';
@@ -28,10 +28,8 @@ export interface ImportFlags {
 }
 
 /** Adds the items of a file, or of standard input. */
-export async function importFile(
-  transfer: Transfer,
-  { input, format = formatOf(input), again, dryRun }: ImportFlags,
-): Promise<Report> {
+export async function importFile(transfer: Transfer, flags: ImportFlags) {
+  const { input, format = formatOf(input), again, dryRun } = flags;
   if (!input && process.stdin.isTTY)
     throw new Error('There is no input: give --input FILE, or a pipe.');
   const { collection, maxLength, signal } = transfer;
@@ -41,11 +39,8 @@ export async function importFile(
   const columns = csvColumnsOf(collection.item, withOwner(collection));
   const lines = read(stream, columns, maxLength);
   const source = input ? resolve(input) : '-';
-  return importLines(lines, transfer, {
-    isLenient,
-    dryRun,
-    source: again ? undefined : source,
-  });
+  const once = again ? {} : { source };
+  return importLines(lines, transfer, { isLenient, dryRun, ...once });
 }
 
 interface ImportOptions {
@@ -53,7 +48,7 @@ interface ImportOptions {
   isLenient?: boolean;
   dryRun?: boolean | undefined;
   /** Each line of a source is added once; each line is added when absent. */
-  source?: string | undefined;
+  source?: string;
 }
 
 /** Maximum number of concurrent creations. The service batches them. */
@@ -91,25 +86,21 @@ export async function importLines(
         refused(line, reason);
       } else failure ??= error;
     }
+    progress(result.added + result.same + result.refused);
   };
 
-  // Reads one half of the window while the half before is being created.
-  let creations: Array<Promise<void>> = [];
-  let earlier: Promise<unknown> = Promise.resolve();
-  try {
+  async function* untilFailure() {
     for await (const one of lines) {
-      creations.push(create(one));
-      if (creations.length < maxConcurrent / 2) continue;
-      await earlier;
-      if (signal.aborted || failure) break;
-      earlier = Promise.all(creations);
-      creations = [];
-      progress(result.added + result.same + result.refused);
+      if (signal.aborted || failure) return;
+      yield one;
     }
-  } catch (error) {
-    failure ??= error;
   }
-  await Promise.all([earlier, ...creations]);
+  const options = { concurrency: maxConcurrent };
+  await Readable.from(untilFailure())
+    .forEach(create, options)
+    .catch((error) => {
+      failure ??= error;
+    });
   const { added, same } = result;
   const counts = [`${added} ${dryRun ? 'valid' : 'added'}`];
   if (same > 0) counts.push(`${same} added before`);
@@ -127,12 +118,12 @@ const lineHash = (line: unknown[]) =>
 /**
  * @returns undefined for an error that is not the line's, and ends the import
  */
-function reasonToRefuse(error: unknown): string | undefined {
-  if (isDataError(error))
-    return `the database refuses it: ${(error as Error).message}`;
+function reasonToRefuse(error: unknown) {
+  const { message, code } = error as StoreError;
+  if (isDataError(error)) return `the database refuses it: ${message}`;
   const isRefused =
-    error instanceof StoreError && /BAD_USER_INPUT|CONFLICT/.test(error.code);
-  return isRefused ? error.message : undefined;
+    error instanceof StoreError && /BAD_USER_INPUT|CONFLICT/.test(code);
+  return isRefused ? message : undefined;
 }
 
 /** The input of operators, who keep the owners of items. */

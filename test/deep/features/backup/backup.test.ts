@@ -413,7 +413,7 @@ onEmbedded('restoring (skipped on PostgreSQL, which has its own)', () => {
     );
   });
 
-  test('refuses tables that are not of its migrations, and says what is wrong with a changed first or last line', async () => {
+  test('refuses tables that are not of its migrations, and says what differs', async () => {
     await usedStoreIn(folders.store);
     const file = folders.file('changed.ndjson');
     await backingUp(file);
@@ -434,23 +434,6 @@ onEmbedded('restoring (skipped on PostgreSQL, which has its own)', () => {
       );
     };
     const DATA_DIR = resolve(await folders.another(), 'store');
-    for (const [inHead, inEnd] of [
-      [{ migrations: 1 }, {}],
-      [{ tables: undefined }, {}],
-      [{ tables: [null] }, {}],
-      [{ tables: [{ name: 'pet' }] }, {}],
-      [{ tables: [{ name: 'pet', key: ['id'], columns: { id: 1 } }] }, {}],
-      [{}, { tables: 'none' }],
-      [{}, { tables: [null] }],
-      [{}, { tables: end.tables.slice(1) }],
-    ] as const) {
-      write(inHead, inEnd);
-      await expect(restoring(file, DATA_DIR)).rejects.toThrow(
-        `${file} has been changed: its first and last line describe other tables. Nothing was restored.`,
-      );
-      expect(existsSync(DATA_DIR)).toBe(false);
-    }
-
     const differ = (names: string) =>
       `${file} has been changed: its tables and migrations differ in ${names}. Nothing was restored.`;
     const setting = {
