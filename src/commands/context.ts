@@ -26,7 +26,7 @@ export async function configuredStore(): Promise<ConfiguredStore> {
  * Applies pending migrations, even where MIGRATE_ON_START is false. @returns
  * their names
  */
-export async function migrateStore(): Promise<string[]> {
+export async function migrateStore() {
   const { options, model } = await configuredStore();
   const { migrate } = await import('../process/migrate.ts');
   return Database.use(options, model, migrate);

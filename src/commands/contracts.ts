@@ -13,16 +13,12 @@ import { contracts } from '../process/contracts.ts';
  * @throws Error that names a file that differs
  */
 export async function emitContracts(folder: string, check: boolean) {
-  const files = Object.entries(await contracts(modules)).map(
-    ([name, text]) => [join(folder, name), text] as const,
-  );
-  for (const [path, served] of [
-    ...files,
-    [
-      'docs/configuration.md',
-      configurationPage([...features, ...modules]),
-    ] as const,
-  ]) {
+  const files = new Map<string, string>();
+  for (const [name, text] of Object.entries(await contracts(modules)))
+    files.set(join(folder, name), text);
+  const page = configurationPage([...features, ...modules]);
+  files.set('docs/configuration.md', page);
+  for (const [path, served] of files) {
     if (!check) await writeFile(path, served);
     else if ((await readFile(path, 'utf8')) !== served) {
       throw new Error(
@@ -39,8 +35,8 @@ export function configurationPage(owners: readonly VariableOwner[]): string {
   const all: Variables = allVariables(owners);
   const documented = Object.entries(all).filter(([, { desc }]) => desc !== '');
   const rows = documented.map(([name, { desc, takes, default: value }]) => {
-    const isNone =
-      value === undefined || (Array.isArray(value) && value.length === 0);
+    // An empty list, too.
+    const isNone = `${value ?? ''}` === '';
     const meaning = desc.replace(/\((\w+\.md)\)\.$/, '([more]($1)).');
     return `| \`${name}\` | ${takes} | ${isNone ? 'none' : `\`${value}\``} | ${meaning} |\n`;
   });

@@ -57,21 +57,17 @@ export async function* linesOf(
     line.length > maxLength ? undefined : line;
   for await (const chunk of chunks) {
     let start = 0;
-    for (
-      let end = chunk.indexOf(lineFeed);
-      end >= 0;
-      end = chunk.indexOf(lineFeed, start)
-    ) {
+    let end = chunk.indexOf(lineFeed);
+    while (end >= 0) {
       const piece = chunk.subarray(start, end);
       yield fitting(rest.length > 0 ? Buffer.concat([rest, piece]) : piece);
       rest = Buffer.alloc(0);
       start = end + 1;
+      end = chunk.indexOf(lineFeed, start);
     }
     // Keeps one byte more than the maximum, to detect a line that is too long.
-    rest = Buffer.concat([rest, chunk.subarray(start)]).subarray(
-      0,
-      maxLength + 1,
-    );
+    const begun = Buffer.concat([rest, chunk.subarray(start)]);
+    rest = begun.subarray(0, maxLength + 1);
   }
   if (rest.length > 0) yield fitting(rest);
 }

@@ -106,7 +106,7 @@ export function keyCommands(program: Command) {
     name: string,
     description: string,
     whenEmpty: string,
-    list: typeof listKeys,
+    list: (keys: ApiKeyService, database: Database) => Promise<Row[]>,
   ) =>
     group
       .command(name)
@@ -120,32 +120,33 @@ export function keyCommands(program: Command) {
     'list',
     'all keys, without their secrets',
     'There are no keys.',
-    listKeys,
+    async (keys) => (await keys.list()).map(rowOfKey),
   );
-  const changes = 'who has issued, rotated and revoked keys, and when';
-  listing('history', changes, 'No key has been changed.', async (keys) =>
-    (await keys.history()).map(rowOfEvent),
+  listing(
+    'history',
+    'who has issued, rotated and revoked keys, and when',
+    'No key has been changed.',
+    async (keys) => (await keys.history()).map(rowOfEvent),
   );
-  const callers = 'which keys still call deprecated operations';
   listing(
     'deprecations',
-    callers,
+    'which keys still call deprecated operations',
     'No key has called a deprecated operation.',
-    async (keys, database) => {
-      const { DeprecationUsage } = await import(
-        '../access/deprecations/usage.ts'
-      );
-      const names = new Map(
-        (await keys.list()).map(({ id, name }) => [id, name]),
-      );
-      return (await new DeprecationUsage(database).list()).map((calls) =>
-        rowOfCalls(calls, names),
-      );
-    },
+    listDeprecatedCalls,
   );
 }
 
-function scopesFrom(text: string): string[] {
+type Row = Record<string, unknown>;
+
+async function listDeprecatedCalls(keys: ApiKeyService, database: Database) {
+  const { DeprecationUsage } = await import('../access/deprecations/usage.ts');
+  const known = await keys.list();
+  const names = new Map(known.map(({ id, name }) => [id, name]));
+  const calls = await new DeprecationUsage(database).list();
+  return calls.map((one) => rowOfCalls(one, names));
+}
+
+function scopesFrom(text: string) {
   const scopes = text.split(',');
   try {
     assertScopes(scopes);
@@ -177,15 +178,13 @@ async function assertModules(scopes: string[], command: Command) {
  */
 async function withKeys<T>(
   work: (keys: ApiKeyService, database: Database) => Promise<T>,
-): Promise<T> {
+) {
   const [{ withKeyTables }, { ApiKeyService, actorOf }] = await Promise.all([
     import('./context.ts'),
     import('../access/keys/api-key.service.ts'),
   ]);
-  const actor = actorOf(
-    process.argv.slice(2, 4).join(' '),
-    process.env.SUDO_USER,
-  );
+  const command = process.argv.slice(2, 4).join(' ');
+  const actor = actorOf(command, process.env.SUDO_USER);
   return withKeyTables((database) =>
     work(new ApiKeyService(database, actor), database),
   );
@@ -193,13 +192,6 @@ async function withKeys<T>(
 
 function withSecret({ id, name, scope, key }: IssuedKey) {
   return `key ${id} (${name}, ${scope}): ${key}`;
-}
-
-async function listKeys(
-  keys: ApiKeyService,
-  _: Database,
-): Promise<Array<Record<string, unknown>>> {
-  return (await keys.list()).map(rowOfKey);
 }
 
 function rowOfEvent({

@@ -9,7 +9,6 @@ import { startFailure } from '../process/start-failure.ts';
 
 /** Exit codes. A signal ends a command with 128 plus the signal's number. */
 export const exitCodes = {
-  done: 0,
   failed: 1,
   /** An unknown command or option, or an invalid argument. */
   usage: 2,
@@ -37,7 +36,7 @@ export function show(
 /** The option of every command that prints a result. */
 export const json = ['--json', 'print JSON, and nothing else'] as const;
 
-export function withExamples(command: Command, ...examples: string[]): Command {
+export function withExamples(command: Command, ...examples: string[]) {
   return command.addHelpText('after', () =>
     ['', heading('Examples:'), ...examples.map((one) => `  ${one}`)].join('\n'),
   );
@@ -59,13 +58,11 @@ export function startFlag(program: Command, flags: string, variable: string) {
 }
 
 /** Creates a parser for an argument that is a whole number. */
-export function integerBetween(
-  min: number,
-  max: number,
-): (text: string) => number {
-  return (text) => {
-    const number = /^\d+$/.test(text) ? Number(text) : Number.NaN;
-    if (number >= min && number <= max) return number;
+export function integerBetween(min: number, max: number) {
+  return (text: string) => {
+    const number = Number(text);
+    const isWhole = /^\d+$/.test(text);
+    if (isWhole && number >= min && number <= max) return number;
     throw new InvalidArgumentError(
       `It must be a whole number between ${min} and ${max}.`,
     );
@@ -80,7 +77,7 @@ const unitLengths: Record<string, number> = {
 };
 
 /** Parses `90d`, `12h`, `30m`, `10s` or `0`, to milliseconds. */
-export function duration(text: string): number {
+export function duration(text: string) {
   if (!/^(0|\d{1,6}[smhd])$/.test(text))
     throw new InvalidArgumentError(
       'It must be a time like 90d, 12h, 30m or 10s.',
@@ -92,7 +89,7 @@ export function duration(text: string): number {
  * Parses a time from now, or a date (UTC) with or without a time of day; it
  * must be in the future.
  */
-export function momentFrom(text: string): Date {
+export function momentFrom(text: string) {
   const [day] = /^\d{4}-\d\d-\d\d(?=$|T[\d:.]+Z$)/.exec(text) ?? [];
   const moment = new Date(day ? text : Date.now() + duration(text));
   // Date turns a nonexistent day into a day of the next month.
@@ -125,10 +122,9 @@ export async function runProgram(program: Command, before: () => void) {
     before();
     await program.parseAsync();
   } catch (error) {
-    if (error instanceof CommanderError)
-      process.exitCode =
-        error.exitCode === 0 ? exitCodes.done : exitCodes.usage;
-    else fail(error);
+    if (!(error instanceof CommanderError)) fail(error);
+    // Help and the version are no failures.
+    else if (error.exitCode !== 0) process.exitCode = exitCodes.usage;
   }
 }
 
@@ -147,22 +143,16 @@ function inheritSettings(command: Command, name = command.name()) {
 }
 
 /** Formats rows with the same members as a text table. */
-export function table(
-  rows: Array<Record<string, unknown>>,
-  whenEmpty: string,
-): string {
-  if (!rows[0]) return whenEmpty;
-  const lines = [
-    Object.keys(rows[0]),
-    ...rows.map((row) => Object.values(row).map(cell)),
-  ];
-  const widths =
-    lines[0]?.map((_, at) =>
-      Math.max(...lines.map((line) => line[at]?.length ?? 0)),
-    ) ?? [];
-  const padded = (line: string[]) =>
-    line.map((text, at) => text.padEnd(widths[at] ?? 0)).join('  ');
-  return lines.map((line) => padded(line).trimEnd()).join('\n');
+export function table(rows: Array<Record<string, unknown>>, whenEmpty: string) {
+  const [first] = rows;
+  if (!first) return whenEmpty;
+  const names = Object.keys(first);
+  const lines = [names, ...rows.map((row) => Object.values(row).map(cell))];
+  const widths = names.map((_, at) =>
+    Math.max(...lines.map((line) => `${line[at]}`.length)),
+  );
+  const padded = (text: string, at: number) => text.padEnd(widths[at] ?? 0);
+  return lines.map((line) => line.map(padded).join('  ').trimEnd()).join('\n');
 }
 
 function cell(value: unknown) {
@@ -209,7 +199,7 @@ const repeatWindow = 500;
  * @returns a signal that the first Ctrl-C or `kill` aborts, so that work ends
  *   gracefully; the second one ends the process
  */
-export function interruption(): AbortSignal {
+export function interruption() {
   const controller = new AbortController();
   for (const [name, code] of Object.entries({ SIGINT: 130, SIGTERM: 143 })) {
     process.on(name, () => {

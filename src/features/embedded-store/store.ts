@@ -26,7 +26,7 @@ export function storeIn(
       const store = await openEmbeddedPostgres(folder, { ...options, onLost });
       const role = store.isOwner ? 'owner' : 'guest';
       log?.info({ folder, role }, 'embedded store opened');
-      if (role === 'guest') {
+      if (!store.isOwner) {
         void store.owned.then(() =>
           log?.info({ folder, role: 'owner' }, 'embedded store taken over'),
         );
@@ -54,21 +54,22 @@ const takeover = 30_000;
 function patiently<T>(work: () => Promise<T>): Promise<T> {
   const giveUpAt = performance.now() + takeover;
   return retry(work, (error) => {
-    const isTemporary =
-      error instanceof Unavailable || unavailable(error) !== undefined;
-    return isTemporary && performance.now() <= giveUpAt ? 100 : undefined;
+    const isTemporary = error instanceof Unavailable || unavailable(error);
+    const isLate = performance.now() > giveUpAt;
+    return isTemporary && !isLate ? 100 : undefined;
   });
 }
 
-/** Minimum free space (bytes). */
-const leastSpace = 256 * 2 ** 20;
+/** Minimum free space (MiB). */
+const leastSpace = 256;
 
 /** @throws Error when the space is insufficient */
 export function spaceIn(folder: string): string {
   const nearest = (path: string): string =>
     existsSync(path) ? path : nearest(dirname(path));
   const { bavail, bsize } = statfsSync(nearest(resolve(folder)));
-  const found = `${Math.floor((bavail * bsize) / 2 ** 20)} MiB free in ${folder}`;
-  if (bavail * bsize < leastSpace) throw new Error(`only ${found}`);
+  const free = Math.floor((bavail * bsize) / 2 ** 20);
+  const found = `${free} MiB free in ${folder}`;
+  if (free < leastSpace) throw new Error(`only ${found}`);
   return found;
 }

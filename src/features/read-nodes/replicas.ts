@@ -5,11 +5,11 @@ import {
 } from '../../database/database.ts';
 import {
   causeOf,
+  codeOf,
   isConflict,
   isDataError,
   isUnsupported,
   reasonOf,
-  sqlState,
 } from '../../database/postgres-errors.ts';
 import {
   type PoolState,
@@ -34,11 +34,9 @@ interface ReplicaOptions extends DatabaseOptions {
 }
 
 /** @returns the lag (ms) of a node @throws Unavailable after a second */
-export function lagOf(options: DatabaseOptions, model: Model): Promise<number> {
+export function lagOf(options: DatabaseOptions, model: Model) {
   return Database.use(options, model, async (database) => {
-    const { lag } = await positionOf((statement, values) =>
-      database.rows(statement, values),
-    );
+    const { lag } = await positionOf(database);
     return lag;
   });
 }
@@ -279,14 +277,15 @@ export class Replicas implements Reads {
 
   #note(one: ReadNode, problem: string) {
     const { log } = this.options;
-    const { name: node, problem: before } = one;
-    const { shortest, longest } = pauseWhenUnusable;
+    const { name: node, problem: before, pause } = one;
     one.problem = problem;
-    one.pausedUntil = 0;
     if (problem) {
-      one.pausedUntil = performance.now() + one.pause;
-      one.pause = Math.min(2 * one.pause, longest);
-    } else one.pause = shortest;
+      one.pausedUntil = performance.now() + pause;
+      one.pause = Math.min(2 * pause, pauseWhenUnusable.longest);
+    } else {
+      one.pausedUntil = 0;
+      one.pause = pauseWhenUnusable.shortest;
+    }
     if (problem === before) return;
     if (problem) log.warn({ node, why: problem }, 'a read node is not used');
     else log.info({ node }, 'a read node is used');
@@ -312,9 +311,8 @@ export class Replicas implements Reads {
   /** Queries the end of the primary's log, which covers all earlier writes. */
   async #updateLeastPosition(session?: RunStatement) {
     const writes = this.#writes;
-    const end = await positionOf(session ?? this.primary.rows).catch(
-      () => undefined,
-    );
+    const source = session ? { rows: session } : this.primary;
+    const end = await positionOf(source).catch(() => undefined);
     if (end) this.#cover(end, writes, session !== undefined);
   }
 
@@ -342,22 +340,17 @@ export class Replicas implements Reads {
   }
 
   #open(url: string): ReadNode {
-    const { log, connectTimeout } = this.options;
+    const { log, connectTimeout, poolMax: max } = this.options;
     const name = new URL(url).host;
-    const onAdvice = (statements: string[]) =>
-      log.warn({ node: name, statements }, settingsDropped);
-    const limits = {
+    const sessions = new Sessions({
       ...this.options,
       url,
       connectTimeout: Math.min(connectTimeout, timeoutMs),
-      onAdvice,
-    };
-    const sessions = new Sessions(limits);
-    const pool = createPool({
-      ...sessions.config,
-      pipeline: true,
-      max: this.options.poolMax,
+      onAdvice(statements) {
+        log.warn({ node: name, statements }, settingsDropped);
+      },
     });
+    const pool = createPool({ ...sessions.config, pipeline: true, max });
     return {
       name,
       server: new PostgresServer(pool, sessions),
@@ -379,23 +372,21 @@ export class Replicas implements Reads {
  */
 export function isWorthAnotherServer(error: unknown): boolean {
   const cause = causeOf(error);
-  const isSlow =
-    sqlState(cause) === '57014' ||
-    (cause as NodeJS.ErrnoException | undefined)?.code === 'ETIMEDOUT';
+  // Its time-out, or that of the socket.
+  const isSlow = ['57014', 'ETIMEDOUT'].includes(`${codeOf(cause ?? {})}`);
   return !isDataError(cause) && !isUnsupported(cause) && !isSlow;
 }
 
 /** @throws Unavailable after a second */
-async function positionOf(rows: RunStatement): Promise<LogPosition> {
-  return parsePosition(await within(timeoutMs, rows(position, [])));
+async function positionOf(source: { rows: RunStatement }) {
+  const answer = source.rows(position, []);
+  return parsePosition(await within(timeoutMs, answer));
 }
 
-const within = <T>(limit: number, answer: Promise<T>) =>
-  withTimeout(
-    limit,
-    answer,
-    () => new Unavailable(`It has not answered within ${limit} ms.`),
-  );
+function within<T>(limit: number, answer: Promise<T>) {
+  const message = `It has not answered within ${limit} ms.`;
+  return withTimeout(limit, answer, () => new Unavailable(message));
+}
 
 function parsePosition([[text] = [null]]: Rows): LogPosition {
   const seen: LogPosition = JSON.parse(`${text}`);
