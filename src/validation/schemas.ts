@@ -1,6 +1,6 @@
 import { type Static, type TProperties, type TSchema, Type } from 'typebox';
 import { type Int64, int64 } from './int64.ts';
-import type { Input, MemberSchema } from './validator.ts';
+import { decimalStart, type Input, type MemberSchema } from './validator.ts';
 
 /** int64 on the wire: a JSON integer, exact to the last digit. */
 export function int64Schema(options: {
@@ -32,7 +32,7 @@ export function textSchema(options: TextOptions) {
 /** Decimals of a column `numeric(precision, scale)`. */
 function decimalPattern(precision: number, scale: number): string {
   const most = precision - scale - 1;
-  return `^-?(0${most < 0 ? '' : `|[1-9]\\d{0,${most}}`})${scale > 0 ? `(\\.\\d{1,${scale}})?` : ''}$`;
+  return `${decimalStart}${most < 0 ? '' : `|[1-9]\\d{0,${most}}`})${scale > 0 ? `(\\.\\d{1,${scale}})?` : ''}$`;
 }
 
 /**

@@ -3,7 +3,6 @@ import type { Static, TObject, TSchema } from 'typebox';
 import Format from 'typebox/format';
 import { reportFault, StoreError } from '../errors.ts';
 import { int64, int64From, int64FromText } from './int64.ts';
-import { memberOf } from './schemas.ts';
 
 // A TypeBox schema describes each input once: OpenAPI shows it, `validator`
 // validates by it, and TypeScript derives its type from it. A schema with parts
@@ -272,7 +271,7 @@ function kindOf(
     (!format || Format.Has(format))
   ) {
     const rule = text({ ...member, maxLength });
-    const isDecimal = memberOf(member).kind === 'decimal';
+    const isDecimal = member.pattern?.startsWith(decimalStart);
     return {
       rule: isDecimal ? decimal(rule) : rule,
       keywords: ['minLength', 'maxLength', 'pattern', 'format'],
@@ -503,6 +502,9 @@ function text({
     describe: (value) => `${faultOf(value)}`,
   };
 }
+
+/** The beginning of the pattern of an exact decimal. */
+export const decimalStart = '^-?(0';
 
 /** One text for each number: 1.10 is 1.1, and -0.0 is 0. */
 function decimal({ read, ...rule }: Rule): Rule {
