@@ -1,6 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { ExecutionResult } from 'graphql';
 import type { Call } from '../../call.ts';
+import type { EventStream } from '../subscriptions/event-stream.ts';
 import type { Accepted } from './request.ts';
 
 /** The context of resolvers. */
@@ -19,8 +20,11 @@ export interface GraphQLContext {
   };
 }
 
+/** A subscription has a stream, or errors. */
+export type Executed = ExecutionResult & { stream?: EventStream };
+
 /** Executes one operation. */
 export type Execute = (
   variables: Record<string, unknown>,
   context: GraphQLContext,
-) => ExecutionResult | Promise<ExecutionResult>;
+) => Executed | Promise<Executed>;

@@ -1,7 +1,5 @@
-import type { Estimate } from '@animal-store/graphql-limits/cost';
 import {
   createSourceEventStream,
-  type ExecutionResult,
   execute,
   type GraphQLFormattedError,
   type GraphQLSchema,
@@ -10,23 +8,27 @@ import { StoreError } from '../../errors.ts';
 import type { ListEvent } from '../../records/live-list.ts';
 import type { OperationObserver } from '../../runtime/observers.ts';
 import { serverSentEvents } from '../subscriptions/format.ts';
-import {
-  formatError,
-  graphQLErrorOf,
-  logErrors,
-  type Outcome,
-  outcomeOf,
-} from './answer.ts';
-import type { Execute, GraphQLContext } from './context.ts';
+import { formatError, graphQLErrorOf, logErrors, outcomeOf } from './answer.ts';
+import type { Execute, Executed, GraphQLContext } from './context.ts';
 import { executionOptions, type Operation } from './document.ts';
 
-/** Executes queries and mutations with graphql-js. */
+export interface ExecutionOptions {
+  schema: GraphQLSchema;
+  introspection: boolean;
+  observers: readonly OperationObserver[];
+}
+
+/** Executes with graphql-js. */
 export function interpreter(
-  schema: GraphQLSchema,
-  hideSuggestions: boolean,
+  options: ExecutionOptions,
 ): (operation: Operation) => Execute {
-  return ({ document, name: operationName }) =>
-    (variableValues, contextValue) =>
+  const { schema, introspection } = options;
+  return (operation) => {
+    const { document, name: operationName, type } = operation;
+    if (type === 'subscription')
+      return (variables, context) =>
+        subscribe(operation, variables, context, options);
+    return (variableValues, contextValue) =>
       execute({
         schema,
         document,
@@ -34,27 +36,25 @@ export function interpreter(
         contextValue,
         variableValues,
         options: executionOptions,
-        hideSuggestions,
+        hideSuggestions: !introspection,
       });
+  };
 }
 
 /**
  * Opens a subscription, whose results are those of the operation for each item.
  * @throws StoreError
  */
-export async function subscribe(
+async function subscribe(
   operation: Operation,
   variableValues: Record<string, unknown>,
   context: GraphQLContext,
-  { isNested, surcharge }: Estimate,
-  {
-    schema,
-    observers,
-  }: { schema: GraphQLSchema; observers: readonly OperationObserver[] },
-): Promise<Pick<Outcome, 'stream'> & Pick<ExecutionResult, 'errors'>> {
+  { schema, observers }: ExecutionOptions,
+): Promise<Executed> {
   const { request, reply, call, accepted } = context;
   const format = accepted.stream ?? serverSentEvents;
   const { document, name: operationName, node, hasDirectives } = operation;
+  const { isNested, surcharge } = operation.estimate(variableValues);
   const executed = {
     schema,
     document,
@@ -91,8 +91,9 @@ export async function subscribe(
   }
 
   // Without resolvers and conditions, results do not depend on the caller or on
-  // variables, so subscribers share the frames. Their key: the operation for
-  // events, its node for multipart.
+  // variables, so subscribers share the frames.
+  const isShared = !isNested && !hasDirectives;
+  // One for each format.
   const key = format === serverSentEvents ? operation : node;
   let errors: GraphQLFormattedError[] | undefined;
   const stream = await request.server.subscriptions.open(request, reply, {
@@ -100,7 +101,7 @@ export async function subscribe(
     batches: source as AsyncGenerator<ListEvent, void>,
     units: 1 + surcharge,
     readsMore: isNested,
-    shareKey: isNested || hasDirectives ? undefined : key,
+    ...(isShared && { shareKey: key }),
     framesOf,
     failureAsJson(failure) {
       errors = [formatError(graphQLErrorOf(failure))];

@@ -37,7 +37,7 @@ export async function charge(
   variables: Record<string, unknown>,
   context: GraphQLContext,
   { schema, usage }: { schema: GraphQLSchema; usage: DeprecationUsage },
-): Promise<Estimate> {
+): Promise<void> {
   const { type, uses } = operation;
   const { request, reply, call } = context;
   const { caller, meter } = call;
@@ -55,7 +55,6 @@ export async function charge(
     for (const [field, removal] of uses.deprecated)
       usage.called(caller, field, removal);
   }
-  return estimate;
 }
 
 /**

@@ -20,7 +20,7 @@ import {
   Documents,
   Operation,
 } from './document.ts';
-import { interpreter, subscribe } from './execution.ts';
+import { interpreter } from './execution.ts';
 import { charge } from './guards.ts';
 import {
   acceptedIn,
@@ -68,10 +68,9 @@ export async function graphQL(
 ): Promise<void> {
   // Node.js has no reason phrase for it yet.
   STATUS_CODES[294] ??= 'Partial Success';
-  const { schema, introspection } = options;
   const { isTrusted, findDocument } = parts;
-  const interpret = interpreter(schema, !introspection);
-  const executor = parts.executor?.(schema, interpret) ?? interpret;
+  const interpret = interpreter(options);
+  const executor = parts.executor?.(options.schema, interpret) ?? interpret;
   const pipeline = await Pipeline.open({ ...options, isTrusted, executor });
   const answer =
     (await parts.answer?.(pipeline, app)) ?? pipeline.answer.bind(pipeline);
@@ -165,12 +164,8 @@ export class Pipeline {
     const { options } = this;
     let outcome: Outcome;
     try {
-      const estimate = await charge(operation, variables, context, options);
-      const result =
-        operation.type === 'subscription'
-          ? subscribe(operation, variables, context, estimate, options)
-          : operation.execute(variables, context);
-      outcome = outcomeOf(await result);
+      await charge(operation, variables, context, options);
+      outcome = outcomeOf(await operation.execute(variables, context));
     } catch (error) {
       outcome = refused(error as Error);
     }

@@ -76,9 +76,10 @@ async function compiledQuery(
  */
 export function isSuitable({
   document,
+  type,
   isSeries,
   hasDirectives,
-}: Pick<Operation, 'document' | 'isSeries' | 'hasDirectives'>): boolean {
+}: Operation): boolean {
   const { definitions, loc } = document;
   const operations = definitions.filter(
     ({ kind }) => kind === Kind.OPERATION_DEFINITION,
@@ -86,6 +87,7 @@ export function isSuitable({
   const hasTrap = /__proto__|__(?:schema|type)\b/.test(loc?.source.body ?? '');
   const isRefused = isSeries || hasDirectives || hasTrap;
   if (isRefused || operations.length > 1) return false;
+  if (type === 'subscription') return false;
   let isPlain = true;
   visit(document, {
     ObjectField({ value }) {

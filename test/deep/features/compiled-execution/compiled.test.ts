@@ -167,7 +167,7 @@ test.each([
   const options = {
     schema,
     limits,
-    executor: interpreter(schema, false),
+    executor: interpreter({ schema, introspection: true, observers: [] }),
   } as Partial<DocumentOptions> as DocumentOptions;
   expect(isSuitable(new Operation(document, node, options))).toBe(expected);
 });
