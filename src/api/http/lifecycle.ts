@@ -66,8 +66,6 @@ export function lifecycle(
   app.decorate('unread', unread);
   const pipelined = new SharedBudget(maxPipelined);
   app.decorateRequest('call', null as never);
-  // A callback, because a refusal must be written before the parser sees what
-  // follows on its connection.
   app.addHook('onRequest', (request, reply, done) => {
     const { socket } = request.raw;
     const { unanswered = 0 } = socket;
@@ -138,6 +136,8 @@ function answers(app: FastifyInstance): void {
     if (pause) void pause.then(() => proceed(next));
     else next();
   };
+  // A callback, because a refusal must be written before the parser sees what
+  // follows on its connection.
   app.addHook('preSerialization', (_request, _reply, payload, done) => {
     if (pause && isLarge(payload)) proceed(() => done(null, payload));
     else done(null, payload);

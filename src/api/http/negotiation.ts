@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { Readable } from 'node:stream';
-import zlib, { type InputType } from 'node:zlib';
+import zlib from 'node:zlib';
 import type { FastifyCompressOptions } from '@fastify/compress';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import Negotiator from 'negotiator';
@@ -57,10 +57,10 @@ export function prefers(
 
 /** Adds a request header to `Vary` (RFC 9110 section 12.5.5). */
 export function varyBy(reply: FastifyReply, name: string): void {
-  const others = reply.getHeader('vary') as string | undefined;
-  if (!others) reply.header('vary', name);
-  else if (!listOf(others).includes(name))
-    reply.header('vary', `${others}, ${name}`);
+  const names = listOf(reply.getHeader('vary') as string | undefined);
+  if (names.includes(name)) return;
+  names.push(name);
+  reply.header('vary', names.join(', '));
 }
 
 /**
@@ -186,11 +186,9 @@ export const compressedOnce: FastifyCompressOptions = {
   },
 };
 
-function once<Options>(
-  compress: (content: InputType, options?: Options) => Buffer,
-) {
+function once(compress: (content: Buffer, options: object) => Buffer) {
   const kept = new WeakMap<Buffer, Buffer>();
-  return (content: Buffer, options?: Options): Buffer => {
+  return (content: Buffer, options: object) => {
     const compressed = kept.get(content) ?? compress(content, options);
     kept.set(content, compressed);
     return compressed;

@@ -73,7 +73,9 @@ export function proxies(
     const [host = headers.host ?? ''] = written('host');
     const [port = ''] = written('port');
     const isUsual = port === '80' || port === '443';
-    const isMissing = /^\d+$/.test(port) && !isUsual && !/:\d*$/.test(host);
+    const isPort = /^\d+$/.test(port);
+    const hasPort = /:\d*$/.test(host);
+    const isMissing = isPort && !isUsual && !hasPort;
     headers['x-forwarded-host'] = isMissing ? `${host}:${port}` : host;
     [headers['x-forwarded-proto']] = written('proto');
     // Each has stripped its own.
@@ -102,10 +104,10 @@ function chainOf(field: string | string[] = ''): string[] {
  */
 export function origin(request: FastifyRequest): string {
   const { protocol, host, ips = [], headers } = request;
-  const isHttp = /^https?$/i.test(protocol);
+  const scheme = /^https?$/i.test(protocol) ? protocol : 'http';
   const hosts = [host, headers.host ?? ''].filter(isHost);
   const named = hosts.find((text) => URL.canParse(`http://${text}`));
-  const address = `${isHttp ? protocol : 'http'}://${named ?? 'localhost'}`;
+  const address = `${scheme}://${named ?? 'localhost'}`;
   // `ips` has more than the socket's address only when Fastify trusts that
   // address.
   const isTrusted = ips.length > 1;

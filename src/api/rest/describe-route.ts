@@ -44,22 +44,14 @@ export function describeRoute(
   const own = { ...schema, ...(section && { tags: [section] }) } as Contract;
   if (!own.response) return own;
   const { deprecation, isIdempotent, live, scope = 'read' } = config;
-  const read = method === 'GET' ? own.response[200] : undefined;
+  const read = method === 'GET' && own.response[200];
   const responses: Record<string, Response> = {
     ...own.response,
-    ...(read &&
-      live && {
-        200: {
-          ...read,
-          content: { ...read.content, 'text/event-stream': { schema: events } },
-        },
-      }),
     ...failuresOf(own, config),
     ...(isIdempotent && conflicts),
-    ...(read && {
-      304: { ...notModified, ...(read.headers && { headers: read.headers }) },
-    }),
   };
+  if (read && live) responses[200] = withEvents(read);
+  if (read) responses[304] = { ...notModified, headers: { ...read.headers } };
   const response = Object.entries(responses).map(([status, described]) => {
     const headers = {
       ...(read && /200|304/.test(status) && ofBoth),
@@ -68,12 +60,10 @@ export function describeRoute(
       ...(isIdempotent && /^2/.test(status) && replayed),
       ...(deprecation && ofDeprecated),
     };
-    return [
-      status,
-      Object.keys(headers).length > 0 ? { ...described, headers } : described,
-    ];
+    const hasHeaders = Object.keys(headers).length > 0;
+    return [status, { ...described, ...(hasHeaders && { headers }) }];
   });
-  const isCounted = read?.headers?.['X-Total-Count'] !== undefined;
+  const isCounted = read && 'X-Total-Count' in { ...read.headers };
   const requestHeaders = {
     ...(isCounted && prefer),
     ...(read && ifNoneMatch),
@@ -95,40 +85,37 @@ export function describeRoute(
   };
 }
 
+function withEvents(read: Response): Response {
+  const content = { ...read.content, 'text/event-stream': { schema: events } };
+  return { ...read, content };
+}
+
 /** The failures that a route's properties imply. */
-function failuresOf(
-  { querystring, body, response }: Contract,
-  { scope = 'read', isIdempotent }: FastifyContextConfig,
-) {
-  const refusesKey =
-    scope.endsWith('write') &&
-    !isIdempotent &&
-    !querystring &&
-    !body &&
-    !response[400];
+function failuresOf(contract: Contract, config: FastifyContextConfig) {
   return {
-    400: failure('BAD_USER_INPUT', 'The request has no valid Host.', badHost),
-    ...(querystring
-      ? { 400: refusal(querystring, 'A query parameter is invalid.', true) }
-      : {}),
-    ...(body
-      ? {
-          400: refusal(
-            body,
-            'Body is missing required fields or contains invalid values.',
-          ),
-        }
-      : {}),
-    ...(refusesKey && {
-      400: documentedFailure(
-        notIdempotent(),
-        'The operation takes no Idempotency-Key.',
-      ),
-    }),
-    403: lacksScope(scope),
-    ...(body ? withBody : {}),
+    400: badInput(contract, config),
+    403: lacksScope(config.scope ?? 'read'),
+    ...(Boolean(contract.body) && withBody),
     ...always,
   };
+}
+
+function badInput(
+  { querystring, body, response }: Contract,
+  { scope, isIdempotent }: FastifyContextConfig,
+): Response {
+  const wrongBody =
+    'Body is missing required fields or contains invalid values.';
+  if (body) return refusal(body, wrongBody);
+  if (querystring)
+    return refusal(querystring, 'A query parameter is invalid.', true);
+  const refusesKey = scope?.endsWith('write') && !isIdempotent;
+  if (refusesKey && !response[400])
+    return documentedFailure(
+      notIdempotent(),
+      'The operation takes no Idempotency-Key.',
+    );
+  return failure('BAD_USER_INPUT', 'The request has no valid Host.', badHost);
 }
 
 /**

@@ -58,10 +58,10 @@ export async function sendPage(
   const mayHavePrevious = Boolean(page.hasPrevious);
   const next = page.hasNext && cursorAt(page, -1);
   const previous = mayHavePrevious && cursorAt(page, 0);
-  const links = [
-    next && `<${urlWith(request, 'after', next)}>; rel="next"`,
-    previous && `<${urlWith(request, 'before', previous)}>; rel="prev"`,
-  ].filter(Boolean);
+  const links: string[] = [];
+  if (next) links.push(`<${urlWith(request, 'after', next)}>; rel="next"`);
+  if (previous)
+    links.push(`<${urlWith(request, 'before', previous)}>; rel="prev"`);
   if (links.join().length > maxLinkLength) links.length = 1;
   if (links.length > 0) reply.header('link', links.join(', '));
   // Each route has its own serializer, so requests share the JSON only if they
@@ -139,10 +139,9 @@ export function offerEvents(route: RouteOptions): void {
 function prefersEvents(request: FastifyRequest, reply: FastifyReply): boolean {
   if (!/event-stream/i.test(request.headers.accept ?? '')) return false;
   varyBy(reply, 'Accept');
-  return (
-    acceptedTypes(request, ['application/json', events.mediaType])[0] ===
-    events.mediaType
-  );
+  const offered = ['application/json', events.mediaType];
+  const [best] = acceptedTypes(request, offered);
+  return best === events.mediaType;
 }
 
 /**
