@@ -47,7 +47,7 @@ export function doctorCommand(program: Command) {
  * Checks the configuration, the features and the database. It migrates nothing
  * and creates no store.
  */
-async function examine(): Promise<Finding[]> {
+async function examine() {
   const findings: Finding[] = [];
   /** @returns false when it fails */
   async function check({ name, state = 'failure', remedy, run }: DoctorCheck) {

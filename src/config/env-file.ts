@@ -24,7 +24,7 @@ export function readEnvFile(path: string): NodeJS.Dict<string> {
 }
 
 /** A sentence for each name that differs from a variable by one character. */
-export function misspelt(names: string[], known: string[]): string[] {
+export function misspelt(names: string[], known: string[]) {
   const meant = new Map<string, string>();
   for (const name of known)
     for (const one of shortened(name)) meant.set(one, name);
@@ -40,7 +40,7 @@ export function misspelt(names: string[], known: string[]): string[] {
  * A name, and it without each of its characters. Two names have one of these in
  * common if a character is wrong, missing, additional or swapped with the next.
  */
-function shortened(name: string): string[] {
+function shortened(name: string) {
   const without = (at: number) => name.slice(0, at) + name.slice(at + 1);
   return [name, ...Array.from(name, (_, at) => without(at))];
 }

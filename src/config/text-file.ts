@@ -11,7 +11,7 @@ const encodingByMark: Record<string, string> = {
  *
  * @throws Error that names the line with a byte of another encoding
  */
-export function textIn(bytes: Buffer): string {
+export function textIn(bytes: Buffer) {
   const encoding = encodingByMark[bytes.toString('hex', 0, 2)];
   const text = new TextDecoder(encoding).decode(bytes);
   const plain = text.replace(/\r\n?/g, '\n');
@@ -25,7 +25,7 @@ export function textIn(bytes: Buffer): string {
 const foreign = /[\0\ufffd]/;
 
 /** @param name of the file in messages @throws Error */
-export function readText(path: string, name = path): string {
+export function readText(path: string, name = path) {
   try {
     return textIn(readFileSync(path));
   } catch (cause) {

@@ -96,7 +96,7 @@ const sslModes = [
   'no-verify',
 ];
 
-export function checkedPostgresUrl(given: string): string {
+export function checkedPostgresUrl(given: string) {
   // With credentials libpq needs no host, for a socket (`?host=/folder`).
   const text = given.replace(/^(\w+:\/\/[^/?#]*@)(?=[:/?]|$)/, '$1localhost');
   try {
@@ -110,16 +110,12 @@ export function checkedPostgresUrl(given: string): string {
       'names several hosts; it takes one (docs/scale.md, Failover)',
     );
   }
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  // Rejects addresses separated by anything but commas, which would parse as
-  // one URL.
-  if (
-    !url ||
-    !/^postgres(?:ql)?:$/.test(url.protocol) ||
-    /\s|:\/\/.*:\/\//.test(text)
-  ) {
+  const url = URL.parse(text);
+  const isPostgres = /^postgres(?:ql)?:$/.test(`${url?.protocol}`);
+  // Separated by anything but commas, they would parse as one URL.
+  const areSeveral = /\s|:\/\/.*:\/\//.test(text);
+  if (!url || !isPostgres || areSeveral)
     throw new Error('must be a postgres:// address');
-  }
   if (url.pathname.length < 2)
     throw new Error('must name a database: postgres://host/database');
   const mode = url.searchParams.get('sslmode');
@@ -143,14 +139,15 @@ export const secret = kind(
 
 export const origins = kind('list like `https://shop.example`', (text) => {
   const list = commaSeparated(text);
-  const wrong = list.find(
-    (one) => !URL.canParse(one) || new URL(one).origin !== one,
-  );
+  const wrong = list.find((one) => URL.parse(one)?.origin !== one);
   if (wrong === undefined) return list;
   throw new Error(
     `must be origins like https://shop.example, separated by commas, not "${wrong}"`,
   );
 });
+
+const proxy =
+  /^[\da-f.:]+(?:\/\d{1,3})?$|^(?:loopback|linklocal|uniquelocal)$/i;
 
 export const trustedProxies = kind(
   '`false`, 1 to 99, addresses',
@@ -158,21 +155,14 @@ export const trustedProxies = kind(
     if (text === 'false') return false;
     if (/^[1-9]\d?$/.test(text)) return Number(text);
     const list = commaSeparated(text);
-    if (
-      list.every((one) =>
-        /^[\da-f.:]+(?:\/\d{1,3})?$|^(?:loopback|linklocal|uniquelocal)$/i.test(
-          one,
-        ),
-      )
-    )
-      return list;
+    if (list.every((one) => proxy.test(one))) return list;
     throw new Error(
       'must be `false`, a number of hops, or addresses and networks of proxies separated by commas',
     );
   },
 );
 
-export function commaSeparated(text: string): string[] {
+export function commaSeparated(text: string) {
   return text
     .split(',')
     .map((one) => one.trim())
@@ -199,26 +189,21 @@ export function readVariables<Given extends Variables>(
   env: Record<string, string | undefined>,
 ): ValuesOf<Given> {
   const mistakes: string[] = [];
-  const read = ([name, { default: otherwise, parse }]: [
-    string,
-    Variable<unknown>,
-  ]): [string, unknown] => {
+  const values: Record<string, unknown> = {};
+  for (const [name, one] of Object.entries(variables)) {
+    const text = env[name];
     try {
-      return [name, env[name] ? parse(env[name]) : otherwise];
+      values[name] = text ? one.parse(text) : one.default;
     } catch (error) {
       mistakes.push(`${name} ${(error as Error).message}`);
-      return [name, undefined];
     }
-  };
-  const values = Object.fromEntries(Object.entries(variables).map(read));
+  }
   for (const [name, { needs }] of Object.entries(variables)) {
     if (env[name] && needs && !env[needs])
       mistakes.push(`${name} has no effect without ${needs}`);
   }
   if (mistakes.length > 0)
-    throw new Error(
-      `Configuration error:${mistakes.map((one) => `\n  ${one}`).join('')}`,
-    );
+    throw new Error(['Configuration error:', ...mistakes].join('\n  '));
   return values as ValuesOf<Given>;
 }
 

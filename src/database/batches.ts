@@ -170,7 +170,7 @@ export class Batches<In, Out> {
   /**
    * True when new inputs are rejected because pending ones make no progress.
    */
-  get isStuck(): boolean {
+  get isStuck() {
     const isProgressing =
       performance.now() - this.#answeredAt <= this.#options.maxAge;
     return (
@@ -255,7 +255,7 @@ export class Batches<In, Out> {
    * Takes as many pending inputs as fit into one batch, and rejects those whose
    * client has disconnected.
    */
-  #nextBatch(): Waiting<In, Out>[] {
+  #nextBatch() {
     const now = performance.now();
     const batch: Waiting<In, Out>[] = [];
     while (this.#length > 0 && batch.length === 0) {
@@ -294,7 +294,7 @@ export class Batches<In, Out> {
     } catch (error) {
       if (endings.length > 0) failure = failureOf(error);
       if (batch.length > 1 && this.#options.isRetryable(error))
-        this.#retryAlone(batch);
+        this.#retries.unshift(...batch);
       else for (const { reject } of batch) reject(error);
     }
     for (const end of endings) end(failure);
@@ -322,10 +322,6 @@ export class Batches<In, Out> {
     if (isLong) window = this.#window / 2;
     // Small batches make a full database slower.
     this.#window = Math.max(fewest, Math.min(2 * maxBatch, Math.floor(window)));
-  }
-
-  #retryAlone(batch: Waiting<In, Out>[]) {
-    this.#retries.unshift(...batch);
   }
 
   /**

@@ -16,7 +16,7 @@ export function retryable(error: unknown): unknown {
 }
 
 /** The error for an idempotency key that was used for another input. */
-export function reused(): StoreError {
+export function reused() {
   const message =
     'This Idempotency-Key was used for another input; a new creation needs a new key.';
   return new StoreError('IDEMPOTENCY_KEY_REUSED', message);
@@ -25,16 +25,26 @@ export function reused(): StoreError {
 const ofClaim = '(key_id, operation, hash) = ($1::int, $2, $3)';
 const claimKey: Statement = {
   name: 'claim_key',
-  text: `insert into idempotency_key (key_id, operation, hash, fingerprint, generated)
-    values ($1::int, $2, $3, $4, '{}') on conflict do nothing returning 1`,
+  text: `
+    insert into idempotency_key (
+      key_id, operation, hash, fingerprint, generated)
+    values ($1::int, $2, $3, $4, '{}')
+    on conflict do nothing
+    returning 1`,
 };
 const findAnswer: Statement = {
   name: 'find_answer',
-  text: `select encode(fingerprint, 'hex'), generated[1] from idempotency_key where ${ofClaim}`,
+  text: `
+    select encode(fingerprint, 'hex'), generated[1]
+    from idempotency_key
+    where ${ofClaim}`,
 };
 const storeAnswer: Statement = {
   name: 'store_answer',
-  text: `update idempotency_key set generated = array[$4] where ${ofClaim}`,
+  text: `
+    update idempotency_key
+    set generated = array[$4]
+    where ${ofClaim}`,
 };
 
 /** For `JSON.stringify`. */

@@ -10,47 +10,76 @@ const differences = {
   name: 'differing_columns',
   text: `
     with wanted as (
-      select *, format_type(to_regtype(declared), null) as base,
+      select *,
+        format_type(to_regtype(declared), null) as base,
         substring(declared, '[(]([0-9]+)')::int as size,
         substring(declared, ', ?([0-9]+)') as scale
       from json_to_recordset($1::json) as entity (
-        "table" text, name text, declared text, nullable bool)),
+        "table" text,
+        name text,
+        declared text,
+        nullable bool)),
     found as (
-      select relname::text, attname::text, attnotnull, plain, type,
+      select relname::text,
+        attname::text,
+        attnotnull,
+        plain,
+        type,
         substring(type, '[(]([0-9]+)')::int as size,
         coalesce(substring(type, ',([0-9]+)'), '0') as scale,
-        attnotnull and not atthasdef and attidentity = ''
+        attnotnull
+          and not atthasdef
+          and attidentity = ''
           and not relhastriggers as must_be_set
       from pg_namespace
         join pg_class on relnamespace = pg_namespace.oid
         join pg_attribute on attrelid = pg_class.oid,
         format_type(atttypid, atttypmod) as type,
         format_type(atttypid, null) as plain
-      where nspname = current_schema() and attnum > 0 and not attisdropped
+      where nspname = current_schema()
+        and attnum > 0
+        and not attisdropped
         and relname in (select "table" from wanted)),
     compared as (
-      select "table", attname, name, type, declared, attnotnull, nullable,
+      select "table",
+        attname,
+        name,
+        type,
+        declared,
+        attnotnull,
+        nullable,
         must_be_set,
-        coalesce("table", relname) || '.' || coalesce(name, attname) as "column",
-        count(attname) over (partition by coalesce("table", relname)) as columns,
+        coalesce("table", relname)
+          || '.' || coalesce(name, attname) as "column",
+        count(attname) over (
+          partition by coalesce("table", relname)) as columns,
         base = plain
             and coalesce(found.size >= wanted.size,
               base <> 'numeric' or wanted.size is null)
             and coalesce(found.scale = wanted.scale, true)
-          or (base, plain) in (('smallint', 'integer'),
-            ('smallint', 'bigint'), ('integer', 'bigint'))
-          or base = 'text' and plain = 'character varying'
+          or (base, plain) in (
+            ('smallint', 'integer'),
+            ('smallint', 'bigint'),
+            ('integer', 'bigint'))
+          or base = 'text'
+            and plain = 'character varying'
             and coalesce(found.size, 1000) >= 1000 as fits
-      from wanted full join found on relname = "table" and attname = name)
+      from wanted full join found
+        on relname = "table" and attname = name)
     select distinct case
       when columns = 0 then "table" || ' does not exist'
       when attname is null then "column" || ' does not exist'
-      when name is null then "column" || ' must be set, and no entity has it'
-      when fits is not true then "column" || ' is ' || type || ', not ' || declared
-      else "column" || ' may not be null, but in the entity it may' end
+      when name is null
+        then "column" || ' must be set, and no entity has it'
+      when fits is not true
+        then "column" || ' is ' || type || ', not ' || declared
+      else
+        "column" || ' may not be null, but in the entity it may'
+      end
     from compared
     where name is null and must_be_set
-      or name is not null and (fits is not true or attnotnull and nullable)
+      or name is not null
+        and (fits is not true or attnotnull and nullable)
     order by 1`,
 };
 

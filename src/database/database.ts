@@ -113,7 +113,7 @@ export class Database {
     given: DatabaseOptions,
     model: Model,
     openReads?: OpenReads,
-  ): Promise<Database> {
+  ) {
     const { own, options } = await withAddress(given);
     const sessions = new Sessions(options);
     // A read and the query of the primary's position share a round trip.
@@ -267,8 +267,10 @@ export class Database {
    */
   async isSharded(table: string) {
     const text = `
-      select exists (select from pg_catalog.pg_dist_partition
-        where logicalrelid = to_regclass(quote_ident($1)) and partmethod = 'h')`;
+      select exists (
+        select from pg_catalog.pg_dist_partition
+        where logicalrelid = to_regclass(quote_ident($1))
+          and partmethod = 'h')`;
     return (await this.#askCitus('is_sharded', text, table)) === 't';
   }
 
@@ -329,7 +331,7 @@ export class Database {
    *
    * @returns the names of those applied
    */
-  async migrate(retries = migrationRetries): Promise<string[]> {
+  async migrate(retries = migrationRetries) {
     const { directUrl, url } = this.options;
     return this.exclusively(async (assertHeld) => {
       const pending = await this.pending();

@@ -43,7 +43,7 @@ export async function applyMigrations(
   model: Model,
   pending: string[],
   assertHeld: AssertHeld,
-): Promise<string[]> {
+) {
   const orm = new MikroORM(await migratorOptions(options, model));
   const pool = await poolOf(orm);
   const applied: string[] = [];
@@ -116,7 +116,7 @@ async function migratorOptions(options: MigrationOptions, model: Model) {
 function withLimits(
   { name, class: released }: MigrationObject,
   lockTimeout: number,
-): MigrationObject {
+) {
   const Released = released as Constructor<Migration>;
   class Limited extends Released {
     override async up() {

@@ -5,12 +5,12 @@ import { StoreError, Unavailable } from '../errors.ts';
  * True for invalid data in a statement (SQLSTATE classes 22 and 23). Other
  * inputs of its batch may be valid.
  */
-export function isDataError(error: unknown): boolean {
+export function isDataError(error: unknown) {
   return /^2[23]/.test(sqlState(error) ?? '');
 }
 
 /** True for what PostgreSQL or a rule refuses: the session can go on. */
-export function leavesSession(error: unknown): boolean {
+export function leavesSession(error: unknown) {
   const isByRule = error instanceof StoreError;
   return isDataError(error) || (isByRule && !(error instanceof Unavailable));
 }
@@ -20,7 +20,7 @@ export function leavesSession(error: unknown): boolean {
  * or duration. False when the database is unavailable, because every retry
  * would fail, too.
  */
-export function isWorthAnotherTry(error: unknown): boolean {
+export function isWorthAnotherTry(error: unknown) {
   const state = sqlState(causeOf(error));
   return state !== undefined && !/^(?:08|40|53[34]|57P|58|28|3D)/.test(state);
 }
@@ -29,7 +29,7 @@ export function isWorthAnotherTry(error: unknown): boolean {
  * True when PostgreSQL rolled a statement back because it conflicted with
  * another (serialization failure, deadlock).
  */
-export function isConflict(error: unknown): boolean {
+export function isConflict(error: unknown) {
   return ['40001', '40P01'].includes(`${sqlState(causeOf(error))}`);
 }
 
@@ -63,7 +63,7 @@ function isTransient(error: unknown) {
  * True when the database is unreachable or the connection broke; false when the
  * pool is exhausted.
  */
-export function isConnectionLoss(error: unknown): boolean {
+export function isConnectionLoss(error: unknown) {
   const state = sqlState(error);
   if (state !== undefined) return /^(?:08|28|3D|57P|53300)/.test(state);
   // pg's error for an exhausted pool.
@@ -75,7 +75,7 @@ export function isConnectionLoss(error: unknown): boolean {
  * True for a prepared statement of which a column has changed its type: it was
  * not executed. PostgreSQL translates its messages, but not its routines.
  */
-export function isStalePlan(error: unknown): boolean {
+export function isStalePlan(error: unknown) {
   const { routine } = error as { routine?: string };
   return routine === 'RevalidateCachedQuery';
 }
@@ -97,7 +97,7 @@ export function codeOf(error: unknown): string | undefined {
  * Converts a temporary failure of the driver; returns undefined for any other
  * error.
  */
-export function unavailable(error: unknown): Unavailable | undefined {
+export function unavailable(error: unknown) {
   if (isUnmigrated(error))
     return new Unavailable('The database has not been migrated.', error);
   if (!isTransient(error)) return undefined;
@@ -117,7 +117,7 @@ export function unavailable(error: unknown): Unavailable | undefined {
  * executed, unless PostgreSQL or a pooler reports an unknown outcome (08,
  * 40003).
  */
-export function leavesOutcomeUnknown(error: unknown): boolean {
+export function leavesOutcomeUnknown(error: unknown) {
   const state = sqlState(error);
   // Citus reports XX000 when it loses a worker node, perhaps during the commit.
   if (state !== undefined && state !== 'XX000')
@@ -130,7 +130,7 @@ export function leavesOutcomeUnknown(error: unknown): boolean {
  * True when the engine does not support a statement of this form (SQLSTATE
  * 0A000): it was not executed.
  */
-export function isUnsupported(error: unknown): boolean {
+export function isUnsupported(error: unknown) {
   return sqlState(error) === '0A000' && !isTransient(error);
 }
 
@@ -138,7 +138,7 @@ export function isUnsupported(error: unknown): boolean {
  * True when a table (SQLSTATE 42P01) or a column (42703) does not exist: the
  * database has not been migrated.
  */
-export function isUnmigrated(error: unknown): boolean {
+export function isUnmigrated(error: unknown) {
   return [error, (error as Error).cause].some((one) =>
     /^42(?:P01|703)$/.test(`${sqlState(one)}`),
   );
@@ -176,13 +176,13 @@ export function refusalOf(
 }
 
 /** @param member that names no item, or none that the caller sees */
-export function noSuch(member: string, cause?: unknown): StoreError {
+export function noSuch(member: string, cause?: unknown) {
   const message = `${member} must be the id of one that exists.`;
   return new StoreError('BAD_USER_INPUT', message, { cause });
 }
 
 /** The SQLSTATE of an error; undefined for other errors. */
-export function sqlState(error: unknown): string | undefined {
+export function sqlState(error: unknown) {
   const { code } = (error ?? {}) as { code?: unknown };
   if (typeof code !== 'string') return undefined;
   return /^(?=.*\d)[0-9A-Z]{5}$/.exec(code)?.[0];

@@ -249,7 +249,7 @@ export class PostgresServer {
     };
   }
 
-  async #connect(): Promise<PoolClient> {
+  async #connect() {
     try {
       // The pool opens its sessions with the settings that work.
       if (!this.#isDetected)
@@ -269,7 +269,7 @@ export class PostgresServer {
    * Reports that all connections are in use when a statement waits for one too
    * long.
    */
-  async #connectReporting(): Promise<PoolClient> {
+  async #connectReporting() {
     const { pool } = this;
     const { exhaustion } = this.#incidents;
     const connecting = pool.connect();

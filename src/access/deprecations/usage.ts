@@ -92,7 +92,7 @@ export class DeprecationUsage {
   }
 
   /** The most recently called first. */
-  async list(): Promise<DeprecatedCall[]> {
+  async list() {
     return this.database.orm.em
       .fork()
       .find(DeprecatedCall, {}, { orderBy: { lastCallAt: 'desc' } });

@@ -64,7 +64,7 @@ const removeExpired: Statement = {
 export async function removeExpiredKeys(
   database: Pick<Database, 'rows'>,
   hours: number,
-): Promise<boolean> {
+) {
   const keys = await database.rows<[string, string, string]>(selectExpired, [
     hours,
   ]);

@@ -5,7 +5,6 @@ import type {
   preValidationHookHandler,
   RouteOptions,
 } from 'fastify';
-import type { Claim } from '../../call.ts';
 import { StoreError } from '../../errors.ts';
 import { mayWrite } from '../keys/bearer.ts';
 
@@ -37,7 +36,7 @@ export function claimOf(
   { headers, call }: FastifyRequest,
   operation: string,
   path = '',
-): Claim | undefined {
+) {
   const given = headers[idempotencyHeader];
   if (given === undefined) return undefined;
   const { id = 0, tenant } = call.caller ?? {};
@@ -71,7 +70,7 @@ function keyIn(text: string) {
  * The error for a key that the operation would ignore, because the client
  * relies on it.
  */
-export function notIdempotent(): StoreError {
+export function notIdempotent() {
   const message =
     'This operation takes no Idempotency-Key: a repeated request is carried out again.';
   return new StoreError('BAD_USER_INPUT', message);

@@ -35,7 +35,7 @@ export class FailureLimit {
   }
 
   /** @returns 0 when the address may try now */
-  async secondsToWait(address: string): Promise<number> {
+  async secondsToWait(address: string) {
     const used = await this.#failures.get(networkOf(address));
     if (!used || used.remainingPoints > 0) return 0;
     return secondsLeft(used);

@@ -12,7 +12,7 @@ export const windowSeconds = 60;
  * Seconds until the window ends; at most a minute, even if the clock was set
  * back.
  */
-export function secondsLeft({ msBeforeNext }: RateLimiterRes): number {
+export function secondsLeft({ msBeforeNext }: RateLimiterRes) {
   return Math.min(windowSeconds, Math.max(1, Math.ceil(msBeforeNext / 1000)));
 }
 

@@ -4,7 +4,7 @@ import { isIPv6, SocketAddress } from 'node:net';
  * The /64 network of an IPv6 address, because a client has all its addresses;
  * an IPv4 address itself, even if mapped.
  */
-export function networkOf(address: string): string {
+export function networkOf(address: string) {
   if (!isIPv6(address)) return address;
   const [withoutZone = ''] = address.split('%');
   const { address: canonical } = new SocketAddress({

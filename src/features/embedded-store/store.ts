@@ -51,7 +51,7 @@ export type OpenEmbeddedStore = Awaited<ReturnType<EmbeddedStore['open']>>;
 /** How long (ms) a change of owner may take. */
 const takeover = 30_000;
 
-function patiently<T>(work: () => Promise<T>): Promise<T> {
+function patiently<T>(work: () => Promise<T>) {
   const giveUpAt = performance.now() + takeover;
   return retry(work, (error) => {
     const isTemporary = error instanceof Unavailable || unavailable(error);
@@ -64,7 +64,7 @@ function patiently<T>(work: () => Promise<T>): Promise<T> {
 const leastSpace = 256;
 
 /** @throws Error when the space is insufficient */
-export function spaceIn(folder: string): string {
+export function spaceIn(folder: string) {
   const nearest = (path: string): string =>
     existsSync(path) ? path : nearest(dirname(path));
   const { bavail, bsize } = statfsSync(nearest(resolve(folder)));

@@ -191,7 +191,7 @@ export class Replicas implements Reads {
    * The query after the read tells how fresh later reads must be: what the
    * primary has shown must not disappear.
    */
-  async #readOnPrimary(statement: Statement, values: unknown[]): Promise<Rows> {
+  async #readOnPrimary(statement: Statement, values: unknown[]) {
     const writes = this.#writes;
     try {
       const [rows = [], end = []] = await this.primary.inOneSession(
@@ -217,7 +217,7 @@ export class Replicas implements Reads {
     node: ReadNode,
     least: LogPosition,
     read?: Parameters<RunStatement>,
-  ): Promise<Rows | undefined> {
+  ) {
     const queries: Array<Parameters<RunStatement>> = [[position, []]];
     if (read) queries.push(read, [replayPosition, []]);
     const limit = read ? this.options.statementTimeout / 4 : timeoutMs;
@@ -339,7 +339,7 @@ export class Replicas implements Reads {
     if (!hasWrittenMeanwhile) this.#isComplete = true;
   }
 
-  #open(url: string): ReadNode {
+  #open(url: string) {
     const { log, connectTimeout, poolMax: max } = this.options;
     const name = new URL(url).host;
     const sessions = new Sessions({
@@ -370,7 +370,7 @@ export class Replicas implements Reads {
  * True when another server may answer: the data is not at fault, and the
  * statement was not slow.
  */
-export function isWorthAnotherServer(error: unknown): boolean {
+export function isWorthAnotherServer(error: unknown) {
   const cause = causeOf(error);
   // Its time-out, or that of the socket.
   const isSlow = ['57014', 'ETIMEDOUT'].includes(`${codeOf(cause ?? {})}`);

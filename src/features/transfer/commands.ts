@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { integerBetween, json, withExamples } from '../../commands/program.ts';
 import type { Stores } from '../../feature.ts';
-import { type Int64, int64FromText } from '../../validation/int64.ts';
+import { int64FromText } from '../../validation/int64.ts';
 import type { TransferFlags, TransferName } from './run.ts';
 
 export function transferCommands(program: Command, stores: Stores) {
@@ -71,7 +71,7 @@ export function transferCommands(program: Command, stores: Stores) {
   );
 }
 
-function idFrom(text: string): Int64 {
+function idFrom(text: string) {
   const id = int64FromText(text);
   if (id === undefined)
     throw new InvalidArgumentError(

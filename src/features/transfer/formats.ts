@@ -84,7 +84,7 @@ const ndjson: Format = {
   },
 };
 
-function pick(item: object, names: string[]): object {
+function pick(item: object, names: string[]) {
   const values = item as Record<string, unknown>;
   return Object.fromEntries(names.map((name) => [name, values[name]]));
 }
@@ -207,7 +207,7 @@ const emptyIn = (column: CsvColumn | undefined, isQuoted: boolean) =>
  * @throws Error for an unknown column, whose values would be dropped silently,
  *   or a repeated one
  */
-function headerOf(names: string[], columns: CsvColumn[]): string[] {
+function headerOf(names: string[], columns: CsvColumn[]) {
   const known = columns.map(({ name }) => name);
   const unknown = names.filter((name) => !known.includes(name));
   if (unknown.length > 0)

@@ -1,5 +1,4 @@
 import { collectionsOf, openModules } from '../../api/module.ts';
-import type { Collection } from '../../api/resources/collection.ts';
 import {
   interruption,
   Progress,
@@ -86,7 +85,7 @@ export async function runTransfer(
 function collectionOf(
   opened: ReturnType<typeof openModules>,
   name: string | undefined,
-): Collection {
+) {
   const collections = collectionsOf(opened);
   const names = collections.map((one) => one.name);
   const collection = collections[name ? names.indexOf(name) : 0];
