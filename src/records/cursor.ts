@@ -21,7 +21,8 @@ export function cursorOf(sort: string, value: string, id: Int64): string {
 }
 
 /**
- * The cursor that includes the item of a place in the list on its other side.
+ * The cursor that includes the item of a place in the list on its other side,
+ * unless its id is the greatest: beyond that is no place.
  */
 export function cursorBeside(
   { id, value }: Place,

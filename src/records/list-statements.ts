@@ -150,8 +150,9 @@ export class ListStatements {
    * A row comparison is a range of the index on (filter, id), and leaves no
    * other index with the same order. With `status = $3 and id > $1`, PostgreSQL
    * may scan the primary key instead and discard most rows. Only the first column
-   * of a row ends a scan, so a range that ends has no filters in its rows. For
-   * each of several values of a filter it reads a page, because PostgreSQL
+   * of a row ends a scan, so rows by ids have the last filter only, and none in
+   * a range that ends. In other orders PostgreSQL would rather sort all rows of
+   * the first filter. For each of several values of a filter it reads a page, because PostgreSQL
    * cannot merge them.
    */
   #select(
@@ -170,10 +171,11 @@ export class ListStatements {
         : anyOf(filter, given);
     // A null is in no comparison of rows.
     const nulls = conditions.findLastIndex(({ kind }) => kind === 'null');
-    const last = isDescending ? 'from' : 'to';
-    const hasEnd = ends.some(({ kind }) => kind === last);
+    const end = isDescending ? 'from' : 'to';
+    const hasEnd = ends.some(({ kind }) => kind === end);
     const isApart = isOne || hasEnd || isFlat;
-    const others = isApart ? conditions.length : nulls + 1;
+    const last = by ? 0 : conditions.length - 1;
+    const others = isApart ? conditions.length : Math.max(nulls + 1, last);
     const equal = conditions
       .slice(0, others)
       .map((filter) => equation(filter, operand(filter)));

@@ -59,7 +59,7 @@ const VisitEntity = defineEntity({
   indexes: [
     { properties: ['state', 'id'] },
     { properties: ['petId', 'id'] },
-    { properties: ['petId', 'state', 'id'] },
+    { properties: ['state', 'petId', 'id'] },
     { properties: ['at', 'id'] },
     { properties: ['state', 'at', 'id'] },
     { properties: ['petId', 'at', 'id'] },
@@ -105,6 +105,8 @@ const filters = [
   { petId_is_null: true },
   { petId: 7, state: 'done' },
   { petId: 7, state: 'planned' },
+  // No rows, before the many others of the first filter.
+  { petId: -1, state: 'planned' },
   { petId_is_null: true, state: 'planned' },
   { petId_is_null: true, state_in: ['planned', 'done'] },
   { code: 'c50000', state: 'planned' },
