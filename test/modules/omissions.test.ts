@@ -579,17 +579,21 @@ test.each([
 );
 
 test.each([false, true])(
-  'null in a member that may be null is not an absent member (lenient: %s)',
+  'null in a member that may be null is an absent member without a default (lenient: %s)',
   (isLenient) => {
-    const text = textSchema({ description: 'A text.' });
+    const note = nullable(textSchema({ description: 'A text.' }));
     const check = validator(
-      Type.Object({ note: Type.Optional(nullable(text)), name: text }),
+      Type.Object({
+        note: Type.Optional(note),
+        colour: withDefault(note, 'red'),
+      }),
       { isLenient },
     );
     expect([
-      check({ name: 'Rex', note: null }),
-      check({ name: 'Rex' }),
-    ]).toEqual([{ name: 'Rex', note: null }, { name: 'Rex' }]);
+      check({ note: null, colour: null }),
+      check({ colour: null }),
+      check({ note: null }),
+    ]).toEqual([{ colour: null }, { colour: null }, { colour: 'red' }]);
   },
 );
 
