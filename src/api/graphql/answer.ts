@@ -75,9 +75,9 @@ function publicErrorOf(error: GraphQLError): StoreError | undefined {
   // graphql-js reports an argument that a variable makes invalid like a field
   // that failed to serialize. Only the message, `Argument "...`, differs.
   const isRefused = path === undefined || /^Argument "/.test(message);
-  if (isRefused && (originalError ?? error) instanceof GraphQLError)
-    return undefined;
-  return internalError(originalError ?? error);
+  const cause = originalError ?? error;
+  if (isRefused && cause instanceof GraphQLError) return undefined;
+  return internalError(cause);
 }
 
 /**
@@ -85,13 +85,14 @@ function publicErrorOf(error: GraphQLError): StoreError | undefined {
  * details, all others unchanged.
  */
 export function formatError(error: GraphQLError): GraphQLFormattedError {
-  const { message, locations, path } = error;
-  const place = { ...(locations && { locations }), ...(path && { path }) };
+  const { locations, path } = error;
   const failure = publicErrorOf(error);
-  if (failure) return { ...toFormatted(failure), ...place };
+  if (failure) return { ...toFormatted(failure), locations, path };
+  const message = error.message.slice(0, longestMessage);
   const code = codeOf(error);
-  const extensions = { code, status: httpStatusOf[code] ?? 400 };
-  return { message: message.slice(0, longestMessage), ...place, extensions };
+  const status = httpStatusOf[code] ?? 400;
+  const extensions = { code, status };
+  return { message, locations, path, extensions };
 }
 
 /** graphql-js provides no other way to detect it. */
@@ -104,8 +105,8 @@ function codeOf(error: GraphQLError): ErrorCode {
   const { code = 'BAD_USER_INPUT' } = extensions;
   // Apollo Server gives the errors of all validation rules this code.
   const isOfRule = code === 'GRAPHQL_VALIDATION_FAILED';
-  const rule = (originalError as GraphQLError | undefined)?.extensions;
-  return ((isOfRule && rule?.code) || code) as ErrorCode;
+  const ofRule = isOfRule && (originalError as GraphQLError)?.extensions.code;
+  return (ofRule || code) as ErrorCode;
 }
 
 /** Formats a failure outside an operation. */
@@ -116,16 +117,14 @@ function toFormatted({
   headers,
   details,
 }: StoreError): GraphQLFormattedError {
-  const retryAfter = headers['retry-after'];
-  return {
-    message,
-    extensions: {
-      code,
-      status,
-      ...details,
-      ...(retryAfter && { retryAfter: Number(retryAfter) }),
-    },
+  const wait = headers['retry-after'];
+  const extensions = {
+    code,
+    status,
+    ...details,
+    retryAfter: wait && Number(wait),
   };
+  return { message, extensions };
 }
 
 /** Logs the failures of an operation with the request's id. */
@@ -156,8 +155,8 @@ export function sendOutcome(
   if (prefersEvents && status < 400) return sendFramed(reply, result);
   for (const [name, value] of outcome.headers ?? []) reply.header(name, value);
   if (call.isReplay) reply.header('idempotent-replayed', 'true');
-  const waits = errors?.map((one) => Number(one.extensions?.retryAfter ?? 0));
-  const seconds = Math.max(0, ...(waits ?? []));
+  const waits = (errors ?? []).map((one) => one.extensions?.retryAfter ?? 0);
+  const seconds = Math.max(0, ...waits.map(Number));
   if (mayRepeat && seconds > 0) reply.header('retry-after', `${seconds}`);
   return sendJson(reply.code(status).type(mediaType), result);
 }
@@ -233,14 +232,13 @@ export function sendGraphQLError(
   reply: FastifyReply,
 ): void {
   const failure = toLoggedFailure(error, request);
-  const { status, headers } = failure;
-  reply.headers(headers);
+  let { status } = failure;
   const { prefersEvents, mediaType = mediaTypes.json } = acceptedIn(request);
   const result = { errors: [toFormatted(failure)] };
+  reply.headers(failure.headers);
   const isRejectedKey = status === 401 || status === 403;
   if (prefersEvents && isRejectedKey) return void sendFramed(reply, result);
-  const isUnprocessable =
-    failure instanceof Unprocessable && mediaType === mediaTypes.response;
-  reply.code(isUnprocessable ? 422 : status).type(mediaType);
-  sendJson(reply, result);
+  const isUnprocessable = failure instanceof Unprocessable;
+  if (isUnprocessable && mediaType === mediaTypes.response) status = 422;
+  sendJson(reply.code(status).type(mediaType), result);
 }

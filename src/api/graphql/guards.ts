@@ -44,17 +44,17 @@ export async function charge(
   assertMethod(operation, context);
   const missing = uses.scopes.find((scope) => !hasScope(caller, scope));
   if (missing) throw forbidden(missing, caller);
+  const isMutation = type === 'mutation';
   const hasKey = request.headers[idempotencyHeader] !== undefined;
-  if (hasKey && type === 'mutation') assertIdempotent(schema, operation);
+  if (isMutation && hasKey) assertIdempotent(schema, operation);
   const estimate = operation.estimate(variables);
-  if (type === 'mutation')
-    request.server.unread.hold(request, reply, estimate.cost * bytesPerUnit);
+  const room = estimate.cost * bytesPerUnit;
+  if (isMutation) request.server.unread.hold(request, reply, room);
   // A subscription is charged per event.
   if (meter && type !== 'subscription') await chargeRest(meter, estimate);
-  if (caller) {
-    for (const [field, removal] of uses.deprecated)
-      usage.called(caller, field, removal);
-  }
+  if (!caller) return;
+  for (const [field, removal] of uses.deprecated)
+    usage.called(caller, field, removal);
 }
 
 /**
@@ -109,7 +109,8 @@ async function chargeRest(
   { cost, surcharge, rootFields, isNested }: Estimate,
 ): Promise<void> {
   // What is reserved has the unit of one root field.
-  const taken = isNested ? surcharge + rootFields - 1 : surcharge;
+  let taken = surcharge;
+  if (isNested) taken += rootFields - 1;
   if (taken > 0) await meter.take(taken);
   if (isNested) await meter.reserve(cost - taken);
 }
@@ -161,6 +162,7 @@ function claimOfField(
   { fieldName, path }: GraphQLResolveInfo,
 ): Claim | undefined {
   const names = [...(operation?.fields.values() ?? [])];
-  const isOneOfSeveral = names.filter((name) => name === fieldName).length > 1;
+  const same = names.filter((name) => name === fieldName);
+  const isOneOfSeveral = same.length > 1;
   return claimOf(request, fieldName, isOneOfSeveral ? `${path.key}` : '');
 }

@@ -55,23 +55,17 @@ export function acceptedIn(request: Pick<FastifyRequest, 'headers'>): Accepted {
     return onlyJson;
   const events = serverSentEvents.mediaType;
   const types = acceptedTypes(request, [...Object.values(mediaTypes), events]);
+  const isMultipart = listOf(accept).some((one) => multipartRange.test(one));
   const namesEvents = /text\/event-stream/i.test(accept);
-  const stream =
-    namesEvents && types.includes(events)
-      ? serverSentEvents
-      : multipartIn(accept);
+  let stream: StreamFormat | undefined;
+  if (isMultipart) stream = multipart;
+  if (namesEvents && types.includes(events)) stream = serverSentEvents;
   const prefersEvents = stream === serverSentEvents && types[0] === events;
-  const ofResults = types.find((type) => type !== events);
+  let mediaType = types.find((type) => type !== events);
   // Clients of streams accept a single result as JSON, even if `Accept` does not
   // list it.
-  const ofStreams = stream && mediaTypes.json;
-  const mediaType = prefersEvents ? ofStreams : (ofResults ?? ofStreams);
+  if (stream && (prefersEvents || !mediaType)) mediaType = mediaTypes.json;
   return { mediaType, stream, prefersEvents };
-}
-
-function multipartIn(accept: string): StreamFormat | undefined {
-  const isNamed = listOf(accept).some((one) => multipartRange.test(one));
-  return isNamed ? multipart : undefined;
 }
 
 /** The parameters of a request. Null and empty ones are absent. */
@@ -105,8 +99,8 @@ export function readParameters(
   request: Pick<FastifyRequest, 'method' | 'headers' | 'query' | 'body'>,
   findDocument?: FindDocument,
 ): RequestParameters {
-  const isPost = request.method === 'POST';
-  const given = isPost ? request.body : searchParameters(request);
+  let given = request.body;
+  if (request.method !== 'POST') given = searchParameters(request);
   if (Array.isArray(given))
     throw unprocessable(
       'The body must be one operation, a JSON object: a list of them is not accepted.',
