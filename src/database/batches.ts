@@ -74,8 +74,6 @@ export interface BatchOptions extends QueueName {
   isRetryable?(error: unknown): boolean;
 }
 
-type Optional = 'window' | 'isApart';
-
 interface Waiting<In, Out> {
   readonly input: In;
   readonly call: Call;
@@ -99,8 +97,7 @@ const hangsAfter = 1000;
  */
 export class Batches<In, Out> {
   readonly #run: RunBatch<In, Out>;
-  readonly #options: Required<Omit<BatchOptions, Optional>> &
-    Pick<BatchOptions, Optional>;
+  readonly #options: Required<BatchOptions>;
   readonly #waiting: FairQueue<Waiting<In, Out>>;
   /** Inputs of failed batches, which are retried alone. */
   #retries: Waiting<In, Out>[] = [];
@@ -126,16 +123,18 @@ export class Batches<In, Out> {
    *   them fails that input alone
    */
   constructor(run: RunBatch<In, Out>, options: BatchOptions) {
+    const { isWrite = false } = options;
     this.#run = run;
     this.#waiting = new FairQueue(options.maxWaiting);
-    this.#window = options.window ?? Number.POSITIVE_INFINITY;
-    const { isWrite = false } = options;
     this.#options = {
       isWrite,
       isRetryable: isWrite ? isDataError : isWorthAnotherTry,
+      isApart: () => false,
+      window: Number.POSITIVE_INFINITY,
       observers: [],
       ...options,
     };
+    this.#window = this.#options.window;
   }
 
   /**
@@ -143,7 +142,7 @@ export class Batches<In, Out> {
    *   pending, or the deadline passes
    */
   add(input: In, call: Call): Promise<Out> {
-    if (this.#options.isApart?.()) return this.#runAlone(input);
+    if (this.#options.isApart()) return this.#runAlone(input);
     return new Promise((resolve, reject) => {
       const holder = call.caller?.id;
       const since = performance.now();
@@ -171,11 +170,9 @@ export class Batches<In, Out> {
    * True when new inputs are rejected because pending ones make no progress.
    */
   get isStuck() {
-    const isProgressing =
-      performance.now() - this.#answeredAt <= this.#options.maxAge;
-    return (
-      !isProgressing && this.#waiting.heads.some((one) => this.#isOld(one))
-    );
+    const silence = performance.now() - this.#answeredAt;
+    if (silence <= this.#options.maxAge) return false;
+    return this.#waiting.heads.some((one) => this.#isOld(one));
   }
 
   #isOld(one: Waiting<In, Out> | undefined) {
@@ -269,33 +266,24 @@ export class Batches<In, Out> {
 
   async #runBatch(batch: Waiting<In, Out>[]) {
     const { collection, operation, observers } = this.#options;
+    const { length: size } = batch;
     const now = performance.now();
     this.#inFlight.set(batch, now);
     this.#blocking = batch;
-    for (const { call, since } of batch)
-      call.batched(now - since, batch.length);
-    const endings = observers.map((one) =>
-      one.sent({
-        collection,
-        operation,
-        size: batch.length,
-        calls: batch.map(({ call }) => call),
-      }),
-    );
+    for (const { call, since } of batch) call.batched(now - since, size);
+    const calls = batch.map(({ call }) => call);
+    const sent = { collection, operation, size, calls };
+    const endings = observers.map((one) => one.sent(sent));
     let failure: ReturnType<typeof failureOf> | undefined;
     try {
       const outputs = await this.#run(batch.map(({ input }) => input));
-      this.#adapt(batch.length, performance.now() - now);
-      batch.forEach(({ resolve, reject }, index) => {
-        const output = outputs[index] as Out | Error;
-        if (output instanceof Error) reject(output);
-        else resolve(output);
-      });
+      this.#adapt(size, performance.now() - now);
+      for (const [at, one] of batch.entries()) settle(one, outputs[at]);
     } catch (error) {
-      if (endings.length > 0) failure = failureOf(error);
-      if (batch.length > 1 && this.#options.isRetryable(error))
-        this.#retries.unshift(...batch);
-      else for (const { reject } of batch) reject(error);
+      failure = failureOf(error);
+      const mayRetry = size > 1 && this.#options.isRetryable(error);
+      if (mayRetry) this.#retries.unshift(...batch);
+      else for (const one of batch) one.reject(error);
     }
     for (const end of endings) end(failure);
     this.#inFlight.delete(batch);
@@ -312,7 +300,6 @@ export class Batches<In, Out> {
     this.#answeredAt = performance.now();
     this.#shortest = Math.min(this.#shortest, duration);
     const { window: fewest, maxBatch } = this.#options;
-    if (fewest === undefined) return;
     // What is long with the fewest in flight is not long because of them.
     if (this.#window === fewest)
       this.#shortest += (duration - this.#shortest) / 64;
@@ -321,7 +308,8 @@ export class Batches<In, Out> {
     if (this.#isLimited) window = this.#window + size;
     if (isLong) window = this.#window / 2;
     // Small batches make a full database slower.
-    this.#window = Math.max(fewest, Math.min(2 * maxBatch, Math.floor(window)));
+    const most = Math.min(2 * maxBatch, Math.floor(window));
+    this.#window = Math.max(fewest, most);
   }
 
   /**
@@ -332,10 +320,8 @@ export class Batches<In, Out> {
     const now = performance.now();
     const { outcomeUnknown, late } = Unavailable;
     const lateInFlight = this.#options.isWrite ? outcomeUnknown : late;
-    for (const batch of this.#inFlight.keys()) {
-      for (const { call, reject } of batch)
-        if (call.at <= now) reject(lateInFlight());
-    }
+    for (const { call, reject } of [...this.#inFlight.keys()].flat())
+      if (call.at <= now) reject(lateInFlight());
     const isKept = (one: Waiting<In, Out>) => !isRejected(one, now);
     this.#waiting.filter(isKept);
     this.#retries = this.#retries.filter(isKept);
@@ -344,6 +330,11 @@ export class Batches<In, Out> {
     clearInterval(this.#sweeper);
     this.#sweeper = undefined;
   }
+}
+
+function settle<Out>(one: Waiting<unknown, Out>, output: unknown) {
+  if (output instanceof Error) one.reject(output);
+  else one.resolve(output as Out);
 }
 
 /**

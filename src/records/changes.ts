@@ -19,12 +19,12 @@ export type ChangeOf<Item> = { readonly version: number } & {
 
 /**
  * The id, undefined when the client's is invalid; the expected version, any
- * when absent; the members as JSON; and the owner, where rows have one.
+ * when absent; the members of a change as JSON.
  */
 type Write = [
   id: Int64 | undefined,
   version: number | undefined,
-  ...more: Array<string | null>,
+  json?: string,
 ];
 /**
  * The version before, and the columns after, null when the version is not the
@@ -54,8 +54,8 @@ const writes = { isWrite: true, maxBatch: 1, maxInFlight: 4, blockTime: 1000 };
  */
 export class Changes<Item> {
   readonly #table: Table;
-  readonly #changes: Batches<Write, Written>;
-  readonly #removals: Batches<Write, Written>;
+  readonly #changes: Batches<unknown[], Written>;
+  readonly #removals: Batches<unknown[], Written>;
 
   /** @param find reads one row */
   constructor(
@@ -64,26 +64,22 @@ export class Changes<Item> {
     private readonly find: Statement,
     private readonly rules: Rules<Item>,
   ) {
-    const queue = (operation: string, text: string) => {
-      const statement = {
-        name: `${operation}_${table.name}`,
-        isWrite: true,
-        text,
-      };
-      const run = async ([write]: Write[]) => [
-        (await database.rows<NonNullable<Written>>(statement, write ?? []))[0],
-      ];
-      return database.batched(run, {
-        ...writes,
-        collection: table.name,
-        operation,
-      });
-    };
     this.#table = table;
     const { owned } = rules;
     const owner = owned && table.column(owned.member);
-    this.#changes = queue('change', changeOf(table, owner));
-    this.#removals = queue('remove', removalOf(table, owner));
+    this.#changes = this.#queue('change', changeOf(table, owner));
+    this.#removals = this.#queue('remove', removalOf(table, owner));
+  }
+
+  #queue(operation: string, text: string): Batches<unknown[], Written> {
+    const { name: collection } = this.#table;
+    const name = `${operation}_${collection}`;
+    const statement = { name, isWrite: true, text };
+    const run = async ([write = []]: unknown[][]) => {
+      const [row] = await this.database.rows(statement, write);
+      return [row as Written];
+    };
+    return this.database.batched(run, { ...writes, collection, operation });
   }
 
   async change(
@@ -104,25 +100,25 @@ export class Changes<Item> {
         'The change names no member to change.',
       );
     const { check } = this.rules;
-    const stored = check && (await this.stored(id, call));
-    if (stored === null) return null;
-    // Otherwise the statement refuses the version, and the rule has seen the
-    // item that it changes.
-    if (stored && this.#versionOf(stored) === version)
-      await check?.(changes, call, stored);
+    if (check) {
+      const stored = await this.stored(id, call);
+      if (!stored) return null;
+      // The statement refuses another version.
+      if (this.#versionOf(stored) === version)
+        await check(changes, call, stored);
+    }
     const { columns } = this.#table;
-    const members = JSON.stringify(
-      Object.fromEntries(
-        given.map(([name, value]) => {
-          const column = columns.find(({ member }) => member === name);
-          return [name, column?.write(value)];
-        }),
-      ),
+    const members = Object.fromEntries(
+      given.map(([name, value]) => {
+        const column = columns.find(({ member }) => member === name);
+        return [name, column?.write(value)];
+      }),
     );
-    const write: Write = [id, version, members, ...this.#ownerIn(call)];
-    const row = await this.#write(this.#changes, write, call);
-    if (row) call.count(1);
-    return row && (this.#table.decodeRow(row) as Item);
+    const json = JSON.stringify(members);
+    const row = await this.#write(this.#changes, [id, version, json], call);
+    if (!row) return null;
+    call.count(1);
+    return this.#table.decodeRow(row) as Item;
   }
 
   async remove(
@@ -134,13 +130,16 @@ export class Changes<Item> {
     if (!isComparable)
       throw new StoreError('BAD_USER_INPUT', 'It has no version to compare.');
     const { checkRemoval } = this.rules;
-    const stored = checkRemoval && (await this.stored(id, call));
-    if (stored === null) return null;
-    const current = stored ? this.#versionOf(stored) : version;
-    if (stored && (version ?? current) === current)
-      await checkRemoval?.(stored, call);
-    const removal: Write = [id, version ?? current, ...this.#ownerIn(call)];
-    return (await this.#write(this.#removals, removal, call)) && true;
+    let expected = version;
+    if (checkRemoval) {
+      const stored = await this.stored(id, call);
+      if (!stored) return null;
+      const current = this.#versionOf(stored);
+      expected ??= current;
+      if (expected === current) await checkRemoval(stored, call);
+    }
+    const removed = await this.#write(this.#removals, [id, expected], call);
+    return removed && true;
   }
 
   /**
@@ -150,15 +149,9 @@ export class Changes<Item> {
   async stored(id: Int64 | string | undefined, call: Call) {
     if (id === undefined) return null;
     const [row] = await this.database.rows(this.find, [`${id}`]);
-    const item = row ? (this.#table.decodeRow(row) as Item) : null;
-    const isSeen = this.rules.owned?.sees(item ?? {}, call) ?? true;
-    return isSeen ? item : null;
-  }
-
-  /** The parameter for the owner: null for who sees all rows. */
-  #ownerIn(call: Call): Array<string | null> {
-    const { owned } = this.rules;
-    return owned ? [owned.ownerIn(call) ?? null] : [];
+    if (!row) return null;
+    const item = this.#table.decodeRow(row) as Item & object;
+    return this.rules.owned?.sees(item, call) === false ? null : item;
   }
 
   #versionOf(item: Item): number | undefined {
@@ -168,13 +161,16 @@ export class Changes<Item> {
 
   /** @returns null when there is no such row */
   async #write(
-    queue: Batches<Write, Written>,
-    write: Write,
+    queue: Batches<unknown[], Written>,
+    [id, version, ...more]: Write,
     call: Call,
   ): Promise<unknown[] | null> {
-    const [id, version] = write;
-    const added = id === undefined ? undefined : queue.add(write, call);
-    const written = await added?.catch((error) => {
+    if (id === undefined) return null;
+    const { owned } = this.rules;
+    // null for a call that sees all rows.
+    const owner = owned ? [owned.ownerIn(call) ?? null] : [];
+    const write = [id, version, ...more, ...owner];
+    const written = await queue.add(write, call).catch((error) => {
       throw this.#table.refusalOf(error);
     });
     if (!written) return null;

@@ -12,12 +12,12 @@ import type { Table } from './table.ts';
 interface Entry<New> {
   readonly item: New;
   readonly claim?: Claim | undefined;
-  /** See `fingerprintOf`. */
-  fingerprint?: string;
   /** Settles when the last statement with this entry ends. */
   sent?: Promise<unknown>;
+  /** True when an earlier request has created it. */
   isReplay?: boolean;
 }
+type Row = Array<string | null>;
 
 // One batch in flight per process: the next one fills while this one becomes
 // durable.
@@ -57,14 +57,9 @@ export class Insertions<Item, New extends object> {
     private readonly statements: Statements,
     private readonly check?: Check<New>,
   ) {
-    this.#batches = database.batched(
-      (entries: Array<Entry<New>>) => this.#insert(entries),
-      {
-        ...writes,
-        collection: table.name,
-        operation: 'insert',
-      },
-    );
+    const run = (entries: Entry<New>[]) => this.#insert(entries);
+    const names = { collection: table.name, operation: 'insert' };
+    this.#batches = database.batched(run, { ...writes, ...names });
   }
 
   /** See `Records.create`. */
@@ -79,28 +74,29 @@ export class Insertions<Item, New extends object> {
     items: ReadonlyArray<New | Error>,
     call: Call,
   ): Promise<Array<Item | Error>> {
-    const ready = items.map(async (item): Promise<Entry<New>> => {
+    const entries = items.map(async (item): Promise<Entry<New>> => {
       const claim = this.#claimIn(call);
       if (item instanceof Error) throw item;
       await this.#assertAllowed(item, claim, call);
       return { item, claim };
     });
     // They are sent together, so that their ids ascend.
-    await Promise.allSettled(ready);
-    const inserted = ready.map(async (entry) =>
-      this.#insertAllowed(await entry, call),
+    await Promise.allSettled(entries);
+    const insertions = entries.map((allowed) =>
+      allowed
+        .then((entry) => this.#insertAllowed(entry, call))
+        .catch((error: Error) => error),
     );
-    return Promise.all(
-      inserted.map((one) => one.catch((error: Error) => error)),
-    );
+    return Promise.all(insertions);
   }
 
   /** The claim of the next creation, undefined without one. */
   #claimIn(call: Call): Claim | undefined {
     const transaction = currentTransaction();
-    transaction?.assertCreates(this.table.name);
-    // A transaction has a claim as a whole.
-    return transaction ? undefined : call.takeClaim();
+    if (!transaction) return call.takeClaim();
+    transaction.assertCreates(this.table.name);
+    // It has a claim as a whole.
+    return undefined;
   }
 
   /**
@@ -109,14 +105,16 @@ export class Insertions<Item, New extends object> {
    */
   async #assertAllowed(item: New, claim: Claim | undefined, call: Call) {
     await this.check?.(item, call).catch(async (refusal) => {
-      if (!claim || !(await this.#isStored(claim))) throw refusal;
+      const isStored = claim && (await this.#isStored(claim));
+      if (!isStored) throw refusal;
     });
   }
 
   async #isStored(claim: Claim): Promise<boolean> {
     await this.#inProgress.get(nameOf(claim));
     const key = [claim.keyId, claim.operation, claim.hash];
-    return (await this.database.rows(storedClaim, key)).length > 0;
+    const found = await this.database.rows(storedClaim, key);
+    return found.length > 0;
   }
 
   async #insertAllowed(entry: Entry<New>, call: Call): Promise<Item> {
@@ -135,136 +133,120 @@ export class Insertions<Item, New extends object> {
    * Waits until an earlier creation with the same key ends; then the database
    * contains its outcome.
    */
-  async #insertOnce(
-    entry: Entry<New>,
-    claim: Claim,
-    call: Call,
-  ): Promise<Item> {
+  async #insertOnce(entry: Entry<New>, claim: Claim, call: Call) {
     const name = nameOf(claim);
-    for (
-      let earlier = this.#inProgress.get(name);
-      earlier;
-      earlier = this.#inProgress.get(name)
-    ) {
-      await withTimeout(call.at - performance.now(), earlier, inUse);
+    while (this.#inProgress.has(name)) {
+      const earlier = this.#inProgress.get(name);
+      const left = call.at - performance.now();
+      await withTimeout(left, Promise.resolve(earlier), inUse);
     }
-    entry.fingerprint = fingerprintOf(this.table, entry.item);
-    const sending = this.#insertRetryably(entry, call);
+    const inserting = this.#insertRetryably(entry, call);
     // After its deadline the client has its 503, but the statement may still
     // run. Until it ends, a retry with this key waits, and then gets 409.
-    const end = sending.then(nothing, () => entry.sent?.then(nothing, nothing));
-    this.#inProgress.set(
-      name,
-      end.finally(() => this.#inProgress.delete(name)),
-    );
-    return sending;
+    const end = inserting
+      .catch(() => entry.sent)
+      .catch(() => undefined)
+      .finally(() => this.#inProgress.delete(name));
+    this.#inProgress.set(name, end);
+    return inserting;
   }
 
-  async #insertRetryably(entry: Entry<New>, call: Call): Promise<Item> {
+  async #insertRetryably(entry: Entry<New>, call: Call) {
     const add = () =>
       this.#batches.add(entry, call).catch((error) => {
         throw retryable(error);
       });
     // Retries once when another process stored the same key first: the next
     // statement sees its row.
-    const item = (await add()) ?? (await add());
-    if (item === null) throw inUse();
+    const inserted = (await add()) ?? (await add());
+    if (!inserted) throw inUse();
     call.replayed(entry.isReplay === true);
-    return item;
+    return inserted;
   }
 
   /**
    * @returns null for an entry whose key another process stored after the
    *   snapshot of this statement
    */
-  #insert(entries: Array<Entry<New>>): Promise<Array<Item | null | Error>> {
-    if (entries.every(({ claim }) => claim === undefined))
-      return this.#insertPlain(entries);
+  #insert(entries: Entry<New>[]): Promise<Array<Item | null | Error>> {
+    const isPlain = entries.every(({ claim }) => claim === undefined);
+    if (isPlain) return this.#insertPlain(entries);
     const sent = this.#insertMixed(entries);
     for (const entry of entries) entry.sent = sent;
     return sent;
   }
 
   /** Inserts all or none. Ids ascend in the given order. */
-  async #insertPlain(entries: Array<Entry<New>>): Promise<Item[]> {
-    const values = this.#values(entries);
+  async #insertPlain(entries: Entry<New>[]): Promise<Item[]> {
     const { insert, insertOne } = this.statements;
+    const columns = this.#columnsOf(entries);
     const rows = await (entries.length === 1
-      ? this.database.rows<Array<string | null>>(insertOne, values.flat())
-      : this.database.rows<Array<string | null>>(insert, values));
+      ? this.database.rows<Row>(insertOne, columns.flat())
+      : this.database.rows<Row>(insert, columns));
     rows.sort(([a], [b]) => compareDigits(`${a}`, `${b}`));
     return entries.map(
-      ({ item }, place) =>
-        this.table.mergeGenerated(item, rows[place] as unknown[]) as Item,
+      ({ item }, at) =>
+        this.table.mergeGenerated(item, rows[at] as Row) as Item,
     );
   }
 
   /** Inserts entries with a new key or without a key: all or none. */
-  async #insertMixed(
-    entries: Array<Entry<New>>,
-  ): Promise<Array<Item | null | Error>> {
-    const claims = entries.map(({ claim }) => claim);
+  async #insertMixed(entries: Entry<New>[]) {
+    const claims = entries.map(({ item, claim }) => {
+      const fingerprint = claim && fingerprintOf(this.table, item);
+      const bytes = fingerprint && Buffer.from(fingerprint, 'hex');
+      return [claim?.keyId, claim?.operation, claim?.hash, bytes];
+    });
     const rows = await this.database.rows<
       [place: string, fingerprint: string | null, generated: string]
     >(this.statements.insertOnce, [
-      ...this.#values(entries),
-      claims.map((claim) => claim?.keyId ?? null),
-      claims.map((claim) => claim?.operation ?? null),
-      claims.map((claim) => claim?.hash ?? null),
-      entries.map(({ fingerprint }) =>
-        fingerprint ? Buffer.from(fingerprint, 'hex') : null,
-      ),
+      ...this.#columnsOf(entries),
+      ...[0, 1, 2, 3].map((at) => claims.map((claim) => claim[at])),
     ]);
     const outcomes: Array<Item | null | Error> = entries.map(() => null);
     for (const [place, fingerprint, generated] of rows) {
-      const entry = entries[Number(place) - 1] as Entry<New>;
+      const at = Number(place) - 1;
+      const entry = entries[at] as Entry<New>;
       entry.isReplay = fingerprint !== null;
-      // The release that stored it may have known fewer members. The others may
-      // have defaults, so they are not compared, and the row has their values.
-      const known = Buffer.from(fingerprint?.slice(64) ?? '', 'hex').toString();
-      const own = known
-        ? fingerprintOf(this.table, entry.item, known)
-        : entry.fingerprint;
-      const isReused = fingerprint !== null && !own?.startsWith(fingerprint);
-      const isWhole = own === entry.fingerprint;
-      // A later failure concerns only this entry: the others are inserted.
-      outcomes[Number(place) - 1] = isReused
-        ? reused()
-        : await this.#itemOf(entry.item, JSON.parse(generated), isWhole).catch(
-            (error: Error) => error,
-          );
+      const row = JSON.parse(generated);
+      // A failure concerns only this entry: the others are inserted.
+      outcomes[at] = await this.#itemOf(entry.item, row, fingerprint).catch(
+        (error: Error) => error,
+      );
     }
     return outcomes;
   }
 
-  /**
-   * Reads the row from the table when an earlier release with fewer columns
-   * inserted it.
-   *
-   * @param isWhole whether all members of the item are those of the row
-   */
+  /** @param fingerprint of the input that was stored; null for a new row */
   async #itemOf(
     item: New,
-    generated: Array<string | null>,
-    isWhole: boolean,
-  ): Promise<Item | Error> {
-    if (isWhole && generated.length === this.table.generated.length)
-      return this.table.mergeGenerated(item, generated) as Item;
-    const [row] = await this.database.rows<Array<string | null>>(
-      this.statements.findOne,
-      [generated[0]],
-    );
-    return row ? (this.table.decodeRow(row) as Item) : reused();
+    generated: Row,
+    fingerprint: string | null,
+  ): Promise<Item> {
+    const { table, database } = this;
+    const all = namesIn(table);
+    // The release that stored it may have known fewer members. The others may
+    // have defaults, so they are not compared, and the row has their values.
+    const known = Buffer.from(`${fingerprint?.slice(64)}`, 'hex');
+    const names = known.toString() || all;
+    const own = fingerprint && fingerprintOf(table, item, names);
+    if (fingerprint && !own?.startsWith(fingerprint)) throw reused();
+    const isWhole = generated.length === table.generated.length;
+    if (isWhole && names === all)
+      return table.mergeGenerated(item, generated) as Item;
+    const id = generated.slice(0, 1);
+    const [row] = await database.rows<Row>(this.statements.findOne, id);
+    if (!row) throw reused();
+    return table.decodeRow(row) as Item;
   }
 
-  #values(entries: Array<Entry<New>>): unknown[][] {
+  /** The values of each column. */
+  #columnsOf(entries: Entry<New>[]): unknown[][] {
     return this.table.inserted.map((column) =>
       entries.map(({ item }) => column.write(item[column.member as keyof New])),
     );
   }
 }
-
-const nothing = () => undefined;
 
 const nameOf = ({ keyId, operation, hash }: Claim) =>
   `${keyId} ${operation} ${hash.toString('hex')}`;
@@ -274,17 +256,20 @@ function compareDigits(a: string, b: string): number {
   return a.length - b.length || (a < b ? -1 : 1);
 }
 
+const namesIn = ({ inserted }: Table) =>
+  inserted.map(({ member }) => member).join();
+
 /**
  * Hashes the values that are not null, sorted by name, and appends the names of
  * all members. The result is the same in both APIs, for any order of members.
  */
 function fingerprintOf(
-  { inserted }: Table,
+  table: Table,
   item: object,
-  names = inserted.map(({ member }) => member).join(),
+  names = namesIn(table),
 ): string {
   const known = names.split(',');
-  const values = inserted
+  const values = table.inserted
     .filter(({ member }) => known.includes(member))
     .map((column): [string, unknown] => {
       const value = (item as Record<string, unknown>)[column.member];
