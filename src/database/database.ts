@@ -207,32 +207,29 @@ export class Database {
       (entity) => this.orm.getMetadata(entity).tableName,
     );
     const claim = input && call.takeClaim();
+    const answerIn = (tx: Transaction) => {
+      const doing = () => tx.run(work);
+      if (!claim) return doing();
+      return answerOnce(tx.rows, call, claim, input, doing);
+    };
     const attempt = async () => {
       const { answer, tx } = await this.primary.inTransaction(async (send) => {
         const tx = new Transaction(this.orm, tables, send);
-        const doing = () => tx.run(work);
-        const answering = claim
-          ? answerOnce(tx.rows, call, claim, input, doing)
-          : doing();
         const left = call.at - performance.now();
-        const answer = await withTimeout(
-          left,
-          answering,
-          Unavailable.late,
-        ).finally(() => tx.end());
+        const answering = withTimeout(left, answerIn(tx), Unavailable.late);
+        const answer = await answering.finally(() => tx.end());
         return { answer, tx };
       });
       for (const listener of tx.listeners) listener();
       return answer;
     };
     this.#transactions ??= this.batched(runAlone, transactions);
-    const answer = await this.#transactions
-      .add(attempt, call)
-      .catch((error) => {
-        const refusal = refusalIn(this.orm, error);
-        throw claim ? retryable(refusal) : refusal;
-      });
-    return answer as Answer;
+    try {
+      return (await this.#transactions.add(attempt, call)) as Answer;
+    } catch (error) {
+      const refusal = refusalIn(this.orm, error);
+      throw claim ? retryable(refusal) : refusal;
+    }
   }
 
   /**

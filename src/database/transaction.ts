@@ -129,10 +129,8 @@ export function refusalIn(orm: MikroORM, error: unknown): unknown {
   const entity = [...orm.getMetadata()].find(
     ({ tableName }) => tableName === table,
   );
-  return refusalOf(
-    error,
-    (column) =>
-      entity?.props.find(({ fieldNames }) => quoted(`${fieldNames}`) === column)
-        ?.name,
-  );
+  const memberOf = (column: string) =>
+    entity?.props.find(({ fieldNames }) => quoted(`${fieldNames}`) === column)
+      ?.name;
+  return refusalOf(error, memberOf);
 }

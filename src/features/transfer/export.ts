@@ -35,22 +35,26 @@ export async function exportItems(
     yield head(columns);
     let hasMore = true;
     while (hasMore) {
-      const query = pageQuery({ limit: pageLimit.max, after: last ?? after });
-      const { items, hasNext } = await service.list(query, Call.ofOperator());
+      const query = pageQuery({
+        limit: pageLimit.max,
+        after: last ?? after,
+      });
+      const page = await service.list(query, Call.ofOperator());
+      const { items } = page;
       signal.throwIfAborted();
       if (items.length > 0) yield write(columns, items);
       exported += items.length;
       last = items.at(-1)?.id ?? last;
       progress(exported);
-      hasMore = hasNext;
+      hasMore = page.hasNext;
     }
   }
   if (output) await writeWhole(output, (handle) => handle.writeFile(pages()));
   else {
     const { stdout } = process;
-    const texts = Readable.from(pages());
-    const shown = stdout.isTTY ? texts.map(printablePage) : texts;
-    await pipeline(shown, stdout, { end: false });
+    let texts = Readable.from(pages());
+    if (stdout.isTTY) texts = texts.map(printablePage);
+    await pipeline(texts, stdout, { end: false });
   }
   let text = `${exported} exported`;
   if (last !== undefined) text += `, the last with id ${last}`;

@@ -38,9 +38,9 @@ export async function importFile(transfer: Transfer, flags: ImportFlags) {
   const { read, hasOnlyTexts: isLenient } = formats[format];
   const columns = csvColumnsOf(collection.item, withOwner(collection));
   const lines = read(stream, columns, maxLength);
-  const source = input ? resolve(input) : '-';
-  const once = again ? {} : { source };
-  return importLines(lines, transfer, { isLenient, dryRun, ...once });
+  const options: ImportOptions = { isLenient, dryRun };
+  if (!again) options.source = input ? resolve(input) : '-';
+  return importLines(lines, transfer, options);
 }
 
 interface ImportOptions {
@@ -52,7 +52,7 @@ interface ImportOptions {
 }
 
 /** Maximum number of concurrent creations. The service batches them. */
-const maxConcurrent = 1024;
+const concurrency = 1024;
 
 /**
  * Adds lines in order through the module's service. Added items stay, however
@@ -78,7 +78,8 @@ export async function importLines(
         call.claim = { keyId: 0, operation, hash };
       }
       if (!dryRun) await service.create(item as never, call);
-      result[call.isReplay ? 'same' : 'added'] += 1;
+      if (call.isReplay) result.same += 1;
+      else result.added += 1;
     } catch (error) {
       const reason = reasonToRefuse(error);
       if (reason) {
@@ -95,14 +96,14 @@ export async function importLines(
       yield one;
     }
   }
-  const options = { concurrency: maxConcurrent };
   await Readable.from(untilFailure())
-    .forEach(create, options)
+    .forEach(create, { concurrency })
     .catch((error) => {
       failure ??= error;
     });
   const { added, same } = result;
-  const counts = [`${added} ${dryRun ? 'valid' : 'added'}`];
+  const done = dryRun ? 'valid' : 'added';
+  const counts = [`${added} ${done}`];
   if (same > 0) counts.push(`${same} added before`);
   if (result.refused > 0) {
     counts.push(`${result.refused} refused`);
@@ -123,7 +124,8 @@ function reasonToRefuse(error: unknown) {
   if (isDataError(error)) return `the database refuses it: ${message}`;
   const isRefused =
     error instanceof StoreError && /BAD_USER_INPUT|CONFLICT/.test(code);
-  return isRefused ? message : undefined;
+  if (isRefused) return message;
+  return undefined;
 }
 
 /** The input of operators, who keep the owners of items. */
