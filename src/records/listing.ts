@@ -16,12 +16,7 @@ import {
   ListStatements,
   type Slots,
 } from './list-statements.ts';
-import {
-  type Column,
-  type IndexOrder,
-  parameterOf,
-  type Table,
-} from './table.ts';
+import { type Column, type IndexOrder, type Table } from './table.ts';
 
 /** What lists have in common that one statement reads. */
 export interface Shape extends Layout {
@@ -282,24 +277,23 @@ function filtersBy(column: Column, at: number): Filter[] {
 }
 
 function endsOf(table: Table, { ranges = [], prefixes = [] }: Lists): Filter[] {
+  const end = (
+    member: string,
+    suffix: string,
+    { slot, id }: Pick<(typeof rangeEnds)['gte' | 'lte'], 'slot' | 'id'>,
+  ) => {
+    const column = table.column(member);
+    const name = `${member}_${suffix}`;
+    return { name, column, kind: slot, slot, id, read: column.write };
+  };
   const ofRanges = ranges.flatMap((member) =>
-    Object.entries(rangeEnds).map(([end, { slot, id }]) => ({
-      name: `${member}_${end}`,
-      column: table.column(member),
-      kind: slot,
-      slot,
-      id,
-      read: table.column(member).write,
-    })),
+    Object.entries(rangeEnds).map(([suffix, one]) => end(member, suffix, one)),
   );
-  const ofPrefixes = prefixes.flatMap((member): Filter[] => {
-    const end = { name: `${member}_prefix`, column: table.column(member) };
-    const last = (prefix: unknown) => `${prefix}${greatest}`;
-    return [
-      { ...end, kind: 'from', slot: 'from', id: int64.min, read: parameterOf },
-      { ...end, kind: 'to', slot: 'to', id: int64.max, read: last },
-    ];
-  });
+  const last = (prefix: unknown) => `${prefix}${greatest}`;
+  const ofPrefixes = prefixes.flatMap((member) => [
+    end(member, 'prefix', { slot: 'from', id: int64.min }),
+    { ...end(member, 'prefix', { slot: 'to', id: int64.max }), read: last },
+  ]);
   return [...ofRanges, ...ofPrefixes];
 }
 

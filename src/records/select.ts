@@ -8,7 +8,7 @@ import type { Int64 } from '../validation/int64.ts';
 import { totalCost } from '../validation/page.ts';
 import { type Member, memberOf } from '../validation/schemas.ts';
 import type { Ownership } from './ownership.ts';
-import { codecOf, parameterOf, Table } from './table.ts';
+import { codecOf, parameterOf, Table, textIn } from './table.ts';
 
 const mostRows = 1000;
 
@@ -100,7 +100,7 @@ function ofSchema({ properties }: TObject): Reader {
     ...memberOf(schema),
   }));
   return {
-    texts: members.map(({ name, kind }) => codecOf(kind).toText(quoted(name))),
+    texts: members.map(({ name, kind }) => textIn(codecOf(kind), quoted(name))),
     decode(texts) {
       const values = members.map((member, at) => [
         member.name,

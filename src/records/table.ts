@@ -10,26 +10,19 @@ import type { Member } from '../validation/schemas.ts';
  * How the values of a column are transferred as PostgreSQL's text, and parsed.
  */
 interface Codec {
-  /** SQL that converts a value to text. */
-  toText(column: string): string;
+  /** SQL that converts a value to text, unless a cast does. */
+  toText?: (column: string) => string;
   /** Parses the text; when absent, the text is the value. */
   fromText?: (text: string) => unknown;
   /** Converts a value to a parameter, where PostgreSQL has many spellings. */
   write?: (value: never) => string;
-  /** True when no value's text is empty or holds a comma. */
-  isSafeToJoin: boolean;
+  /** True when a value's text may be empty or hold a comma. */
+  isAnyText?: true;
 }
 
-const digits = (column: string) => `${column}::text`;
-const asItIs = (column: string) => column;
-const number: Codec = { toText: digits, fromText: Number, isSafeToJoin: true };
-const text: Codec = { toText: asItIs, isSafeToJoin: false };
-const word: Codec = { toText: asItIs, isSafeToJoin: true };
-const int64: Codec = {
-  toText: digits,
-  fromText: int64FromDigits,
-  isSafeToJoin: true,
-};
+const number: Codec = { fromText: Number };
+const text: Codec = { isAnyText: true };
+const int64: Codec = { fromText: int64FromDigits };
 
 /**
  * Codecs by PostgreSQL's type and MikroORM's. A cast to another type, like
@@ -40,52 +33,46 @@ const codecs: Record<string, Codec> = {
   'int number': number,
   'smallint number': number,
   'double precision number': number,
-  'boolean boolean': {
-    toText: digits,
-    fromText: (value) => value === 'true',
-    isSafeToJoin: true,
-  },
+  'boolean boolean': { fromText: (value) => value === 'true' },
   'timestamptz Date': {
     toText: (column) => `(extract(epoch from ${column}) * 1000)::bigint::text`,
     fromText: (value) => new Date(Number(value)),
-    isSafeToJoin: true,
   },
-  'numeric string': { toText: digits, isSafeToJoin: true },
-  'date string': {
-    toText: (column) => `to_char(${column}, 'YYYY-MM-DD')`,
-    isSafeToJoin: true,
-  },
-  'uuid string': { toText: digits, isSafeToJoin: true },
+  'date string': { toText: (column) => `to_char(${column}, 'YYYY-MM-DD')` },
+  'uuid string': {},
+  'numeric string': {},
   'jsonb any': {
-    toText: digits,
     fromText: parseStoredJson,
     write: (value) => JSON.stringify(value, exact),
-    isSafeToJoin: false,
+    isAnyText: true,
   },
   'text[] string[]': {
     toText: (column) => `to_json(${column})::text`,
     fromText: JSON.parse,
     write: arrayOf,
-    isSafeToJoin: false,
+    isAnyText: true,
   },
   'text string': text,
 };
 
-const codecsByKind: Record<Member['kind'], Codec | undefined> = {
+/** Those of other kinds are texts. */
+const codecsByKind: Partial<Record<Member['kind'], Codec>> = {
   int64,
   // It refuses what is no integer.
   integer: int64,
   number,
-  decimal: codecs['numeric string'],
   boolean: codecs['boolean boolean'],
   moment: codecs['timestamptz Date'],
   date: codecs['date string'],
-  uuid: codecs['uuid string'],
   json: codecs['jsonb any'],
   texts: codecs['text[] string[]'],
-  enum: word,
-  string: text,
 };
+
+/** SQL for the text of a column. */
+export function textIn({ toText }: Codec, column: string): string {
+  return toText?.(column) ?? `${column}::text`;
+}
+
 /** The codec of a kind of members. */
 export const codecOf = (kind: Member['kind']) => codecsByKind[kind] ?? text;
 
@@ -280,11 +267,10 @@ function columnOf(property: EntityProperty, table: string) {
     .replace(/serial$/, 'int')
     .replace(/^timestamptz\([3-6]\)$/, 'timestamptz');
   const { runtimeType } = targetMeta?.getPrimaryProps()[0] ?? property;
-  const isSafeToJoin =
+  const isWord =
     type === 'text' && items?.every((item) => /^\w+$/.test(`${item}`));
-  const codec = isSafeToJoin
-    ? word
-    : codecs[`${type.replace(/^numeric\(.+/, 'numeric')} ${runtimeType}`];
+  const types = `${type.replace(/^numeric\(.+/, 'numeric')} ${runtimeType}`;
+  const codec = isWord ? {} : codecs[types];
   if (!codec || !isPlain(property)) {
     throw new Error(
       `${table}.${fieldNames?.[0] ?? name} has an unsupported type: ${declared}. Supported are ${supported}.`,
@@ -311,12 +297,12 @@ function columnOf(property: EntityProperty, table: string) {
       return value == null ? null : write(value as never);
     },
     /** SQL expression for its value as text. */
-    text: codec.toText(sql),
+    text: textIn(codec, sql),
     /** The same where the member is the column. */
-    textOfMember: codec.toText(quoted(name)),
+    textOfMember: textIn(codec, quoted(name)),
     /** Parses that text; undefined when the text is the value. */
     decode: nullable ? decodeOrNull(codec) : codec.fromText,
-    isSafeToJoin: codec.isSafeToJoin,
+    isSafeToJoin: !codec.isAnyText,
     isNullable: nullable === true,
     /** The table to whose rows it refers. */
     target: targetMeta?.tableName,
@@ -368,9 +354,9 @@ function isKeyOf(index: string[], members: string[], order: string[]): boolean {
   );
 }
 
-function decodeOrNull({ fromText = (value) => value, isSafeToJoin }: Codec) {
+function decodeOrNull({ fromText = (value) => value, isAnyText }: Codec) {
   return (text: string | null) =>
-    text === null || (isSafeToJoin && text === '') ? null : fromText(text);
+    text === null || (!isAnyText && text === '') ? null : fromText(text);
 }
 
 /**

@@ -10,7 +10,7 @@ import { reportFault } from '../errors.ts';
 import { int64 } from './int64.ts';
 import { type PageQuery, pageQueryMembers, sortSchema } from './page.ts';
 import { memberOf, textSchema, use } from './schemas.ts';
-import type { MemberSchema } from './validator.ts';
+import { unwrapped } from './validator.ts';
 
 /** Members of an item, by which its lists are filtered and sorted. */
 export interface Lists<Member extends string = string> {
@@ -94,13 +94,6 @@ export function listQuery<Item extends TObject>(
   const { in: among = [], nulls = [], ranges = [], prefixes = [] } = lists;
   const { filters, orders } = membersOf(lists);
   const properties: Record<string, TSchema> = {};
-  const add = (name: string, words: string, schema: TSchema) => {
-    if (Object.hasOwn(properties, name) || ofPages.includes(name))
-      reportFault(`${name} has two meanings in the list of ${noun}s.`);
-    properties[name] = Type.Optional(
-      described(schema, `Return only ${noun}s ${words}.`),
-    );
-  };
   const schemaOf = (member: string): TSchema => {
     const schema = item.properties[member];
     const isCompared = schema && !/json|texts/.test(memberOf(schema).kind);
@@ -109,28 +102,36 @@ export function listQuery<Item extends TObject>(
     reportFault(`The lists of ${noun}s name ${member}, which ${fault}.`);
     return Type.String();
   };
+  const add = (
+    member: string,
+    suffix: string,
+    words: string,
+    own?: TSchema,
+  ) => {
+    const name = member + suffix;
+    if (Object.hasOwn(properties, name) || ofPages.includes(name))
+      reportFault(`${name} has two meanings in the list of ${noun}s.`);
+    const description = `Return only ${noun}s ${words}.`;
+    const schema = described(own ?? schemaOf(member), description);
+    properties[name] = Type.Optional(schema);
+  };
   for (const member of orders) schemaOf(member);
-  for (const member of filters)
-    add(member, `with this ${member}`, schemaOf(member));
+  for (const member of filters) add(member, '', `with this ${member}`);
   for (const member of among) {
-    const values = described(schemaOf(member), `A ${member}.`);
-    const options = { minItems: 1, maxItems: maxAmong };
-    add(
-      `${member}_in`,
-      `with one of these values of ${member}`,
-      Type.Array(values, options),
-    );
+    const value = described(schemaOf(member), `A ${member}.`);
+    const values = Type.Array(value, { minItems: 1, maxItems: maxAmong });
+    add(member, '_in', `with one of these values of ${member}`, values);
   }
   for (const member of nulls)
-    add(`${member}_is_null`, `without ${member}: true`, Type.Boolean());
+    add(member, '_is_null', `without ${member}: true`, Type.Boolean());
   for (const member of ranges)
     for (const [end, { words }] of Object.entries(rangeEnds))
-      add(`${member}_${end}`, `with a ${member} ${words}`, schemaOf(member));
+      add(member, `_${end}`, `with a ${member} ${words}`);
   for (const member of prefixes)
     add(
-      `${member}_prefix`,
+      member,
+      '_prefix',
       `whose ${member} begins with this, in upper or lower case`,
-      schemaOf(member),
     );
   const sort = sortSchema(`${(item as { $id?: string }).$id}Sort`, orders);
   const page = pageQueryMembers(noun, orders.length > 0 ? sort : undefined);
@@ -142,14 +143,12 @@ export function listQuery<Item extends TObject>(
 const ofPages = ['limit', 'first', 'last', 'after', 'before', 'sort'];
 
 /** The schema of a filter by a member: never null, and without a default. */
-function described(member: TSchema, description: string): TSchema {
-  if ('items' in member) return { ...member, description };
-  const { kind } = memberOf(member);
+function described(schema: TSchema, description: string): TSchema {
+  if ('items' in schema) return { ...schema, description };
+  const { kind } = memberOf(schema);
   if (kind === 'string') return textSchema({ description });
-  const { default: _, nullable: __, ...schema } = member as MemberSchema;
-  const [enumeration = kind === 'enum' && schema] =
-    schema.anyOf ?? schema.allOf ?? [];
-  return enumeration
-    ? use(enumeration as TSchema, description)
-    : ({ ...schema, description } as TSchema);
+  const { default: _, ...member } = unwrapped(schema).member;
+  return kind === 'enum'
+    ? use(member as TSchema, description)
+    : ({ ...member, description } as TSchema);
 }

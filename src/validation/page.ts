@@ -147,9 +147,7 @@ export function pageQueryMembers(
  * too large or not an integer. After the refusal all but one unit is returned.
  */
 export function mostItems(limit: unknown): number {
-  const count =
-    limit === undefined || limit === null ? pageLimit.default : Number(limit);
-  return Number.isInteger(count)
-    ? Math.min(Math.max(count, 0), pageLimit.max)
-    : pageLimit.max;
+  const count = Number(limit ?? pageLimit.default);
+  if (!Number.isInteger(count)) return pageLimit.max;
+  return Math.min(Math.max(count, 0), pageLimit.max);
 }

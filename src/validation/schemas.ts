@@ -1,6 +1,11 @@
 import { type Static, type TProperties, type TSchema, Type } from 'typebox';
 import { type Int64, int64 } from './int64.ts';
-import { decimalStart, type Input, type MemberSchema } from './validator.ts';
+import {
+  decimalStart,
+  type Input,
+  type MemberSchema,
+  unwrapped,
+} from './validator.ts';
 
 /** int64 on the wire: a JSON integer, exact to the last digit. */
 export function int64Schema(options: {
@@ -94,24 +99,10 @@ export interface Member {
  * @throws Error for a member of another kind, for example an object
  */
 export function memberOf(schema: TSchema): Member {
-  const {
-    type,
-    format = '',
-    enum: values,
-    pattern = '',
-    maxLength = 0,
-    ...others
-  } = schema as MemberSchema;
-  const {
-    nullable = false,
-    allOf,
-    anyOf = allOf,
-    $ref,
-    $id = $ref?.replace('#', ''),
-    items,
-    description,
-  } = others;
-  if (anyOf?.[0]) return { ...memberOf(anyOf[0]), isNullable: anyOf !== allOf };
+  const { member, isNullable } = unwrapped(schema);
+  const { type, format = '', enum: values, items, description } = member;
+  const { pattern = '', maxLength = 0, $ref } = member;
+  const { $id = $ref?.replace('#', '') } = member;
   const digits = [
     maxLength - 2,
     Number(/,(\d+)\}\)\?\$$/.exec(pattern)?.[1] ?? 0),
@@ -131,7 +122,7 @@ export function memberOf(schema: TSchema): Member {
     );
   return {
     kind,
-    isNullable: nullable,
+    isNullable,
     $id,
     values: values ?? [],
     description,

@@ -49,67 +49,53 @@ export function validator<Schema extends TObject>(
 
 /** @returns a function that reads an object, and adds its faults to a list */
 function readerOf(schema: TObject, isLenient: boolean) {
-  const required = new Set(schema.required ?? []);
-  const members = Object.entries(schema.properties).map(([name, member]) => ({
-    name,
-    rule: ruleOf(member, isLenient, name),
-    isRequired: required.has(name),
-    default: (member as MemberSchema).default,
-  }));
+  const { properties = {}, required = [], ...others } = schema as MemberSchema;
   // A change or removal may ignore nothing that it is given. In a change
   // (`changeSchema`), null clears a member.
-  const { additionalProperties, minProperties } = schema as {
-    additionalProperties?: boolean;
-    minProperties?: number;
-  };
-  const isClosed = additionalProperties === false;
-  const isChange = minProperties !== undefined;
-  const length = members.reduce(
-    (sum, { rule }) => sum + (rule.maxLength ?? 0),
-    0,
-  );
-  if (length > maxItemLength) {
-    const texts = members
-      .filter(({ rule }) => rule.maxLength)
-      .map(({ name }) => name);
-    throw new Error(
-      `A page could exceed 16 MiB: ${texts.join(' and ')} have up to ${length} characters in all; at most ${maxItemLength} are allowed.`,
-    );
-  }
-  type Of = (typeof members)[number];
-  /** Whether null is the same as an absent member: one input has one form. */
-  const isAbsentAsNull = ({ rule, isRequired, default: initial }: Of) => {
-    if (isChange || isRequired) return false;
+  const isClosed = others.additionalProperties === false;
+  const isChange = others.minProperties !== undefined;
+  const notKnown = isChange ? 'cannot be changed' : 'is unknown';
+  const members = Object.entries(properties).map(([name, member]) => {
+    const rule = ruleOf(member, isLenient, name);
+    const { default: otherwise } = member as MemberSchema;
+    const isRequired = required.includes(name);
+    // One input has one form: null is the same as an absent member.
     const isStorable = rule.read(null) === null;
-    return isStorable ? initial === undefined : isLenient;
-  };
-  const givenOrDefault = (member: Of, given: unknown) => {
-    const isAbsent = given === null && isAbsentAsNull(member);
-    return given === undefined || isAbsent ? member.default : given;
-  };
-  const unknownIn = (input: Record<string, unknown>): string[] => {
-    if (!isClosed) return [];
-    const fault = isChange ? 'cannot be changed' : 'is unknown';
-    return Object.keys(input)
-      .filter((name) => !Object.hasOwn(schema.properties, name))
-      .map((name) => `${name} ${fault}`);
-  };
+    const isSame = isStorable ? otherwise === undefined : isLenient;
+    const isAbsentAsNull = isSame && !isChange && !isRequired;
+    return { name, rule, isRequired, otherwise, isAbsentAsNull };
+  });
+  assertPageFits(members);
   return (input: Record<string, unknown>, place: string, faults: string[]) => {
-    faults.push(...unknownIn(input).map((fault) => `${place}${fault}`));
+    const names = isClosed ? Object.keys(input) : [];
+    for (const name of names)
+      if (!Object.hasOwn(properties, name))
+        faults.push(`${place}${name} ${notKnown}`);
     const output: Record<string, unknown> = {};
     for (const member of members) {
-      const { name, rule, isRequired } = member;
+      const { name, rule, isRequired, otherwise, isAbsentAsNull } = member;
       const given = Object.hasOwn(input, name) ? input[name] : undefined;
-      const value = givenOrDefault(member, given);
-      if (value === undefined) {
-        if (isRequired) faults.push(`${place}${name} is required`);
-        continue;
-      }
-      const read = readAt(place + name, rule, value, faults, isLenient);
-      if (read !== undefined) output[name] = read;
+      const isNothing = given === null && isAbsentAsNull;
+      const value = given === undefined || isNothing ? otherwise : given;
+      if (value !== undefined) {
+        const read = readAt(place + name, rule, value, faults, isLenient);
+        if (read !== undefined) output[name] = read;
+      } else if (isRequired) faults.push(`${place}${name} is required`);
     }
     return output;
   };
+}
+
+/** @throws Error when a page of items could have too many bytes */
+function assertPageFits(members: Array<{ name: string; rule: Rule }>): void {
+  const texts = members.filter(({ rule }) => rule.maxLength);
+  const names = texts.map(({ name }) => name).join(' and ');
+  let length = 0;
+  for (const { rule } of texts) length += rule.maxLength ?? 0;
+  if (length > maxItemLength)
+    throw new Error(
+      `A page could exceed 16 MiB: ${names} have up to ${length} characters in all; at most ${maxItemLength} are allowed.`,
+    );
 }
 
 /** @param place of the value, for example `treatments[2].price` */
@@ -175,28 +161,28 @@ export const isSeparate = 'x-separate';
 /** The JSON Schema of a member. */
 export interface MemberSchema
   extends Omit<TSchema, 'type'>,
-    Partial<Record<keyof typeof conditions, number>> {
-  $id?: string;
-  $ref?: string;
-  type?: string;
-  format?: string;
-  enum?: string[];
-  minLength?: number;
-  maxLength?: number;
-  pattern?: string;
+    Partial<Record<NumberKeyword, number>>,
+    Partial<Record<TextKeyword, string>>,
+    Partial<Record<'enum' | 'required', string[]>>,
+    Partial<Record<'allOf' | 'anyOf', TSchema[]>> {
   examples?: unknown[];
-  description?: string;
   default?: unknown;
-  properties?: object;
-  required?: string[];
+  properties?: Record<string, TSchema>;
+  additionalProperties?: boolean;
   items?: TSchema;
-  minItems?: number;
-  maxItems?: number;
-  [isSeparate]?: boolean;
-  allOf?: TSchema[];
-  anyOf?: TSchema[];
   nullable?: boolean;
+  [isSeparate]?: boolean;
 }
+type NumberKeyword =
+  | keyof typeof conditions
+  | `${'min' | 'max'}${'Length' | 'Items' | 'Properties'}`;
+type TextKeyword =
+  | '$id'
+  | '$ref'
+  | 'type'
+  | 'format'
+  | 'pattern'
+  | 'description';
 
 const annotations = [
   '$id',
@@ -226,20 +212,35 @@ const conditions = {
 } as const;
 const ofNumbers = Object.keys(conditions) as Array<keyof typeof conditions>;
 
+/** The schema of a member without `nullable` and `use`. */
+export function unwrapped(
+  schema: TSchema,
+  orNull = false,
+): { member: MemberSchema; isNullable: boolean } {
+  const { nullable: isNullable = orNull, ...member } = schema as MemberSchema;
+  const { anyOf = [], allOf = anyOf } = member;
+  const [inner, other] = allOf as MemberSchema[];
+  const isOrNull = anyOf.length === 2 && other?.type === 'null';
+  const isWrapped = isOrNull || allOf.length === 1;
+  if (!inner || !isWrapped) return { member, isNullable };
+  return unwrapped(inner as TSchema, isOrNull || isNullable);
+}
+
 /** @throws Error for a schema with an unsupported keyword or without a bound */
 function ruleOf(schema: TSchema, isLenient: boolean, name = ''): Rule {
-  const { nullable, ...member } = schema as MemberSchema;
-  if (nullable) return orNull(ruleOf(member, isLenient, name));
-  const { rule, keywords } = kindOf(member, isLenient) ?? {};
-  const unchecked = Object.keys(member).filter(
-    (name) => ![...annotations, ...(keywords ?? [])].includes(name),
-  );
-  if (rule && unchecked.length === 0) return { type: member.type, ...rule };
-  const what = rule ? `${unchecked.join(' and ')} of ` : '';
-  reportFault(
-    `No rule checks ${what}${name} ${JSON.stringify(schema)}: bound it (maxLength, minimum and maximum, maxItems), or give it a rule in validation/validator.ts.`,
-  );
-  return { read: () => undefined, describe: () => '', ...rule };
+  const { member, isNullable } = unwrapped(schema);
+  const found = kindOf(member, isLenient);
+  const known = [...annotations, ...(found?.keywords ?? [])];
+  const unchecked = Object.keys(member).filter((one) => !known.includes(one));
+  if (!found || unchecked.length > 0) {
+    const what = found ? `${unchecked.join(' and ')} of ` : '';
+    reportFault(
+      `No rule checks ${what}${name} ${JSON.stringify(member)}: bound it (maxLength, minimum and maximum, maxItems), or give it a rule in validation/validator.ts.`,
+    );
+  }
+  const nothing = { read: () => undefined, describe: () => '' };
+  const rule = { type: member.type, ...(found?.rule ?? nothing) };
+  return isNullable ? orNull(rule) : rule;
 }
 
 /** The rule for a member, and the keywords that it checks. */
@@ -247,29 +248,13 @@ function kindOf(
   member: MemberSchema,
   isLenient: boolean,
 ): { rule: Rule; keywords: string[] } | undefined {
-  const { type, format, enum: values, maxLength, allOf, anyOf } = member;
-  const { properties, items, minItems = 0, maxItems } = member;
-  const [first, second] = anyOf ?? [];
-  if (
-    first &&
-    (second as MemberSchema | undefined)?.type === 'null' &&
-    anyOf?.length === 2
-  ) {
-    return { rule: orNull(ruleOf(first, isLenient)), keywords: ['anyOf'] };
-  }
-  if (allOf?.length === 1)
-    return {
-      rule: ruleOf(allOf[0] as TSchema, isLenient),
-      keywords: ['allOf'],
-    };
+  const { type, format = '', enum: values, maxLength } = member;
+  const { properties, items, minItems: least = 0, maxItems: most } = member;
+  const formatted = byFormat[format];
+  const isKnown = format === '' || Format.Has(format);
   if (values) return { rule: oneOf(values), keywords: ['enum'] };
-  const own = format && byFormat[format];
-  if (own) return { rule: own, keywords: ['format', 'maxLength'] };
-  if (
-    type === 'string' &&
-    maxLength !== undefined &&
-    (!format || Format.Has(format))
-  ) {
+  if (formatted) return { rule: formatted, keywords: ['format', 'maxLength'] };
+  if (type === 'string' && maxLength !== undefined && isKnown) {
     const rule = text({ ...member, maxLength });
     const isDecimal = member.pattern?.startsWith(decimalStart);
     return {
@@ -279,16 +264,15 @@ function kindOf(
   }
   if (properties)
     return {
-      rule: nested(member as TSchema as TObject, isLenient),
+      rule: nested(member as TObject, isLenient),
       keywords: ['properties', 'required', 'additionalProperties'],
     };
-  if (items && maxItems !== undefined) {
+  if (items && most !== undefined) {
     const rule = member[isSeparate]
       ? separate(items as TObject, isLenient)
       : ruleOf(items, isLenient);
-    const bounds = { least: minItems, most: maxItems };
     return {
-      rule: several(rule, bounds, isLenient),
+      rule: several(rule, { least, most }, isLenient),
       keywords: ['items', 'minItems', 'maxItems', isSeparate],
     };
   }
@@ -296,24 +280,9 @@ function kindOf(
   if (type === 'boolean') return { rule: trueOrFalse(isLenient), keywords: [] };
   if (type === 'number')
     return { rule: finite(member, isLenient), keywords: ofNumbers };
-  const { minimum, exclusiveMinimum, maximum, exclusiveMaximum } = member;
-  const least = minimum ?? afterBound(exclusiveMinimum, 1);
-  const greatest = maximum ?? afterBound(exclusiveMaximum, -1);
-  const hasBounds = least !== undefined && greatest !== undefined;
-  const isBounded = format === 'int64' || (!format && hasBounds);
-  if (type !== 'integer' || !isBounded) return undefined;
-  const range = {
-    min: BigInt(least ?? int64.min),
-    max: BigInt(greatest ?? int64.max),
-  };
-  return {
-    rule: integer(range, BigInt(member.multipleOf ?? 1), isLenient),
-    keywords: ['format', ...ofNumbers],
-  };
+  const rule = type === 'integer' && integer(member, isLenient);
+  return rule ? { rule, keywords: ['format', ...ofNumbers] } : undefined;
 }
-
-const afterBound = (exclusive: number | undefined, step: number) =>
-  exclusive === undefined ? undefined : exclusive + step;
 
 function orNull(rule: Rule): Rule {
   return {
@@ -353,9 +322,9 @@ function trueOrFalse(isLenient: boolean): Rule {
   return {
     describe: () => 'true or false',
     read(value) {
-      if (isLenient && (value === 'true' || value === 'false'))
-        return value === 'true';
-      return typeof value === 'boolean' ? value : undefined;
+      if (typeof value === 'boolean') return value;
+      const isText = isLenient && (value === 'true' || value === 'false');
+      return isText ? value === 'true' : undefined;
     },
   };
 }
@@ -407,63 +376,71 @@ function oneOf(values: string[]): Rule {
     typeof value === 'string' && lower.includes(value.trim().toLowerCase());
   return {
     read: (value) => (values.includes(value as string) ? value : undefined),
-    describe: (value) =>
-      `one of ${values.join(', ')}${isNear(value) ? ', spelled exactly so' : ''}`,
+    describe(value) {
+      const hint = isNear(value) ? ', spelled exactly so' : '';
+      return `one of ${values.join(', ')}${hint}`;
+    },
   };
 }
 
+/** @returns undefined for an integer without bounds */
 function integer(
-  { min, max }: { min: bigint; max: bigint },
-  step: bigint,
+  { format, multipleOf: step, ...bounds }: MemberSchema,
   isLenient: boolean,
-): Rule {
-  const words = `an integer between ${min} and ${max}${step === 1n ? '' : `, a multiple of ${step}`}`;
-  // A text such as `5.0` or `+5` names an integer, which may be within the
-  // bounds.
-  const isNear = (value: unknown) =>
-    typeof value === 'string' &&
-    !/^(?:0|-?[1-9]\d*)$/.test(value) &&
-    Number(value) % 1 === 0;
+): Rule | undefined {
+  const { exclusiveMinimum: above = NaN, exclusiveMaximum: below = NaN } =
+    bounds;
+  const { minimum: least = above + 1, maximum: most = below - 1 } = bounds;
+  const isInt64 = format === 'int64';
+  const isBounded = least <= most && !format;
+  if (!isInt64 && !isBounded) return undefined;
+  const min = Number.isNaN(least) ? int64.min : BigInt(least);
+  const max = Number.isNaN(most) ? int64.max : BigInt(most);
+  const words = [`an integer between ${min} and ${max}`];
+  if (step !== undefined) words.push(`a multiple of ${step}`);
+  const ofText = isLenient ? int64FromText : int64From;
   return {
-    describe: (value) =>
-      `${words}${isLenient && isNear(value) ? ', in plain digits' : ''}`,
+    describe(value) {
+      const isNear = isLenient && isAlmostInteger(value);
+      return [...words, ...(isNear ? ['in plain digits'] : [])].join(', ');
+    },
     read(value) {
       const integer =
-        isLenient && typeof value === 'string'
-          ? int64FromText(value)
-          : int64From(value);
+        typeof value === 'string' ? ofText(value) : int64From(value);
       if (integer === undefined || integer < min || integer > max)
         return undefined;
-      return step === 1n || BigInt(integer) % step === 0n ? integer : undefined;
+      const isStep =
+        step === undefined || BigInt(integer) % BigInt(step) === 0n;
+      return isStep ? integer : undefined;
     },
   };
+}
+
+/** A text such as `5.0` or `+5` names an integer within or beyond bounds. */
+function isAlmostInteger(value: unknown): boolean {
+  const isOther = typeof value === 'string' && !/^(0|-?[1-9]\d*)$/.test(value);
+  return isOther && Number(value) % 1 === 0;
 }
 
 function finite(bounds: MemberSchema, isLenient: boolean): Rule {
   const given = ofNumbers.filter((name) => bounds[name] !== undefined);
-  const words = [
-    'a number',
-    ...given.map((name) => `${conditions[name][0]} ${bounds[name]}`),
-  ].join(', ');
+  const words = given.map((name) => `${conditions[name][0]} ${bounds[name]}`);
   return {
-    describe: () => words,
+    describe: () => ['a number', ...words].join(', '),
     read(value) {
-      const isDigits =
-        isLenient &&
-        typeof value === 'string' &&
-        /^-?\d+(?:\.\d+)?(?:e[+-]?\d+)?$/i.test(value);
-      const number =
-        isDigits || typeof value === 'bigint' ? Number(value) : value;
+      const isText = isLenient && typeof value === 'string';
+      const isNumber = isText ? digits.test(value) : typeof value === 'bigint';
+      const number = isNumber ? Number(value) : value;
       if (typeof number !== 'number' || !Number.isFinite(number))
         return undefined;
-      return given.every((name) =>
-        conditions[name][1](number, bounds[name] as number),
-      )
-        ? number
-        : undefined;
+      const isMet = (name: (typeof given)[number]) =>
+        conditions[name][1](number, bounds[name] as number);
+      return given.every(isMet) ? number : undefined;
     },
   };
 }
+
+const digits = /^-?\d+(?:\.\d+)?(?:e[+-]?\d+)?$/i;
 
 // PostgreSQL's text cannot store U+0000, and a lone surrogate is not a
 // character.
