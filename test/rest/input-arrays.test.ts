@@ -29,8 +29,8 @@ test.each([
   expect(() => strict(input)).toThrow(message);
 });
 
-test.each([strict, lenient])('null clears what may be null', (read) => {
-  expect(read({ notes: null })).toEqual({ notes: null });
+test.each([strict, lenient])('null of what may be null is absent', (read) => {
+  expect(read({ notes: null })).toEqual({});
   expect(read({ tags: [], parts: [], notes: [] })).toEqual({
     tags: [],
     parts: [],
