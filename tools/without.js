@@ -3,7 +3,9 @@
 //   npm run without -- NAME [NAME ...] a copy without these: its types, its
 //                                      contracts, its start, its tests
 //   npm run without -- --all           the core alone
-//   npm run without -- --each          each feature alone: start and contracts
+//   npm run without -- --each          each feature alone: start and contracts,
+//                                      as many at once as there are processors
+//   npm run without -- --quick NAME    one of these, of what is compiled here
 //   npm run without -- --pets [TESTS]  a copy with toys in place of pets, and
 //                                      the pets as material of its tests
 // Without arguments it fails when something else names a feature.
@@ -23,7 +25,7 @@ import {
 } from 'node:fs';
 import { stripTypeScriptTypes } from 'node:module';
 import { createServer } from 'node:net';
-import { tmpdir } from 'node:os';
+import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { root } from '../bin/node.js';
 
@@ -36,25 +38,63 @@ import { root } from '../bin/node.js';
 
 const list = 'src/features.ts';
 const embedded = 'embedded-store';
+const quickTests = [
+  'test/parity/new-animals',
+  'test/parity/authentication-first',
+];
 /** These run or document the service with all of its parts. */
 const wholeService =
   /^(?:src\/features\.ts|test\/drills\/|test\/deep\/docs\/|test\/support\/database\.ts|tools\/without\.js)/;
 
 process.chdir(root);
-run('node', ['bin/build.js']);
-run('tsc', ['-p', 'clients/typescript']);
+// Most of what is loaded is the same in each copy.
+process.env.NODE_COMPILE_CACHE ??= join(root, 'dist/compile-cache');
+const args = process.argv.slice(2);
+const isBuilt = args[0] === '--quick' || Boolean(process.env.TEST_BUILT);
+if (!isBuilt) {
+  run('node', ['bin/build.js']);
+  run('tsc', ['-p', 'clients/typescript']);
+}
 const { features } = await import(`${root}/dist/src/features.js`);
 const names = features.map((/** @type {Feature} */ { name }) => name);
-const args = process.argv.slice(2);
 const unknown = args.filter((one) => !/^--/.test(one) && !names.includes(one));
 if (args[0] !== '--pets' && unknown.length > 0)
   throw new Error(`unknown: ${unknown}; the features are ${names}`);
 if (args.length === 0) printTable(features);
 else if (args[0] === '--each') {
-  compileTests(root, ['--noCheck']);
-  for (const name of names) await tryWithout(features, [name], true);
-} else if (args[0] === '--pets') await tryWithoutPets(features, args.slice(1));
+  if (!isBuilt) compileTests(root, ['--noCheck']);
+  const waiting = [...names];
+  const lanes = Array.from({ length: availableParallelism() }, () =>
+    tryOneByOne(waiting),
+  );
+  await Promise.all(lanes);
+} else if (args[0] === '--quick')
+  await tryWithout(features, args.slice(1), true);
+else if (args[0] === '--pets') await tryWithoutPets(features, args.slice(1));
 else await tryWithout(features, args[0] === '--all' ? names : args, false);
+
+/**
+ * Tries names in processes of their own, and prints the output of each at its
+ * end. The first start makes a store, on which the others start.
+ *
+ * @param {string[]} waiting taken from by several callers
+ */
+async function tryOneByOne(waiting) {
+  const store = mkdtempSync(join(tmpdir(), 'animal-store-without-'));
+  const env = { ...process.env, WITHOUT_STORE: store };
+  for (let name = waiting.shift(); name; name = waiting.shift()) {
+    const one = spawn('node', ['tools/without.js', '--quick', name], { env });
+    let output = '';
+    for (const stream of [one.stdout, one.stderr])
+      stream.setEncoding('utf8').on('data', (text) => {
+        output += text;
+      });
+    const [code] = await once(one, 'close');
+    process.stdout.write(output);
+    if (code !== 0) process.exitCode = 1;
+  }
+  rmSync(store, { recursive: true });
+}
 
 /**
  * Deletes features in a copy, and runs what must still work.
@@ -78,11 +118,10 @@ async function tryWithout(features, chosen, isQuick) {
     const { stores, env } = environments(names, copy);
     run('node', ['dist/src/cli.js', 'schema'], copy, stores);
     await start(copy, stores, 'pets');
-    const suites = isQuick
-      ? ['test/parity/new-animals', 'test/parity/authentication-first']
-      : [];
     const jest = 'node_modules/jest/bin/jest.js';
-    const options = ['--config', 'test/jest.config.js', '--silent', ...suites];
+    const options = ['--config', 'test/jest.config.js', '--silent'];
+    // A second worker would load the service once more.
+    if (isQuick) options.push('--maxWorkers=1', ...quickTests);
     run('node', [jest, ...options], copy, env);
   } finally {
     rmSync(copy, { recursive: true });
@@ -336,16 +375,18 @@ async function freePort() {
  * @param {string} copy
  */
 function environments(names, copy) {
-  const { TEST_DATABASE_URL: url, ...others } = process.env;
+  const { TEST_DATABASE_URL: url, WITHOUT_STORE, ...others } = process.env;
   const env = { ...others, ANIMAL_STORE_ENV_FILE: '' };
-  if (!names.includes(embedded))
-    return { env, stores: { ...env, DATA_DIR: join(copy, '.data') } };
+  const stores = { ...env, DATA_DIR: WITHOUT_STORE ?? join(copy, '.data') };
+  if (!names.includes(embedded)) return { env, stores };
   if (!url)
     throw new Error(
       `without ${embedded} a PostgreSQL is needed: set TEST_DATABASE_URL`,
     );
-  const stores = { ...env, DATABASE_URL: url };
-  return { env: { ...env, TEST_DATABASE_URL: url }, stores };
+  return {
+    env: { ...env, TEST_DATABASE_URL: url },
+    stores: { ...env, DATABASE_URL: url },
+  };
 }
 
 /**
