@@ -171,10 +171,12 @@ export async function startServer(
     openFiles,
   );
   const origin = `http://127.0.0.1:${port}`;
+  // Tests that count connections would wait until an idle one has ended.
+  const check = { path: until, headers: { connection: 'close' } };
   await eventually(async () => {
     if (!running.has(server.child))
       throw new Gone(JSON.stringify(await server.ended));
-    return (await send(origin, { path: until })).status === 200;
+    return (await send(origin, check)).status === 200;
   });
   const key = env.BOOTSTRAP_API_KEY ?? '';
   return {

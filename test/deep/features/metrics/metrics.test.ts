@@ -1,6 +1,5 @@
 import { observersFor } from '../../../../src/features/metrics/measure.ts';
 import { Metrics } from '../../../../src/features/metrics/metrics.ts';
-import { createTestDatabase } from '../../../support/database.ts';
 import { databaseForEach } from '../../../support/fixtures.ts';
 import { graphqlText } from '../../../support/graphql.ts';
 import { send } from '../../../support/http.ts';
@@ -9,7 +8,7 @@ import { seriesIn, startMeasured } from '../../../support/metrics.ts';
 import { bootstrapKey, type ServerProcess } from '../../../support/process.ts';
 import { exchange, requestText } from '../../../support/raw.ts';
 
-const database = databaseForEach(createTestDatabase);
+const database = databaseForEach();
 
 const authorization = `Authorization: Bearer ${bootstrapKey}\r\n`;
 /** A text of the client that no metric may contain. */

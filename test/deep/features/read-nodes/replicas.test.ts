@@ -327,7 +327,8 @@ where('reads go to replicas (where PostgreSQL is installed)', () => {
   });
 
   test('hanging sessions of a healthy replica delay no request', async () => {
-    await start([replica1]);
+    // A read waits a quarter of this for a read node.
+    await start([replica1], { DATABASE_STATEMENT_TIMEOUT_MS: '10000' });
     const reading = `select pid from pg_stat_activity where datname = '${database}' and application_name = 'animal-store'`;
     const pids = (await replica1.query<{ pid: number }>(reading)).map(
       ({ pid }) => pid,

@@ -1,4 +1,3 @@
-import { createTestDatabase } from '../../../support/database.ts';
 import { databaseForEach } from '../../../support/fixtures.ts';
 import { graphqlText, graphqlThrice } from '../../../support/graphql.ts';
 import { send } from '../../../support/http.ts';
@@ -13,7 +12,7 @@ import {
 import { linesOf, requestsFor } from '../../../support/process-log.ts';
 import { type OtlpReceiver, type ReceivedSpan, startReceiver } from './otlp.ts';
 
-const database = databaseForEach(createTestDatabase);
+const database = databaseForEach();
 let collector: OtlpReceiver;
 beforeEach(async () => {
   collector = await startReceiver();

@@ -3,7 +3,6 @@ import { once } from 'node:events';
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
-import { createTestDatabase } from '../../../support/database.ts';
 import { sql } from '../../../support/database-access.ts';
 import { databaseForEach, foldersForEach } from '../../../support/fixtures.ts';
 import { describe, expect, test } from '../../../support/jest.ts';
@@ -19,7 +18,7 @@ import {
 import { rest } from '../../../support/rest.ts';
 
 const folders = foldersForEach();
-const database = databaseForEach(createTestDatabase);
+const database = databaseForEach();
 const env = () => ({
   ...database.env,
   BOOTSTRAP_API_KEY: bootstrapKey,
