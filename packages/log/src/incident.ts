@@ -42,9 +42,8 @@ export class Incident {
     }
     const since = performance.now();
     const isBack = since - this.#endedAt < longestQuiet;
-    this.#quiet = isBack
-      ? Math.min(2 * this.#quiet, longestQuiet)
-      : this.shortestQuiet;
+    if (isBack) this.#quiet = Math.min(2 * this.#quiet, longestQuiet);
+    else this.#quiet = this.shortestQuiet;
     this.ongoing = { since, times: 1 };
     this.callbacks.onStart(fields);
   }
@@ -53,15 +52,12 @@ export class Incident {
   recovered() {
     const current = this.ongoing;
     if (!current || current.recoveredAt !== undefined) return;
-    const recoveredAt = performance.now();
-    current.recoveredAt = recoveredAt;
+    current.recoveredAt = performance.now();
+    const milliseconds = Math.round(current.recoveredAt - current.since);
     this.#timer = setTimeout(() => {
       this.ongoing = undefined;
       this.#endedAt = performance.now();
-      this.callbacks.onEnd(
-        Math.round(recoveredAt - current.since),
-        current.times,
-      );
+      this.callbacks.onEnd(milliseconds, current.times);
     }, this.#quiet).unref();
   }
 }

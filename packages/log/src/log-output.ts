@@ -57,13 +57,13 @@ export class LogOutput {
     if (this.#isWriting || this.#length === 0) return;
     const { dropped } = this;
     const lines = this.#pending.subarray(0, this.#length);
-    const note = Buffer.from(this.#note());
+    const note = this.#note();
+    const bytes = note ? Buffer.concat([lines, Buffer.from(note)]) : lines;
     const written = this.#pending;
     this.#pending = this.#other;
     this.#other = written;
     this.#length = 0;
     this.#isWriting = true;
-    const bytes = note.length > 0 ? Buffer.concat([lines, note]) : lines;
     this.#write(bytes, (error) => {
       this.#isWriting = false;
       if (error) this.dropped += countLines(lines.toString());

@@ -92,9 +92,9 @@ class QuotaMeter implements Meter {
     const before = this.count.items;
     const returnUnusedUnits = await this.#take(mayCost);
     return async () => {
-      this.#state =
-        (await returnUnusedUnits(mayCost - 1 - (this.count.items - before))) ??
-        this.#state;
+      const cost = 1 + this.count.items - before;
+      const changed = await returnUnusedUnits(mayCost - cost);
+      this.#state = changed ?? this.#state;
     };
   }
 

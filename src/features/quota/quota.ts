@@ -84,10 +84,9 @@ export class Quota {
   }
 
   #stateOf(used: RateLimiterRes): QuotaState {
-    const remaining = Math.max(
-      0,
-      this.perMinute - Math.max(0, used.consumedPoints),
-    );
-    return { limit: this.perMinute, remaining, reset: secondsLeft(used) };
+    const { perMinute: limit } = this;
+    const consumed = Math.max(0, used.consumedPoints);
+    const remaining = Math.max(0, limit - consumed);
+    return { limit, remaining, reset: secondsLeft(used) };
   }
 }
