@@ -76,11 +76,9 @@ export function toolsOf(
   const inlined = (part: unknown): unknown => {
     if (Array.isArray(part)) return part.map(inlined);
     if (!isJsonObject(part)) return part;
-    const { $ref, ...rest } = part;
-    const whole =
-      typeof $ref === 'string'
-        ? { ...schemas[$ref.slice($ref.lastIndexOf('/') + 1)], ...rest }
-        : part;
+    const { $ref = '', ...rest } = part;
+    const name = `${$ref}`.replace(/^.*\//, '');
+    const whole = { ...schemas[name], ...rest };
     // Examples have numbers where a tool has text.
     const members = Object.entries(whole).filter(
       ([name, value]) => name !== 'examples' || !Array.isArray(value),
@@ -253,9 +251,10 @@ function toolOf(
       own,
     );
     if (statusCode >= 400) {
-      const text = describe(JSON.parse(payload));
+      let text = describe(JSON.parse(payload));
       const wait = headers['retry-after'];
-      return toolError(wait ? `${text} Try again in ${wait} s.` : text);
+      if (wait) text += ` Try again in ${wait} s.`;
+      return toolError(text);
     }
     if (!output)
       return { content: [{ type: 'text', text: success?.description ?? '' }] };

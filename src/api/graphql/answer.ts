@@ -43,12 +43,19 @@ export function outcomeOf(
 ): Outcome {
   const { errors: failures } = result;
   if (!failures) return result as Outcome;
-  return { ...result, failures, errors: failures.map(formatError) };
+  return {
+    ...result,
+    failures,
+    errors: failures.map(formatError),
+  };
 }
 
 /** @param failure of an operation that has not run */
 export function refused(failure: Error): Outcome {
-  return outcomeOf({ errors: [graphQLErrorOf(failure)], status: 500 });
+  return outcomeOf({
+    errors: [graphQLErrorOf(failure)],
+    status: 500,
+  });
 }
 
 export function graphQLErrorOf(failure: Error): GraphQLError {
@@ -92,7 +99,12 @@ export function formatError(error: GraphQLError): GraphQLFormattedError {
   const code = codeOf(error);
   const status = httpStatusOf[code] ?? 400;
   const extensions = { code, status };
-  return { message, locations, path, extensions };
+  return {
+    message,
+    locations,
+    path,
+    extensions,
+  };
 }
 
 /** graphql-js provides no other way to detect it. */
@@ -151,7 +163,11 @@ export function sendOutcome(
   const { mediaType = mediaTypes.json, prefersEvents } = accepted;
   const mayRepeat = mayBeRepeated(outcome, context);
   const status = statusOf(outcome, mediaType, mayRepeat);
-  const result = { errors, data, extensions };
+  const result = {
+    errors,
+    data,
+    extensions,
+  };
   if (prefersEvents && status < 400) return sendFramed(reply, result);
   for (const [name, value] of outcome.headers ?? []) reply.header(name, value);
   if (call.isReplay) reply.header('idempotent-replayed', 'true');

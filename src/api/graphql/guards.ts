@@ -41,6 +41,7 @@ export async function charge(
   const { type, uses } = operation;
   const { request, reply, call } = context;
   const { caller, meter } = call;
+
   assertMethod(operation, context);
   const missing = uses.scopes.find((scope) => !hasScope(caller, scope));
   if (missing) throw forbidden(missing, caller);
@@ -94,7 +95,10 @@ function assertIdempotent(
   );
   if (!ignoresKey) return;
   const originalError = notIdempotent();
-  throw new GraphQLError(originalError.message, { nodes: node, originalError });
+  throw new GraphQLError(originalError.message, {
+    nodes: node,
+    originalError,
+  });
 }
 
 /**
@@ -148,7 +152,8 @@ function guardRoot(
       return resolve(root, args, context, info);
     };
     if (!meter) return run();
-    return meter.run(cost({ args, childComplexity: 0 }), run);
+    const mayCost = cost({ args, childComplexity: 0 });
+    return meter.run(mayCost, run);
   };
 }
 

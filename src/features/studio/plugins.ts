@@ -65,9 +65,9 @@ export const answerWithPlugins =
   async (pipeline, app) => {
     // With its key, Apollo Server reports usage, and the schema if
     // APOLLO_SCHEMA_REPORTING says so.
-    const reporters =
-      apollo.key === undefined ? [] : ['UsageReporting', 'SchemaReporting'];
-    const enabled = new Set([...plugins.map(idOf), ...reporters]);
+    const enabled = new Set(plugins.map(idOf));
+    if (apollo.key !== undefined)
+      enabled.add('UsageReporting').add('SchemaReporting');
     const server = new Apollo<ApolloContext>(pipeline.options, {
       apollo,
       plugins: [
@@ -136,9 +136,10 @@ function performing(pipeline: Pipeline): ApolloServerPlugin<ApolloContext> {
           );
           await run.charged;
         },
-        // A response other than null takes the place of the execution.
-        responseForOperation: async ({ operation }) =>
-          operation?.operation === 'subscription' ? emptyResponse() : null,
+        async responseForOperation({ operation }) {
+          if (operation?.operation === 'subscription') return emptyResponse();
+          return null;
+        },
         async didEncounterErrors({ errors }) {
           // graphql-js can omit names from errors about variables, and Apollo
           // Server does not let it.
@@ -160,11 +161,11 @@ function httpOf({
   const given = Object.entries(headers).map(
     ([name, value]) => [name, `${value}`] as const,
   );
-  const at = url.indexOf('?');
+  const isStreamedGet = method === 'GET' && accepted.stream;
   return {
-    method: method === 'GET' && accepted.stream ? 'POST' : method,
+    method: isStreamedGet ? 'POST' : method,
     headers: new HeaderMap(given),
-    search: at < 0 ? '' : url.slice(at),
+    search: /\?.*$/.exec(url)?.[0] ?? '',
     body,
   };
 }
