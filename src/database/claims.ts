@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import { deserialize, serialize } from 'node:v8';
+import { isRawJSON, rawJSON } from '@animal-store/exact-json';
 import type { Call, Claim } from '../call.ts';
 import { StoreError, Unavailable } from '../errors.ts';
 import type { RunStatement, Statement } from './postgres-server.ts';
@@ -72,11 +73,31 @@ export async function answerOnce<Answer>(
   call.replayed(!isNew);
   if (isNew) {
     const answer = await work();
-    const stored = serialize(answer).toString('base64');
-    await rows(storeAnswer, [...claim, stored]);
+    const stored = serialize(eachPart(answer, withoutRaw));
+    await rows(storeAnswer, [...claim, stored.toString('base64')]);
     return answer;
   }
   const [[known, stored] = []] = await rows(findAnswer, claim);
   if (known !== fingerprint) throw reused();
-  return deserialize(Buffer.from(`${stored}`, 'base64'));
+  const found = deserialize(Buffer.from(`${stored}`, 'base64'));
+  return eachPart(found, withRaw) as Answer;
+}
+
+const rawName = 'JSON.rawJSON';
+
+/** v8 cannot serialise raw JSON. */
+const withoutRaw = (part: object) =>
+  isRawJSON(part) ? new Map([[rawName, JSON.stringify(part)]]) : part;
+const withRaw = (part: object) =>
+  part instanceof Map && part.has(rawName) ? rawJSON(part.get(rawName)) : part;
+
+/** Changes the parts of arrays and plain objects. */
+function eachPart(value: unknown, change: (part: object) => unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  const within = (one: unknown) => eachPart(one, change);
+  if (Array.isArray(value)) return value.map(within);
+  const isPlain = Object.getPrototypeOf(value) === Object.prototype;
+  if (!isPlain) return change(value);
+  const members = Object.entries(value);
+  return Object.fromEntries(members.map(([name, one]) => [name, within(one)]));
 }

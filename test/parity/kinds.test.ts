@@ -1,5 +1,7 @@
 // runs: embedded, postgres, pgbouncer
 
+import { hash } from 'node:crypto';
+import { rawJSON } from '@animal-store/exact-json';
 import { defineEntity } from '@mikro-orm/core';
 import { Type } from 'typebox';
 import type { Module } from '../../src/api/module.ts';
@@ -212,6 +214,43 @@ test('values are the same from GraphQL, and are found by their key', async () =>
     expect(headers['idempotent-replayed']).toBe('true');
     expect(text).toBe(made[at]?.text);
   }
+});
+
+test('a transaction repeats JSON with its integers, dates and nothing else changed', async () => {
+  const once = async () => {
+    const call = new Call();
+    const key = hash('sha256', 'once', 'buffer');
+    call.claim = { keyId: 0, operation: 'createPassports', hash: key };
+    const data = {
+      most: rawJSON('9223372036854775807'),
+      lists: [[rawJSON('-9223372036854775808')], null, { rawJSON: '1' }],
+    };
+    const input = { ...plain, data };
+    const frame = { creates: [PassportEntity], input };
+    const records = new Records<Passport, NewPassport>(
+      store.database,
+      PassportEntity,
+      passport.lists,
+    );
+    const answer = await store.database.transaction(call, frame, async () => ({
+      made: await records.create(input as never, call),
+      at: new Date(0),
+      total: 9007199254740993n,
+      kinds: new Set(['day']),
+    }));
+    return { answer, isReplay: call.isReplay };
+  };
+  const first = await once();
+  const again = await once();
+  expect([first.isReplay, again.isReplay]).toEqual([false, true]);
+  const { made, ...others } = again.answer;
+  expect(others).toEqual({
+    at: new Date(0),
+    total: 9007199254740993n,
+    kinds: new Set(['day']),
+  });
+  expect(JSON.stringify(made)).toBe(JSON.stringify(first.answer.made));
+  expect(JSON.stringify(made)).toContain('[-9223372036854775808]');
 });
 
 test('values are set by changes, in both APIs', async () => {
