@@ -127,12 +127,12 @@ export function listQuery<Item extends TObject>(
   for (const member of ranges)
     for (const [end, { words }] of Object.entries(rangeEnds))
       add(member, `_${end}`, `with a ${member} ${words}`);
-  for (const member of prefixes)
-    add(
-      member,
-      '_prefix',
-      `whose ${member} begins with this, in upper or lower case`,
-    );
+  for (const member of prefixes) {
+    const words = `whose ${member} begins with this, in upper or lower case`;
+    add(member, '_prefix', words);
+    if (memberOf(schemaOf(member)).kind !== 'string')
+      reportFault(`No ${member} of ${noun}s has a beginning: it is no text.`);
+  }
   const sort = sortSchema(`${(item as { $id?: string }).$id}Sort`, orders);
   const page = pageQueryMembers(noun, orders.length > 0 ? sort : undefined);
   return Type.Object({ ...properties, ...page }) as unknown as QueryOf<

@@ -62,7 +62,9 @@ test('an example that its input refuses is named at the start', () => {
       members: { name: textSchema({ description: 'Its name.' }) },
       example: { name: 5 },
     });
-  expect(declare).toThrow('name must be a string, not a number.');
+  expect(declare).toThrow(
+    'The example of Wrong is wrong: name must be a string, not a number.',
+  );
 });
 
 test('an example of the input is one of a creation; an apostrophe is quoted', () => {

@@ -539,3 +539,12 @@ test.each([
     `The lists of passports name ${member}, which cannot be compared.`,
   );
 });
+
+test('the service does not start with a prefix of what is no text', async () => {
+  const lists = { prefixes: ['chip'] } as never;
+  const build = async () =>
+    void listQuery('passport', passport.schemas.item, lists);
+  await expect(namingAllFaults(build)).rejects.toThrow(
+    'No chip of passports has a beginning: it is no text.',
+  );
+});

@@ -201,18 +201,20 @@ function schemasOf<Members extends TProperties, OwnerName extends string>(
   };
 }
 
-/** The item that the example becomes. */
+/** The item that the example becomes. @throws Error for a wrong one */
 function exampleOf(
-  { example, computed, owner }: Declaration<TProperties, TProperties, string>,
+  declaration: Declaration<TProperties, TProperties, string>,
   stored: TObject,
   input: TObject,
 ): object {
-  const item: Record<string, unknown> = {
-    ...mapped(stored.properties, () => null),
-    ...validator(input)(example),
-    id: 1,
-    version: 1,
-  };
+  const { name, example, computed, owner } = declaration;
+  const item = mapped<unknown, unknown>(stored.properties, () => null);
+  try {
+    Object.assign(item, validator(input)(example), { id: 1, version: 1 });
+  } catch (cause) {
+    const { message } = cause as Error;
+    throw new Error(`The example of ${name} is wrong: ${message}`, { cause });
+  }
   if (owner) item[memberOf(owner)] = 'key:1';
   const follows = mapped(computed, ({ of }) => of(item as never));
   return JSON.parse(JSON.stringify({ ...item, ...follows }));
