@@ -103,11 +103,13 @@ function requestEnd(
   // A request that the service makes itself passes no network.
   const isOwn = 'isLightMyRequest' in raw;
   const { operationId: id } = (schema ?? {}) as { operationId?: string };
-  const other = url === '/graphql' ? 'graphql' : 'other';
+  let api: RequestEnd['api'] = 'other';
+  if (url === '/graphql') api = 'graphql';
+  if (id) api = 'rest';
   return {
     milliseconds: performance.now() - call.arrived,
     isAnswered: response.writableFinished || isStream || isOwn,
-    api: id ? 'rest' : other,
+    api,
     id,
   };
 }

@@ -76,7 +76,8 @@ const longest = 512;
 export function acceptOf({
   headers: { accept },
 }: Pick<FastifyRequest, 'headers'>): string | undefined {
-  return accept && accept.length > longest ? undefined : accept;
+  if (accept && accept.length > longest) return undefined;
+  return accept;
 }
 
 /**
@@ -102,8 +103,7 @@ const weight = /^q="?[\d.]+"?$/i;
 function withoutParameters(range: string): string {
   const [type = '', ...parameters] = partsOf(range);
   const readable = parameters.find((one) => weight.test(one)) ?? 'q=1';
-  const types = type === '*' ? '*/*' : type;
-  return `${types};${readable}`;
+  return `${type.replace(/^\*$/, '*/*')};${readable}`;
 }
 
 /**

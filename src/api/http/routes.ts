@@ -6,6 +6,7 @@ import type {
   FastifyRequest,
   FastifySchema,
   FastifyTypeProvider,
+  preParsingHookHandler,
   RawServerDefault,
   RouteOptions,
 } from 'fastify';
@@ -110,22 +111,21 @@ function buildValidator() {
 class AllowedMethods {
   readonly #router = createRouter();
   /** The methods of all paths. */
-  readonly all = new Set(['OPTIONS']);
+  readonly all = new Set<HTTPMethod>();
 
   add({ url, method }: Pick<RouteOptions, 'url' | 'method'>): void {
     if (url === '*') return;
-    for (const one of [method].flat()) {
+    for (const one of [method, 'OPTIONS'].flat() as HTTPMethod[]) {
       this.all.add(one);
-      this.#router.on(one as HTTPMethod, url, () => undefined);
+      if (!this.#router.hasRoute(one, url))
+        this.#router.on(one, url, () => undefined);
     }
   }
 
   /** @returns none for an unknown path */
   of({ raw: { url = '/' } }: FastifyRequest): string[] {
-    const found = [...this.all].filter((method) =>
-      this.#router.find(method as HTTPMethod, url),
-    );
-    return found.length > 0 ? ['OPTIONS', ...found].sort() : found;
+    const all = [...this.all].sort();
+    return all.filter((method) => this.#router.find(method, url));
   }
 }
 
@@ -211,7 +211,7 @@ export function routeHooks(
     app.allowedMethods.add(route);
     requireScope(route, this.section);
     const hooksInOrder: Hooks[] = [
-      mayWrite(route) ? { preParsing, ...roomHooks(route) } : {},
+      roomHooks(route, preParsing),
       inputHooks(route),
       idempotencyHooks(route),
       lastHooks(route),
@@ -231,12 +231,17 @@ export function routeHooks(
 }
 
 /**
- * Refuses what may write before it runs, while its key has too many answers
- * unread.
+ * Bounds what may write: its body, and before it runs what its key has not
+ * read.
  */
-function roomHooks({ config = {} }: RouteOptions): Hooks {
-  const { mayAnswer = smallAnswer } = config;
+function roomHooks(
+  route: RouteOptions,
+  preParsing: preParsingHookHandler,
+): Hooks {
+  if (!mayWrite(route)) return {};
+  const { mayAnswer = smallAnswer } = route.config ?? {};
   return {
+    preParsing,
     preValidation(request, reply, done) {
       request.server.unread.hold(request, reply, mayAnswer);
       done();

@@ -76,7 +76,8 @@ export function proxies(
     const isPort = /^\d+$/.test(port);
     const hasPort = /:\d*$/.test(host);
     const isMissing = isPort && !isUsual && !hasPort;
-    headers['x-forwarded-host'] = isMissing ? `${host}:${port}` : host;
+    headers['x-forwarded-host'] = host;
+    if (isMissing) headers['x-forwarded-host'] += `:${port}`;
     [headers['x-forwarded-proto']] = written('proto');
     // Each has stripped its own.
     const prefix = written('prefix').join('');
@@ -113,5 +114,6 @@ export function origin(request: FastifyRequest): string {
   const isTrusted = ips.length > 1;
   const prefix = `${headers['x-forwarded-prefix']}`;
   const isPath = /^(?:\/[\w.~-]+)+$/.test(prefix);
-  return isTrusted && isPath ? address + prefix : address;
+  if (isTrusted && isPath) return address + prefix;
+  return address;
 }
