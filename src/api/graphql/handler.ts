@@ -71,7 +71,10 @@ export async function graphQL(
   const { isTrusted, findDocument } = parts;
   const interpret = interpreter(options);
   const executor = parts.executor?.(options.schema, interpret) ?? interpret;
-  const pipeline = await Pipeline.open({ ...options, isTrusted, executor });
+  const all = { ...options, isTrusted, executor };
+  const apollo = new Apollo(all);
+  await apollo.start();
+  const pipeline = new Pipeline(new Documents(apollo, all), all);
   const answer =
     (await parts.answer?.(pipeline, app)) ?? pipeline.answer.bind(pipeline);
 
@@ -133,16 +136,10 @@ export interface PipelineOptions extends DocumentOptions {
 
 /** The steps of a request, from its parameters to its outcome. */
 export class Pipeline {
-  private constructor(
+  constructor(
     readonly documents: Documents,
     readonly options: PipelineOptions,
   ) {}
-
-  static async open(options: PipelineOptions): Promise<Pipeline> {
-    const apollo = new Apollo(options);
-    await apollo.start();
-    return new Pipeline(new Documents(apollo, options), options);
-  }
 
   async answer(
     parameters: RequestParameters,
