@@ -151,15 +151,13 @@ function withLockRetries<T>(
 ): Promise<T> {
   const { attempts, pause } = retries;
   return retry(up, (error, attempt) => {
-    // lock_not_available
-    if (sqlState(error) !== '55P03' && !isConflict(error)) return undefined;
+    const isLocked = sqlState(error) === '55P03';
+    if (!isLocked && !isConflict(error)) return undefined;
     if (attempt < attempts) {
       log?.warn({ migration, attempt }, 'a migration is waiting for a lock');
       return pause;
     }
-    const message =
-      `it did not get its locks in ${attempts} attempts. A session holds a lock on its table: ` +
-      'find it in pg_stat_activity, end it, and start again';
+    const message = `it did not get its locks in ${attempts} attempts. A session holds a lock on its table: find it in pg_stat_activity, end it, and start again`;
     throw new Error(message, { cause: error });
   });
 }

@@ -122,8 +122,7 @@ const noSchema =
   'The search_path has no schema that exists and that the role may use: create one, or set another search_path.';
 
 const inLaterSchema = (schema: string, first: string) =>
-  `The store is in the schema ${schema}, but ${first} is before it in the search_path, and new tables would be created there. ` +
-  `Set a search_path that begins with ${schema}; for another store, one without ${schema}.`;
+  `The store is in the schema ${schema}, but ${first} is before it in the search_path, and new tables would be created there. Set a search_path that begins with ${schema}; for another store, one without ${schema}.`;
 
 /**
  * The tables whose ids come from a counter; `counter` is the SQL of its

@@ -82,25 +82,37 @@ interface LogPosition {
 const position: Statement = {
   name: 'position',
   text: `
-    select json_build_object('isReplica', pg_is_in_recovery(),
-      'system', (select system_identifier::text from pg_control_system()),
+    select json_build_object(
+      'isReplica', pg_is_in_recovery(),
+      'system', (
+        select system_identifier::text from pg_control_system()),
       'database', (
-        select oid::text from pg_database where datname = current_database()),
+        select oid::text from pg_database
+        where datname = current_database()),
       'schema', current_schema(),
-      'timeline', case when pg_is_in_recovery() then greatest(0,
+      'timeline', case
+        when pg_is_in_recovery() then greatest(0,
           (select timeline_id from pg_control_checkpoint()),
-          (select min_recovery_end_timeline from pg_control_recovery()),
+          (select min_recovery_end_timeline
+            from pg_control_recovery()),
           (select received_tli from pg_stat_wal_receiver))
-        else ('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8)
-          )::bit(32)::int end,
-      'bytes', coalesce(case when pg_is_in_recovery()
-          then pg_last_wal_replay_lsn() else pg_current_wal_insert_lsn() end
-        - '0/0'::pg_lsn, -1),
+        else (
+          'x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8)
+          )::bit(32)::int
+        end,
+      'bytes', coalesce(
+        case
+          when pg_is_in_recovery() then pg_last_wal_replay_lsn()
+          else pg_current_wal_insert_lsn()
+          end - '0/0'::pg_lsn,
+        -1),
       'lag', case
         when pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn()
           and exists (select from pg_stat_wal_receiver) then 0
-        else coalesce(1000 * extract(
-          epoch from clock_timestamp() - pg_last_xact_replay_timestamp()), 0)
+        else coalesce(
+          1000 * extract(epoch from
+            clock_timestamp() - pg_last_xact_replay_timestamp()),
+          0)
         end)`,
 };
 const replayPosition: Statement = {

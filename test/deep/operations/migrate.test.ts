@@ -311,10 +311,9 @@ onServer(
 
     test('migrations use DATABASE_DIRECT_URL, and are refused when DATABASE_URL names another database', async () => {
       const { DATABASE_URL } = database.env as { DATABASE_URL: string };
-      const elsewhere = new URL(DATABASE_URL);
-      elsewhere.pathname = '/postgres';
+      const elsewhere = await createEmptyDatabase();
       const past = await node([], {
-        DATABASE_URL: elsewhere.href,
+        ...elsewhere.env,
         DATABASE_DIRECT_URL: DATABASE_URL,
       });
       await expect(past.database.migrate()).rejects.toThrow(
@@ -332,6 +331,8 @@ onServer(
       await expect(nowhere.database.migrate()).rejects.toThrow(
         '(DATABASE_DIRECT_URL) cannot be reached',
       );
+      for (const { database } of nodes.splice(0)) await database.close();
+      await elsewhere.drop();
     });
   },
 );
