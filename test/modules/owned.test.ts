@@ -17,6 +17,7 @@ import {
   type NewRemark,
   type Remark,
   RemarkEntity,
+  remark,
 } from './diaries/diary.ts';
 import {
   EntityRecords,
@@ -352,6 +353,23 @@ describeHere.each(collections)('diaries on %s', (_name, Collection) => {
       await ask(ada, 'DELETE', `/diaries/${added.id}`);
       await ask(bob, 'DELETE', `/diaries/${later.id}`);
     });
+
+    test('that are resumed at the id of a row of another, or before all, have the own rows only', async () => {
+      const added = await add(ada, '/diaries', { title: 'Again', mood: 'new' });
+      const own = await add(bob, '/diaries', { title: 'Again', mood: 'new' });
+      for (const [place, wanted] of [
+        [ofAda.id, [ofBob.id, own.id]],
+        [added.id, [own.id]],
+        ['-9223372036854775808', [ofBob.id, own.id]],
+      ] as const) {
+        const stream = await follow(bob, 0, { 'last-event-id': `${place}` });
+        const events = await stream.until(wanted.length);
+        expect(events.map(({ id }) => id)).toEqual(wanted.map(String));
+        stream.close();
+      }
+      await ask(ada, 'DELETE', `/diaries/${added.id}`);
+      await ask(bob, 'DELETE', `/diaries/${own.id}`);
+    });
   });
 
   test('the scope all changes and removes rows of others, which stay theirs', async () => {
@@ -379,6 +397,81 @@ describeHere.each(collections)('diaries on %s', (_name, Collection) => {
       key,
     );
     expect(errors).toBeUndefined();
+  });
+
+  test('a transaction of one sees, changes and refers to no row of another, and its key repeats nothing for others', async () => {
+    const { database } = store;
+    const diaries = new Records<Diary, NewDiary>(
+      database,
+      DiaryEntity,
+      diary.lists,
+    );
+    const remarks = new Records<Remark, NewRemark>(
+      database,
+      RemarkEntity,
+      remark.lists,
+    );
+    const callOf = (at: number, key?: string) => {
+      const id = Number(owners[at]?.slice('key:'.length));
+      const caller = { id, name: 'x', scopes: ['write'] };
+      const claim = key && {
+        keyId: id,
+        operation: 'addDiary',
+        hash: Buffer.from(key),
+      };
+      return Object.assign(new Call(), { caller, claim });
+    };
+    const creates = [DiaryEntity, RemarkEntity];
+    const ofOther = callOf(1);
+    const seen = await database.transaction(
+      ofOther,
+      { creates, input: {} },
+      async () => {
+        const { items } = await diaries.list({ limit: 5 } as never, ofOther);
+        const change = { version: 1, mood: 'bad' } as never;
+        return [
+          idsOf([...items]),
+          await diaries.find(ofAda.id, ofOther),
+          await diaries.change(ofAda.id, change, ofOther),
+          await diaries.remove(ofAda.id, {} as never, ofOther),
+          (await diaries.count({}, ofOther)).count,
+        ];
+      },
+    );
+    expect(seen).toEqual([[`${ofBob.id}`], null, null, null, 1]);
+    const refused = database.transaction(
+      ofOther,
+      { creates, input: {} },
+      async () => {
+        const own = { title: 'Undone', mood: 'x' } as NewDiary;
+        await diaries.create(own, ofOther);
+        const input = { diaryId: ofAda.id, text: 'x' } as NewRemark;
+        return remarks.create(input, ofOther);
+      },
+    );
+    await expect(refused).rejects.toThrow(
+      'diaryId must be the id of one that exists.',
+    );
+    expect(await list(bob, '/diaries')).toEqual([ofBob]);
+    const add = (at: number) => {
+      const call = callOf(at, 'the same');
+      const input = { title: 'Both', mood: 'x', pages: 1 };
+      return database.transaction(call, { creates, input }, () =>
+        diaries.create(input as never, call),
+      );
+    };
+    const made = [await add(0), await add(1), await add(0)];
+    expect(made.map(({ createdBy }) => createdBy)).toEqual([
+      owners[0],
+      owners[1],
+      owners[0],
+    ]);
+    expect([made[2]?.id, made[1]?.id === made[0]?.id]).toEqual([
+      made[0]?.id,
+      false,
+    ]);
+    await ask(ada, 'DELETE', `/diaries/${made[0]?.id}`);
+    await ask(bob, 'DELETE', `/diaries/${made[1]?.id}`);
   });
 
   test('a module that forgets the call shows nothing', async () => {

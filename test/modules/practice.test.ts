@@ -384,10 +384,10 @@ describeHere.each(collections)('a practice on %s', (_name, module) => {
       ...once,
       json: input,
     });
-    const { colour, ...known } = { colour: undefined, ...members };
+    const { colour, ...known }: Record<string, unknown> = { ...members };
     const again = await rest(store, '/v1/full-visits', {
       ...once,
-      json: { ...input, ...known, ...(colour && { colour }) },
+      json: { ...input, ...known, ...(colour ? { colour } : {}) },
     });
     expect(again.json).toEqual(first.json);
     expect(again.headers['idempotent-replayed']).toBe('true');
