@@ -83,25 +83,21 @@ function rowsFor(
   return `(select ${members.join(', ')} from ${quoted(name)}${where})`;
 }
 
-/** How rows are read: SQL for the text of each column, and what they become. */
-interface Reader {
-  readonly texts: readonly string[];
-  decode(texts: ReadonlyArray<string | null>): unknown;
-}
+// How rows are read: SQL for the text of each column, and what they become.
 
-const ofSource = ({ table }: Source): Reader => ({
+const ofSource = ({ table }: Source) => ({
   texts: table.columns.map(({ textOfMember }) => textOfMember),
   decode: table.decodeRow,
 });
 
-function ofSchema({ properties }: TObject): Reader {
+function ofSchema({ properties }: TObject) {
   const members = Object.entries(properties).map(([name, schema]) => ({
     name,
     ...memberOf(schema),
   }));
   return {
     texts: members.map(({ name, kind }) => textIn(codecOf(kind), quoted(name))),
-    decode(texts) {
+    decode(texts: ReadonlyArray<string | null>): unknown {
       const values = members.map((member, at) => [
         member.name,
         decoded(member, texts[at] ?? null),

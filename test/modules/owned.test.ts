@@ -443,7 +443,7 @@ describeHere.each(collections)('diaries on %s', (_name, Collection) => {
       ofOther,
       { creates, input: {} },
       async () => {
-        const own = { title: 'Undone', mood: 'x' } as NewDiary;
+        const own = { title: 'Undone', mood: 'x', pages: 1 } as NewDiary;
         await diaries.create(own, ofOther);
         const input = { diaryId: ofAda.id, text: 'x' } as NewRemark;
         return remarks.create(input, ofOther);

@@ -110,39 +110,20 @@ export class ApiKeyService {
     overlap: number,
   ): Promise<IssuedKey & { previousExpiresAt: Date | null }> {
     const secret = createSecret();
-    const { name, scope, expiresAt, previousExpiresAt } = await this.#change(
-      id,
-      (key) => {
-        if (key.hint.startsWith(subjectPrefix)) {
-          throw new StoreError(
-            'BAD_USER_INPUT',
-            `${id} is a subject of ${key.name}, which has no secret.`,
-          );
-        }
-        if (key.revokedAt)
-          throw new StoreError('BAD_USER_INPUT', `The key ${id} is revoked.`);
-        if (key.expiresAt && key.expiresAt.getTime() <= Date.now()) {
-          throw new StoreError(
-            'BAD_USER_INPUT',
-            `The key ${id} has expired; issue a new one.`,
-          );
-        }
-        key.previousHash = overlap > 0 ? key.hash : null;
-        key.previousExpiresAt =
-          overlap > 0 ? new Date(Date.now() + overlap) : null;
-        key.hash = hashSecret(secret);
-        key.hint = hintOf(secret);
-        return 'rotated';
-      },
-    );
-    return {
-      id,
-      name,
-      scope,
-      key: secret,
-      expiresAt: expiresAt ?? null,
-      previousExpiresAt: previousExpiresAt ?? null,
-    };
+    const rotated = await this.#change(id, (key) => {
+      assertRotatable(key);
+      key.previousHash = null;
+      key.previousExpiresAt = null;
+      if (overlap > 0) {
+        key.previousHash = key.hash;
+        key.previousExpiresAt = new Date(Date.now() + overlap);
+      }
+      key.hash = hashSecret(secret);
+      key.hint = hintOf(secret);
+      return 'rotated';
+    });
+    const { name, scope, expiresAt = null, previousExpiresAt = null } = rotated;
+    return { id, name, scope, key: secret, expiresAt, previousExpiresAt };
   }
 
   /**
@@ -185,4 +166,14 @@ export class ApiKeyService {
   ): void {
     em.create(KeyEvent, { keyId, hint, change, ...this.actor });
   }
+}
+
+/** @throws StoreError BAD_USER_INPUT */
+function assertRotatable({ id, name, hint, revokedAt, expiresAt }: ApiKey) {
+  const refuse = (message: string) => new StoreError('BAD_USER_INPUT', message);
+  if (hint.startsWith(subjectPrefix))
+    throw refuse(`${id} is a subject of ${name}, which has no secret.`);
+  if (revokedAt) throw refuse(`The key ${id} is revoked.`);
+  if (expiresAt && expiresAt.getTime() <= Date.now())
+    throw refuse(`The key ${id} has expired; issue a new one.`);
 }

@@ -126,12 +126,11 @@ export class Authenticator {
     if (known?.caller) return this.#select(secret, hash, call);
     // With a bootstrap key, any text that is long enough may be a guess at it,
     // so it counts as a wrong key.
-    const isShaped = isSecret(secret) || this.isToken(secret);
-    const mayExist =
-      isShaped ||
-      (this.#bootstrapHash !== undefined &&
-        secret.length >= shortestBootstrapKey);
-    return mayExist ? this.#askWithinLimit(secret, hash, address, call) : null;
+    const mayBeGuess =
+      this.#bootstrapHash !== undefined &&
+      secret.length >= shortestBootstrapKey;
+    if (!mayBeGuess && !isSecret(secret) && !this.isToken(secret)) return null;
+    return this.#askWithinLimit(secret, hash, address, call);
   }
 
   /** True for the form of a token; false for any text when tokens are off. */
@@ -160,9 +159,7 @@ export class Authenticator {
       throw new StoreError(
         'TOO_MANY_REQUESTS',
         'Too many requests with a wrong API key came from this address.',
-        {
-          headers: { 'retry-after': `${seconds}` },
-        },
+        { headers: { 'retry-after': `${seconds}` } },
       );
     }
     if (hash === this.#bootstrapHash) {
@@ -214,15 +211,16 @@ export class Authenticator {
   }
 
   async #find(hash: string, call: Call): Promise<KnownKey | null> {
-    const tell: KeyObserver['lookedUp'] = (result) => {
-      for (const one of this.options.observers ?? []) one.lookedUp(result);
-    };
     const found = await this.#selections.add(hash, call).catch((error) => {
-      tell('failed');
+      this.#tell('failed');
       throw error;
     });
-    tell(found ? 'known' : 'unknown');
+    this.#tell(found ? 'known' : 'unknown');
     return found;
+  }
+
+  #tell(result: Parameters<KeyObserver['lookedUp']>[0]): void {
+    for (const one of this.options.observers ?? []) one.lookedUp(result);
   }
 
   #reject(hash: string, reason?: string): null {
