@@ -144,30 +144,54 @@ export class Unavailable extends StoreError {
 }
 
 const faultsOfBuild = new AsyncLocalStorage<string[]>();
+/** Those that modules have when they are imported. */
+let declared: string[] = [];
+Object.freeze(declared);
+
+/** From now on until the first build, `reportFault` collects faults, too. */
+export function noteFaults(): void {
+  declared = [];
+}
 
 /**
- * Reports a fault in the code of a module: `namingAllFaults` collects it.
+ * Reports a fault in the code of a module.
  *
- * @throws Error outside of `namingAllFaults`
+ * @throws Error where no faults are collected
  */
 export function reportFault(message: string): void {
-  const faults = faultsOfBuild.getStore();
-  if (!faults) throw new Error(message);
+  const faults = faultsOfBuild.getStore() ?? declared;
+  if (Object.isFrozen(faults)) throw new Error(message);
   faults.push(message);
+}
+
+/** Reports what work throws, so that the build goes on. */
+export function reportThrown<T>(work: () => T): T | undefined {
+  try {
+    return work();
+  } catch (error) {
+    reportFault((error as Error).message);
+    return undefined;
+  }
 }
 
 /**
  * Builds something of modules.
  *
- * @throws Error with a line for every fault
+ * @throws Error with a line for every fault, also of what they declare
  */
 export async function namingAllFaults<T>(build: () => Promise<T>): Promise<T> {
-  const faults: string[] = [];
+  Object.freeze(declared);
+  const faults = [...declared];
+  let failure: Error | undefined;
   const built = await faultsOfBuild.run(faults, build).catch((error) => {
-    faults.push(error.message);
+    failure = error;
   });
-  // A later report throws.
   Object.freeze(faults);
-  if (faults.length > 0) throw new Error([...new Set(faults)].join('\n'));
+  if (faults.length > 0) {
+    const all = [...faults, ...(failure ? [failure.message] : [])];
+    const lines = all.flatMap((fault) => fault.split('\n'));
+    failure = new Error([...new Set(lines)].join('\n'));
+  }
+  if (failure) throw failure;
   return built as T;
 }

@@ -1,6 +1,7 @@
 import type { EntityName, MigrationObject } from '@mikro-orm/core';
 import type { ValuesOf, Variables } from '../config/variables.ts';
 import type { Database } from '../database/database.ts';
+import { reportThrown } from '../errors.ts';
 import type { References } from './graphql/scopes.ts';
 import type { Routes } from './http/routes.ts';
 import type { Collection } from './resources/collection.ts';
@@ -100,20 +101,17 @@ export function openModules(
       );
     if (!opened.has(module)) {
       opened.set(module, undefined);
-      opened.set(
-        module,
-        withResources(
-          module.open({
-            database,
-            config,
-            serviceOf: (other) => open(other).service as never,
-          }),
-        ),
-      );
+      opened.set(module, openOne(module));
     }
     const apis = opened.get(module);
     if (!apis) throw new Error(`${name} needs itself, through other modules.`);
     return apis;
+  };
+  const openOne = (module: Module): Apis => {
+    const serviceOf = (other: Module) => open(other).service as never;
+    const context = { database, config, serviceOf };
+    const apis = reportThrown(() => module.open(context));
+    return withResources(apis ?? {});
   };
   return modules.map((module) => ({ ...module, ...open(module) }));
 }

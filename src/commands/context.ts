@@ -7,6 +7,7 @@ import {
   type DatabaseOptions,
   type Model,
 } from '../database/database.ts';
+import { namingAllFaults } from '../errors.ts';
 import { type ConfiguredStore, databaseOptions } from '../feature.ts';
 import { features } from '../features.ts';
 import { notMigrated } from '../process/start-failure.ts';
@@ -42,6 +43,7 @@ export async function withDatabase<T>(
   const store = await configuredStore();
   const { config, options, model } = store;
   const { migrate } = await import('../process/migrate.ts');
+  await namingAllFaults(async () => undefined);
   // A command waits while a table is locked for minutes.
   return Database.use(
     { ...options, statementTimeout: 600_000 },

@@ -1,4 +1,5 @@
 import type { Database } from '../database/database.ts';
+import { StoreError } from '../errors.ts';
 import { modules } from '../modules/modules.ts';
 
 /**
@@ -8,9 +9,15 @@ import { modules } from '../modules/modules.ts';
  * @returns the names of those applied
  */
 export async function migrate(database: Database): Promise<string[]> {
-  if ((await database.pending()).length > 0) {
-    const { contracts } = await import('./contracts.ts');
-    await contracts(modules, process.env);
-  }
-  return database.migrate();
+  const { contracts } = await import('./contracts.ts');
+  const check = () => contracts(modules, process.env);
+  if ((await database.pending()).length > 0) await check();
+  return database.migrate().catch(async (error) => {
+    if (error instanceof StoreError) throw error;
+    // With those of the modules, because a start names all faults.
+    await check().catch(({ message }) => {
+      throw new Error(`${error.message}\n${message}`);
+    });
+    throw error;
+  });
 }

@@ -173,7 +173,9 @@ export class ListStatements {
     const nulls = conditions.findLastIndex(({ kind }) => kind === 'null');
     const end = isDescending ? 'from' : 'to';
     const hasEnd = ends.some(({ kind }) => kind === end);
-    const isApart = isOne || hasEnd || isFlat;
+    const isOfOrder =
+      !by?.isFolded && conditions.some(({ column }) => column === by);
+    const isApart = isOne || hasEnd || isFlat || isOfOrder;
     const last = by ? 0 : conditions.length - 1;
     const others = isApart ? conditions.length : Math.max(nulls + 1, last);
     const equal = conditions

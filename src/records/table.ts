@@ -119,7 +119,6 @@ export class Table {
   /** The members of each unique one. */
   readonly #uniques: string[][];
 
-  /** @throws Error for an unsupported type, or a relation without an index */
   constructor(
     { tableName, versionProperty, props, indexes, uniques }: EntityMetadata,
     computed: Computed = {},
@@ -207,22 +206,29 @@ export class Table {
       ? [by.isFolded ? inLowerCase(by.member) : by.member, 'id']
       : ['id'];
     const missing: string[] = [];
-    const ordered = combinations.map((columns) => {
-      const members = columns.map(({ member }) => member);
+    // A filter by the member itself leaves one value of it.
+    const own = by && !by.isFolded ? by.member : undefined;
+    const ordered = combinations.map((filters) => {
+      const members = filters.map(({ member }) => member);
       // The list of all rows uses the primary key.
       if (members.length === 0 && !by) return { columns: [], isOne: false };
       const unique = this.#uniques.find((index) =>
         index.every((member) => members.includes(member)),
       );
+      const others = members.filter((member) => member !== own);
       // It finds at most one row, so neither the others nor the order matter.
       const index = unique
         ? [...members.filter((member) => !unique.includes(member)), ...unique]
-        : this.#indexes.find((index) => isKeyOf(index, members, order));
-      if (!index) missing.push(this.#lineFor(columns, by));
-      const ordered = (index ?? members)
-        .slice(0, members.length)
-        .map((member) => this.column(member));
-      return { columns: ordered, isOne: unique !== undefined };
+        : this.#indexes.find((index) => isKeyOf(index, others, order));
+      if (!index) missing.push(this.#lineFor(others, by));
+      const first = (index ?? others).slice(
+        0,
+        unique ? undefined : others.length,
+      );
+      const columns = [...new Set([...first, ...members])].map((member) =>
+        this.column(member),
+      );
+      return { columns, isOne: unique !== undefined };
     });
     const sorted = by ? ` sorted by ${by.member}` : '';
     const message = `Each combination of the filters of ${this.name}${sorted} needs an index; the entity lacks`;
@@ -230,17 +236,21 @@ export class Table {
       reportFault(
         `${this.name} has an order by ${by.member}, which may be null.`,
       );
-    if (missing.length > 0) reportFault(`${message} ${missing.join(', ')}.`);
+    const lines = [...new Set(missing)].join(', ');
+    if (lines) reportFault(`${message} ${lines}.`);
     return ordered;
   }
 
   /** The line to write in the entity. */
-  #lineFor(columns: readonly Column[], by?: Column): string {
-    const all = [...columns, ...(by ? [by] : []), this.column('id')];
-    const members = all.map(({ member }) => `'${member}'`).join(', ');
-    if (!by?.isFolded) return `{ properties: [${members}] }`;
-    const index = [this.name, ...all.map(({ member }) => member)].join('_');
-    const keys = all.map((column) => (column === by ? by.key : column.name));
+  #lineFor(filters: string[], by?: Column): string {
+    const members = [...filters, ...(by ? [by.member] : []), 'id'];
+    const named = members.map((member) => `'${member}'`).join(', ');
+    if (!by?.isFolded) return `{ properties: [${named}] }`;
+    const index = [this.name, ...members].join('_');
+    const columns = members.map((member) => this.column(member));
+    const keys = columns.map((column, at) =>
+      column === by && at === filters.length ? by.key : column.name,
+    );
     return `{ name: '${index}', expression: 'create index "${index}" on ${quoted(this.name)} (${keys.join(', ')})' }`;
   }
 
@@ -251,7 +261,6 @@ export class Table {
   }
 }
 
-/** @throws Error for an unsupported type */
 function columnOf(property: EntityProperty, table: string) {
   const {
     name,
@@ -270,13 +279,14 @@ function columnOf(property: EntityProperty, table: string) {
   const isWord =
     type === 'text' && items?.every((item) => /^\w+$/.test(`${item}`));
   const types = `${type.replace(/^numeric\(.+/, 'numeric')} ${runtimeType}`;
-  const codec = isWord ? {} : codecs[types];
-  if (!codec || !isPlain(property)) {
-    throw new Error(
+  const known = isWord ? {} : codecs[types];
+  if (!known || !isPlain(property)) {
+    reportFault(
       `${table}.${fieldNames?.[0] ?? name} has an unsupported type: ${declared}. Supported are ${supported}.`,
     );
   }
-  const sql = quoted(`${fieldNames[0]}`);
+  const codec = known ?? text;
+  const sql = quoted(`${fieldNames?.[0]}`);
   // Its lists have one order on every database, whatever its collation: no
   // upgrade of the system's library changes it.
   const isFolded = codec === text;

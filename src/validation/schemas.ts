@@ -1,4 +1,5 @@
 import { type Static, type TProperties, type TSchema, Type } from 'typebox';
+import { reportFault } from '../errors.ts';
 import { type Int64, int64 } from './int64.ts';
 import {
   decimalStart,
@@ -95,8 +96,6 @@ export interface Member {
 /**
  * Reads the schema of a member, with or without `nullable` and `use`. A
  * reference (`$ref`) is to an enumeration.
- *
- * @throws Error for a member of another kind, for example an object
  */
 export function memberOf(schema: TSchema): Member {
   const { member, isNullable } = unwrapped(schema);
@@ -117,11 +116,11 @@ export function memberOf(schema: TSchema): Member {
     (kindsByFormat[format] ?? type ?? 'json');
   const kind = kinds.find((one) => one === found);
   if (!kind)
-    throw new Error(
+    reportFault(
       `No column and no GraphQL type follows from ${JSON.stringify(schema)}: write it by hand.`,
     );
   return {
-    kind,
+    kind: kind ?? 'string',
     isNullable,
     $id,
     values: values ?? [],
@@ -206,7 +205,7 @@ export function itemSchema<Members extends TProperties>(
       const { kind, isNullable } = memberOf(member);
       const { default: initial, ...stored } = member;
       if ('~optional' in member && initial === undefined && !isNullable)
-        throw new Error(
+        reportFault(
           `${name} of ${options.$id} may be absent, so it must be nullable: Type.Optional(nullable(...)).`,
         );
       if (kind !== 'string') return [name, stored];

@@ -93,7 +93,7 @@ function assertPageFits(members: Array<{ name: string; rule: Rule }>): void {
   let length = 0;
   for (const { rule } of texts) length += rule.maxLength ?? 0;
   if (length > maxItemLength)
-    throw new Error(
+    reportFault(
       `A page could exceed 16 MiB: ${names} have up to ${length} characters in all; at most ${maxItemLength} are allowed.`,
     );
 }

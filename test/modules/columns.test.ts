@@ -82,7 +82,13 @@ const crates: Module = {
       };
       app.get(
         '/crates',
-        { schema: { operationId: 'listCrates', response } },
+        {
+          schema: {
+            operationId: 'listCrates',
+            summary: 'List crates',
+            response,
+          },
+        },
         async ({ query, call }) => {
           expect(query).toEqual({});
           return (await records.list({ limit: 100 } as never, call)).items;

@@ -50,6 +50,8 @@ import { ToyType } from './toys/toy.types.ts';
  * the safe default.
  */
 
+const summary = 'It does something.';
+const described = { description: summary };
 const tag = { name: 'Forgetful', description: 'A module that forgets.' };
 const open = (
   apis: { routes?: (app: Routes) => void; resolvers?: object[] },
@@ -70,7 +72,9 @@ const seen = {
 const post = (schema: object) => (app: Routes) => {
   app.post(
     '/things',
-    { schema: { operationId: 'addThing', response: thing, ...schema } },
+    {
+      schema: { operationId: 'addThing', summary, response: thing, ...schema },
+    },
     async () => ({ id: 1 }),
   );
 };
@@ -83,7 +87,12 @@ const get =
     app.get(
       '/things',
       {
-        schema: { operationId, response, ...(querystring && { querystring }) },
+        schema: {
+          operationId,
+          summary,
+          response,
+          ...(querystring && { querystring }),
+        },
       },
       async () => ({
         id: 1,
@@ -95,7 +104,7 @@ const body = (members: Parameters<typeof Type.Object>[0]) =>
 
 @Resolver()
 class Adding {
-  @Mutation(() => Boolean)
+  @Mutation(() => Boolean, described)
   addThing(): boolean {
     return true;
   }
@@ -218,31 +227,31 @@ describe('the service does not start', () => {
 
   @Resolver()
   class SameField {
-    @Query(() => ToyType, { nullable: true })
+    @Query(() => ToyType, { nullable: true, ...described })
     pets() {
       return null;
     }
   }
   @Resolver()
   class List {
-    @Query(() => [ToyType])
+    @Query(() => [ToyType], described)
     things(): unknown[] {
       return [];
     }
   }
   // A type of its own: type-graphql keeps the field for the whole process, and
   // other test files run in it after this one.
-  @ObjectType('Relative')
+  @ObjectType('Relative', described)
   class RelativeType {
-    @Field(() => ID) readonly id!: Int64;
+    @Field(() => ID, described) readonly id!: Int64;
   }
   @Resolver(() => RelativeType)
   class ListBelowTheRoot {
-    @Query(() => RelativeType, { nullable: true })
+    @Query(() => RelativeType, { nullable: true, ...described })
     relative() {
       return null;
     }
-    @FieldResolver(() => [RelativeType])
+    @FieldResolver(() => [RelativeType], described)
     relatives(): unknown[] {
       return [];
     }
@@ -325,13 +334,14 @@ describe('the service does not start', () => {
     );
     @Resolver()
     class CheckupOnly {
-      @Query(() => CheckupType, { nullable: true })
+      @Query(() => CheckupType, { nullable: true, ...described })
       checkup() {
         return null;
       }
     }
     const schema = {
       operationId: 'listCheckups',
+      summary,
       response: { 200: pageOf(item, 'Checkups', 'A page of checkups.') },
     };
     const routes = (app: Routes) =>
@@ -344,20 +354,21 @@ describe('the service does not start', () => {
   });
 
   test('with a column that only one of the APIs shows, or that has different types', async () => {
-    @ObjectType('Toy')
+    @ObjectType('Toy', described)
     class Part {
-      @Field(() => ID) readonly id!: Int64;
+      @Field(() => ID, described) readonly id!: Int64;
     }
     const show = (item: TSchema, type: typeof Part) => {
       @Resolver()
       class ToyOnly {
-        @Query(() => type, { nullable: true })
+        @Query(() => type, { nullable: true, ...described })
         toy() {
           return null;
         }
       }
       const schema = {
         operationId: 'listToys',
+        summary,
         response: { 200: pageOf(item, 'Toys', 'A page of toys.') },
       };
       const routes = (app: Routes) =>
@@ -372,9 +383,9 @@ describe('the service does not start', () => {
     await expect(show(toySchema, Part)).rejects.toThrow(
       'Toy.name is String! in the REST schema Toy, and absent in the GraphQL type.',
     );
-    @ObjectType('Toy')
+    @ObjectType('Toy', described)
     class Other extends Part {
-      @Field(() => Int) readonly name!: number;
+      @Field(() => Int, described) readonly name!: number;
     }
     await expect(
       show(Type.Pick(toySchema, ['id', 'name'], { $id: 'Toy' }), Other),
@@ -395,7 +406,7 @@ const forgetful: Module = {
       body({ isGood: Type.Boolean() })(app);
       app.delete(
         '/things',
-        { schema: { operationId: 'removeThing', response: seen } },
+        { schema: { operationId: 'removeThing', summary, response: seen } },
         async ({ body }) => ({
           seen: JSON.stringify({ body }),
         }),

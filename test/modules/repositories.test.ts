@@ -24,11 +24,18 @@ const describeHere = citusLayout ? describe.skip : describe;
 describeHere('toys on Records and on MikroORM', () => {
   const store = storeForAll({}, undefined, { more: [toysModule] });
   let all: Array<Repository<Toy, NewToy>> = [];
+  let byTime: Array<Repository<Toy, NewToy>> = [];
 
   beforeAll(async () => {
     all = [
       new Records<Toy, NewToy>(store.database, ToyEntity, toyLists),
       new EntityRecords<Toy, NewToy>(store.database, ToyEntity, toyLists),
+    ];
+    // A member that lists are filtered and sorted by needs one index.
+    const ofTime = { filters: ['madeAt'], ranges: ['madeAt'] } as const;
+    byTime = [
+      new Records<Toy, NewToy>(store.database, ToyEntity, ofTime),
+      new EntityRecords<Toy, NewToy>(store.database, ToyEntity, ofTime),
     ];
     await sql(
       store.database,
@@ -62,6 +69,13 @@ describeHere('toys on Records and on MikroORM', () => {
     );
     return own.map((sort) => ({ ...filter, sort }));
   });
+  const ofOneTime = ['id', 'id_desc', 'madeAt', 'madeAt_desc'].flatMap(
+    (sort) => [
+      { madeAt: at(791), sort },
+      { madeAt: at(900), sort },
+    ],
+  );
+  const within = { madeAt: at(791), madeAt_lt: at(792), sort: 'madeAt' };
 
   /** A page with what it tells of others, without the texts of cursors. */
   const shown = async ({ items, hasNext, hasPrevious }: Page<Toy>) => ({
@@ -71,10 +85,11 @@ describeHere('toys on Records and on MikroORM', () => {
       typeof hasPrevious === 'function' ? await hasPrevious() : hasPrevious,
   });
 
-  test.each(queries)(
+  test.each([...queries, ...ofOneTime, within])(
     'the pages of %j, forwards and backwards',
     async (query) => {
-      const counts = all.map((toys) => toys.count(query as never));
+      const pair = 'madeAt' in query ? byTime : all;
+      const counts = pair.map((toys) => toys.count(query as never));
       const [{ count } = { count: 0 }, other] = await Promise.all(counts);
       expect(other).toEqual({ count, isExact: true });
       for (const side of ['after', 'before']) {
@@ -87,9 +102,9 @@ describeHere('toys on Records and on MikroORM', () => {
             ...paged,
             ...(place !== undefined && { [side]: place }),
           };
-          const calls = all.map(() => new Call());
+          const calls = pair.map(() => new Call());
           const pages = await Promise.all(
-            all.map((toys, at) => toys.list(asked as never, calls[at])),
+            pair.map((toys, at) => toys.list(asked as never, calls[at])),
           );
           const [one, other] = await Promise.all(pages.map(shown));
           expect(other).toEqual(one);

@@ -22,7 +22,7 @@ const queryOf = validator(petQuerySchema, { isLenient: true });
 class FriendsResolver {
   constructor(private readonly service: PetService) {}
 
-  @FieldResolver(() => [PetType])
+  @FieldResolver(() => [PetType], { description: 'Its friends.' })
   async friends(
     @Args(() => PageArguments.list) args: object,
     @Ctx() { call }: GraphQLContext,
@@ -30,7 +30,7 @@ class FriendsResolver {
     return (await this.service.list(queryOf(args), call)).items;
   }
 
-  @FieldResolver(() => PetType, { nullable: true })
+  @FieldResolver(() => PetType, { nullable: true, description: 'Itself.' })
   friend(
     @Root() pet: Pet,
     @Ctx() { call }: GraphQLContext,
@@ -38,7 +38,7 @@ class FriendsResolver {
     return this.service.find(pet.id, call);
   }
 
-  @FieldResolver(() => Int)
+  @FieldResolver(() => Int, { description: 'No Int.' })
   beyond(): number {
     return 2 ** 40;
   }

@@ -151,7 +151,8 @@ function classOf<Schema extends TObject>(
   decorate(Members);
   const isInput = kind !== 'object';
   for (const [name, member] of Object.entries(schema.properties)) {
-    const { description = '', default: defaultValue } = member as MemberSchema;
+    const { items, default: defaultValue } = member as MemberSchema;
+    const { description = '' } = { ...items, ...member } as MemberSchema;
     const mayBeAbsent = defaultValue === undefined || kind === 'arguments';
     const isOptional = isInput && mayBeAbsent && !required.includes(name);
     const { nullable: isNullable = 'anyOf' in member } = member as MemberSchema;

@@ -2,7 +2,7 @@ import { assertCosts } from '@animal-store/graphql-limits/cost';
 import type { FastifyInstance } from 'fastify';
 import { type GraphQLSchema, printSchema } from 'graphql';
 import { buildSchema, type NonEmptyArray, type PubSub } from 'type-graphql';
-import { reportFault } from '../../errors.ts';
+import { reportFault, reportThrown } from '../../errors.ts';
 import { serveDocument } from '../http/documents.ts';
 import { lastEventIdOf } from '../subscriptions/subscriptions.ts';
 import type { GraphQLContext } from './context.ts';
@@ -25,15 +25,27 @@ const descriptions: Record<string, string> = {
 
 /**
  * Rejects fields with the same name, of which type-graphql would serve the
- * last. @throws Error that names it
+ * last.
  */
 function assertDistinctFields(resolvers: object[]): void {
   const fields = resolvedFields(resolvers).map(
     ({ type, name }) => `${type}.${name}`,
   );
-  const repeated = fields.find((name, at) => fields.indexOf(name) < at);
-  if (repeated)
-    reportFault(`Two resolvers define the GraphQL field ${repeated}.`);
+  const repeated = fields.filter((name, at) => fields.indexOf(name) < at);
+  for (const name of repeated)
+    reportFault(`Two resolvers define the GraphQL field ${name}.`);
+}
+
+/** Rejects what a reader of the contract would not understand. */
+function assertDescribed(schema: GraphQLSchema): void {
+  for (const type of Object.values(schema.getTypeMap())) {
+    if (type.name.startsWith('__')) continue;
+    const fields = 'getFields' in type ? Object.values(type.getFields()) : [];
+    if (!type.description) reportFault(`${type.name} needs a description.`);
+    for (const { name, description } of fields)
+      if (!description)
+        reportFault(`${type.name}.${name} needs a description.`);
+  }
 }
 
 /**
@@ -67,9 +79,10 @@ export async function createSchema(
     const type = built.getType(name);
     if (type) type.description = description;
   }
+  assertDescribed(built);
   setScopes(built, parts);
   const schema = extend(built);
-  assertCosts(schema);
+  reportThrown(() => assertCosts(schema));
   guardRoots(schema);
   makeLive(schema);
   return schema;

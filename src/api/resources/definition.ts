@@ -4,6 +4,7 @@ import type { Call } from '../../call.ts';
 import type { LiveList } from '../../records/live-list.ts';
 import type { Repository } from '../../records/repository.ts';
 import type { Int64 } from '../../validation/int64.ts';
+import type { Lists } from '../../validation/list-query.ts';
 import { removalSchema } from '../../validation/schemas.ts';
 
 type Item = { readonly id: Int64; readonly version?: number };
@@ -58,7 +59,7 @@ export type OperationName =
   | keyof typeof itemOperations;
 
 /** A declared resource. */
-export interface Definition {
+export interface Definition extends Lists {
   names: ReturnType<typeof namesFor>;
   operations: readonly OperationName[];
   relations?: Record<string, Relation>;

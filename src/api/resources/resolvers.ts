@@ -15,6 +15,7 @@ import { type TObject, Type } from 'typebox';
 import type { Call } from '../../call.ts';
 import { reportFault } from '../../errors.ts';
 import { type Int64, int64FromText } from '../../validation/int64.ts';
+import { membersOf } from '../../validation/list-query.ts';
 import { validator } from '../../validation/validator.ts';
 import type { GraphQLContext } from '../graphql/context.ts';
 import { argumentsOf, inputTypeOf, objectTypeOf } from '../graphql/members.ts';
@@ -47,10 +48,8 @@ const pageOnly = argumentsOf(Type.Object({}));
 
 /** The GraphQL type of a resource, and the classes of its resolvers. */
 export function graphQLOf(definition: Definition) {
-  const { names, operations, relations = {}, schemas } = definition;
-  for (const { across } of Object.values(relations))
-    if (across && !relations[across.relation])
-      reportFault(`${names.type} has no relation ${across.relation}.`);
+  const { operations, relations = {}, schemas } = definition;
+  assertRelations(definition);
   const type = objectTypeOf(schemas.item) as ClassType;
   const queryOf = inputReader(schemas.query);
   const typed: Typed = { ...definition, type, queryOf };
@@ -65,6 +64,21 @@ export function graphQLOf(definition: Definition) {
       ),
     ],
   };
+}
+
+function assertRelations({ names, relations = {}, ...lists }: Definition) {
+  const { filters } = membersOf(lists);
+  const { combinations = filters.map((member) => [member]) } = lists;
+  for (const { by, list, across } of Object.values(relations)) {
+    if (across && !relations[across.relation])
+      reportFault(`${names.type} has no relation ${across.relation}.`);
+    const field = list ?? across?.list;
+    const isListed = combinations.some((members) => `${members}` === by);
+    if (field && !isListed)
+      reportFault(
+        `${field} lists ${names.many} by ${by} alone: declare ['${by}'] among the filters, and the combinations if any.`,
+      );
+  }
 }
 
 interface Typed extends Definition {

@@ -1,7 +1,7 @@
 import swagger from '@fastify/swagger';
 import type { FastifyInstance } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
-import { reportFault } from '../../errors.ts';
+import { reportFault, reportThrown } from '../../errors.ts';
 import { serveDocument } from '../http/documents.ts';
 import type { Routes } from '../http/routes.ts';
 import type { Response } from './documented-responses.ts';
@@ -83,10 +83,13 @@ export const openApi = fastifyPlugin<{
     const operations = new Map<string, string>();
     app.addHook('onRoute', ({ schema, method, url }) => {
       if (!schema) return;
-      const { operationId } = schema as { operationId?: string };
+      const { operationId, summary } = schema as Partial<
+        Record<'operationId' | 'summary', string>
+      >;
       // Fastify adds a HEAD route to each GET route.
       if (operationId && method !== 'HEAD') {
         const route = `${method} ${url}`;
+        if (!summary) reportFault(`${route} needs a summary.`);
         const other = operations.get(operationId);
         if (other)
           reportFault(
@@ -220,6 +223,6 @@ export function section(tag: string, routes: (app: Routes) => void) {
   return async (app: FastifyInstance): Promise<void> => {
     app.section = tag;
     app.addHook('onRoute', offerEvents);
-    routes(app as unknown as Routes);
+    reportThrown(() => routes(app as unknown as Routes));
   };
 }

@@ -11,7 +11,6 @@ import {
 import { type NewVisit, type Visit, VisitEntity, visit } from './visit.ts';
 
 const { visitId: _, ...ofTreatment } = treatment.schemas.input.properties;
-
 export const fullVisit = operation({
   name: 'createFullVisit',
   description: 'Add a visit with its treatments',
@@ -21,7 +20,10 @@ export const fullVisit = operation({
     {
       ...visit.schemas.input.properties,
       treatments: Type.Array(
-        Type.Object(ofTreatment, { $id: 'TreatmentOfNewVisit' }),
+        Type.Object(ofTreatment, {
+          $id: 'TreatmentOfNewVisit',
+          description: 'What the vet does in a new visit.',
+        }),
         { minItems: 1, maxItems: 20, description: 'What the vet does in it.' },
       ),
     },

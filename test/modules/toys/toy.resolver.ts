@@ -64,6 +64,7 @@ export class ToyResolver {
   @Extensions({ deprecation: getToyDeprecation } satisfies DeprecatedField)
   @Query(() => ToyType, {
     nullable: true,
+    description: 'Gets a toy by its id.',
     deprecationReason: 'Use `toys`; `toy` will be removed on 1 January 2031.',
   })
   async toy(
