@@ -14,31 +14,31 @@ import { features } from '../features.ts';
 import { scopeNameOf } from '../scopes.ts';
 import { modules } from './modules.ts';
 
+const sharedMigrations = [
+  { name: '2026_11_20_110000_create_api_key', class: CreateApiKey },
+  {
+    name: '2026_11_20_130000_create_deprecated_call',
+    class: CreateDeprecatedCall,
+  },
+  {
+    name: '2026_11_22_120000_create_idempotency_key',
+    class: CreateIdempotencyKey,
+  },
+  { name: '2026_11_22_130000_create_key_event', class: CreateKeyEvent },
+  {
+    name: '2026_11_28_010000_allow_scopes_of_modules',
+    class: AllowScopesOfModules,
+  },
+];
+
 /**
  * The tables and migrations of all modules, and of the code that they share.
  */
 export function modelOf(modules: Module[]): Model {
-  const migrations = modules.flatMap(({ migrations = [] }) => migrations);
-  migrations.push({
-    name: '2026_11_20_110000_create_api_key',
-    class: CreateApiKey,
-  });
-  migrations.push({
-    name: '2026_11_20_130000_create_deprecated_call',
-    class: CreateDeprecatedCall,
-  });
-  migrations.push({
-    name: '2026_11_22_120000_create_idempotency_key',
-    class: CreateIdempotencyKey,
-  });
-  migrations.push({
-    name: '2026_11_22_130000_create_key_event',
-    class: CreateKeyEvent,
-  });
-  migrations.push({
-    name: '2026_11_28_010000_allow_scopes_of_modules',
-    class: AllowScopesOfModules,
-  });
+  const migrations = [
+    ...modules.flatMap(({ migrations = [] }) => migrations),
+    ...sharedMigrations,
+  ];
   const shared = [ApiKey, DeprecatedCall, IdempotencyKey, KeyEvent];
   return {
     entities: [...modules.flatMap(({ entities = [] }) => entities), ...shared],
