@@ -125,6 +125,17 @@ const inLaterSchema = (schema: string, first: string) =>
   `The store is in the schema ${schema}, but ${first} is before it in the search_path, and new tables would be created there. Set a search_path that begins with ${schema}; for another store, one without ${schema}.`;
 
 /**
+ * A given id beyond this one does not advance the counter: too few would
+ * remain.
+ *
+ * @param type of the column
+ */
+export function endOfCounter(type: string): bigint {
+  if (type === 'bigserial') return 2n ** 63n - 2n ** 32n;
+  return 2n ** 31n - 2n ** 20n;
+}
+
+/**
  * The tables whose ids come from a counter; `counter` is the SQL of its
  * sequence.
  */
@@ -135,7 +146,8 @@ function countedTables(orm: MikroORM) {
     const column = `${id.fieldNames}`;
     const counter = `pg_get_serial_sequence(
       ${literal(quoted(table))}, ${literal(column)})::regclass`;
-    return [{ table, column, counter }];
+    const end = endOfCounter(`${id.columnTypes}`);
+    return [{ table, column, counter, end }];
   });
 }
 
@@ -144,13 +156,14 @@ type CountedTable = ReturnType<typeof countedTables>[number];
 /** @returns the greatest id of a table whose counter is behind it */
 async function idBeyondCounter(
   rows: RunStatement,
-  { table, column, counter }: CountedTable,
+  { table, column, counter, end }: CountedTable,
 ) {
   // The id is read before the counter: an insert draws its id before its row is
   // visible. Citus accepts only a CTE.
   const text = `
     with greatest as materialized (
-      select max(${quoted(column)}) as id from ${quoted(table)})
+      select max(${quoted(column)}) as id from ${quoted(table)}
+      where ${quoted(column)} < ${end})
     select id from greatest
     where id > coalesce(pg_sequence_last_value(${counter}), 0)`;
   const [[id] = []] = await rows({ name: `ids_${table}`, text }, []);

@@ -3,6 +3,7 @@ import { MikroORM } from '@mikro-orm/postgresql';
 import { type ClientBase, escapeIdentifier as quoted } from 'pg';
 import { withoutLimits } from '../../database/migrations.ts';
 import { type Model, ormOptions } from '../../database/options.ts';
+import { endOfCounter } from '../../database/readiness.ts';
 
 /**
  * A table of the model. A backup stores this description, because a later
@@ -236,17 +237,21 @@ export async function insertRows(
 
 const sequence = 'pg_get_serial_sequence(quote_ident($1), $2)::regclass';
 
-/** The counter is not behind the rows (`readiness.ts`). */
+/**
+ * The counter ignores rows near the end of the range, which do not advance it
+ * (`readiness.ts`).
+ */
 async function counterOf(
   session: ClientBase,
-  { name, counted }: StoredTable,
+  { name, columns, counted }: StoredTable,
 ): Promise<Pick<Contents, 'counter' | 'greatest'>> {
   if (!counted) return { counter: null, greatest: null };
+  const end = endOfCounter(`${columns[counted]}`);
   const id = quoted(counted);
   const { rows } = await session.query(
     `select
       greatest(pg_sequence_last_value(${sequence}),
-        max(${id}) filter (where ${id} > 0))::text as counter,
+        max(${id}) filter (where ${id} between 1 and ${end}))::text as counter,
       max(${id})::text as greatest
     from ${quoted(name)}`,
     [name, counted],

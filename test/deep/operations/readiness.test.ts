@@ -138,11 +138,22 @@ test('a running service is not ready after rows were moved into it by hand, unti
   });
 });
 
-test('a start sets the counter past the ids, even beyond 2^62, so that readers that have passed them find later animals', async () => {
-  await moveByHand([1, 2n ** 62n + 5n]);
+test.each([
+  [
+    'even beyond 2^62, so that readers that have passed them find later animals',
+    [1, 2n ** 62n + 5n],
+    2n ** 62n + 6n,
+  ],
+  [
+    'except a row at the end of the range, which would leave no ids',
+    [1, 70, 2n ** 63n - 1n],
+    71n,
+  ],
+])('a start sets the counter past the ids, %s', async (_range, ids, next) => {
+  await moveByHand(ids);
   const store = await started();
   expect((await rest(store, '/v1/pets', newPet)).text).toContain(
-    `"id":${2n ** 62n + 6n},`,
+    `"id":${next},`,
   );
   await store.close();
 });

@@ -564,8 +564,14 @@ onEmbedded('restoring (skipped on PostgreSQL, which has its own)', () => {
     );
   });
 
-  test('keeps an id counter that is beyond all rows', async () => {
+  test('keeps the id counter, also beside an id at the end of its range', async () => {
     await inStore(folders.store, async (database) => {
+      await sql(
+        database,
+        `insert into pet (id, name, category_id, status) values (70, 'a', 1, 'sold'), ($1, 'b', 1, 'sold')`,
+        ['9223372036854775807'],
+      );
+      await sql(database, 'delete from pet where id = 70');
       await sql(database, `select setval('pet_id_seq', 90)`);
     });
     const file = folders.file('far.ndjson');
