@@ -26,7 +26,7 @@ export function assertScopes(
   modules?: readonly string[],
 ): asserts texts is Scope[] {
   const isKnown = (text: string) => {
-    const { module } = partsOf(text);
+    const { module } = halvesOf(text);
     return form.test(text) && (!module || (modules?.includes(module) ?? true));
   };
   const unknown = texts.find((text) => !isKnown(text));
@@ -45,14 +45,14 @@ export function hasScope(caller: Caller | null, needed: Scope): boolean {
 
 /** `write` includes `read`. */
 export function permits(scope: string, needed: Scope): boolean {
-  const [own, wanted] = [partsOf(scope), partsOf(needed)];
+  const [own, wanted] = [halvesOf(scope), halvesOf(needed)];
   const isOfModule =
     !own.module || !wanted.module || own.module === wanted.module;
   const includes = own.right === 'write' && wanted.right === 'read';
   return isOfModule && (includes || own.right === wanted.right);
 }
 
-function partsOf(scope: string) {
+function halvesOf(scope: string) {
   const [right, module] = scope.split(':').reverse();
   return { module, right };
 }
@@ -66,9 +66,9 @@ export function forbidden(
   caller?: Pick<Caller, 'scopeNames'> | null,
 ): StoreError {
   const names = Object.entries(caller?.scopeNames ?? {});
-  const { right } = partsOf(scope);
+  const { right } = halvesOf(scope);
   const permitting = names.filter(([ours]) => permits(ours, scope));
-  const exact = permitting.find(([ours]) => partsOf(ours).right === right);
+  const exact = permitting.find(([ours]) => halvesOf(ours).right === right);
   const [, name] = exact ?? permitting[0] ?? [];
   if (name === undefined)
     return new StoreError(

@@ -106,7 +106,7 @@ export function keyCommands(program: Command) {
     name: string,
     description: string,
     whenEmpty: string,
-    list: (keys: ApiKeyService, database: Database) => Promise<Row[]>,
+    list: (keys: ApiKeyService, database: Database) => Promise<ListedRow[]>,
   ) =>
     group
       .command(name)
@@ -136,7 +136,7 @@ export function keyCommands(program: Command) {
   );
 }
 
-type Row = Record<string, unknown>;
+type ListedRow = Record<string, unknown>;
 
 async function listDeprecatedCalls(keys: ApiKeyService, database: Database) {
   const { DeprecationUsage } = await import('../access/deprecations/usage.ts');

@@ -11,7 +11,7 @@ const encodingByMark: Record<string, string> = {
  *
  * @throws Error that names the line with a byte of another encoding
  */
-export function textIn(bytes: Buffer) {
+export function decodedText(bytes: Buffer) {
   const encoding = encodingByMark[bytes.toString('hex', 0, 2)];
   const text = new TextDecoder(encoding).decode(bytes);
   const plain = text.replace(/\r\n?/g, '\n');
@@ -27,7 +27,7 @@ const foreign = /[\0\ufffd]/;
 /** @param name of the file in messages @throws Error */
 export function readText(path: string, name = path) {
   try {
-    return textIn(readFileSync(path));
+    return decodedText(readFileSync(path));
   } catch (cause) {
     const { code, message } = cause as NodeJS.ErrnoException;
     const reason = code === 'EISDIR' ? 'it is a folder' : message;

@@ -73,14 +73,14 @@ export async function answerOnce<Answer>(
   call.replayed(!isNew);
   if (isNew) {
     const answer = await work();
-    const stored = serialize(eachPart(answer, withoutRaw));
+    const stored = serialize(replaced(answer, withoutRaw));
     await rows(storeAnswer, [...claim, stored.toString('base64')]);
     return answer;
   }
   const [[known, stored] = []] = await rows(findAnswer, claim);
   if (known !== fingerprint) throw reused();
   const found = deserialize(Buffer.from(`${stored}`, 'base64'));
-  return eachPart(found, withRaw) as Answer;
+  return replaced(found, withRaw) as Answer;
 }
 
 const rawName = 'JSON.rawJSON';
@@ -92,9 +92,9 @@ const withRaw = (part: object) =>
   part instanceof Map && part.has(rawName) ? rawJSON(part.get(rawName)) : part;
 
 /** Changes the parts of arrays and plain objects. */
-function eachPart(value: unknown, change: (part: object) => unknown): unknown {
+function replaced(value: unknown, change: (part: object) => unknown): unknown {
   if (typeof value !== 'object' || value === null) return value;
-  const within = (one: unknown) => eachPart(one, change);
+  const within = (one: unknown) => replaced(one, change);
   if (Array.isArray(value)) return value.map(within);
   const isPlain = Object.getPrototypeOf(value) === Object.prototype;
   if (!isPlain) return change(value);

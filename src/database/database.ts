@@ -41,7 +41,7 @@ import { createPool, endPool, poolOf, Sessions } from './sessions.ts';
 import {
   currentTransaction,
   type Frame,
-  nested,
+  nestedTransaction,
   refusalIn,
   Transaction,
   type Work,
@@ -202,7 +202,7 @@ export class Database {
     { creates, input }: Frame,
     work: Work<Answer>,
   ): Promise<Answer> {
-    if (currentTransaction()) throw nested();
+    if (currentTransaction()) throw nestedTransaction();
     const tables = creates.map(
       (entity) => this.orm.getMetadata(entity).tableName,
     );

@@ -64,7 +64,7 @@ export async function applyMigrations(
         const left = pending.slice(applied.length + 1);
         const sentences = [
           `The migration ${name} ${outcome}: ${cause.message}.`,
-          remedies[`${sqlState(cause)}`] ?? [],
+          remediesByState[`${sqlState(cause)}`] ?? [],
           `Applied before: ${applied.join(', ') || 'none'}.`,
           `Not applied: ${left.join(', ') || 'no other'}.`,
         ];
@@ -84,7 +84,7 @@ const wasRewritten =
   'An earlier text of it may have been applied: drop what that created, or remove the local store (`.data`).';
 
 /** By PostgreSQL's codes. */
-const remedies: Record<string, string> = {
+const remediesByState: Record<string, string> = {
   '42501':
     'Its role needs the right: `grant usage, create on schema ... to ...`.',
   '42P07': wasRewritten,

@@ -59,7 +59,7 @@ export class Transaction {
     this.em.setTransactionContext({
       executeQuery: ({ sql }: { sql: string }) => this.#execute(sql),
       savepoint: () => {
-        throw nested();
+        throw nestedTransaction();
       },
     } as never);
   }
@@ -120,7 +120,7 @@ export class Transaction {
   }
 }
 
-export const nested = () =>
+export const nestedTransaction = () =>
   new Error('A transaction is open here, and contains no other.');
 
 /** Converts the error of a row that breaks a key. */

@@ -81,7 +81,7 @@ export function costOf(
 function pageCost(mostItems: MostItems): FieldCost {
   return ({ args, childComplexity }) => {
     const items = mostItems(args.limit ?? args.last ?? args.first);
-    return 1 + valuesIn(args) + items * (1 + childComplexity);
+    return 1 + listedValues(args) + items * (1 + childComplexity);
   };
 }
 
@@ -89,7 +89,7 @@ function pageCost(mostItems: MostItems): FieldCost {
 const countedAbove: FieldCost = ({ childComplexity }) => childComplexity;
 
 /** The values of filters by several. */
-const valuesIn = (args: Values) =>
+const listedValues = (args: Values) =>
   Object.values(args).filter(Array.isArray).flat().length;
 
 /**

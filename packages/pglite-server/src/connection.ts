@@ -81,7 +81,7 @@ export class BackendConnection {
     let end = 0;
     while (this.#hasMessage(bytes.subarray(end))) {
       const message = bytes.subarray(end, end + this.#needed);
-      const type = typeOf(message);
+      const type = messageType(message);
       const sql = sqlOf(type, message);
       this.isOver = type === 'X' || contains(copyIn, sql);
       if (this.isOver) break;
@@ -99,12 +99,12 @@ export class BackendConnection {
     const length = bytes.readUInt32BE(1);
     this.#needed = 1 + length;
     this.isOver =
-      !messageTypes.includes(typeOf(bytes)) || length < shortestMessage;
+      !messageTypes.includes(messageType(bytes)) || length < shortestMessage;
     return !this.isOver && bytes.length >= this.#needed;
   }
 }
 
-function typeOf(message: Buffer) {
+function messageType(message: Buffer) {
   return message.toString('latin1', 0, 1);
 }
 

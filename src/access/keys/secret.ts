@@ -22,7 +22,8 @@ export const secretsInLines = new RegExp(
 );
 /** Begins the hint of a subject of the identity provider. */
 export const subjectPrefix = 'sub_';
-const digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+const alphabet =
+  '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const randomDigits = 43;
 const checksumDigits = 6;
 const shape = new RegExp(
@@ -68,6 +69,6 @@ function checksum(body: string): string {
 function base62(value: bigint, length: number): string {
   let text = '';
   for (let rest = value; rest > 0n; rest /= 62n)
-    text = digits[Number(rest % 62n)] + text;
-  return text.padStart(length, digits[0]);
+    text = alphabet[Number(rest % 62n)] + text;
+  return text.padStart(length, alphabet[0]);
 }

@@ -96,7 +96,7 @@ export function formatError(error: GraphQLError): GraphQLFormattedError {
   const failure = publicErrorOf(error);
   if (failure) return { ...toFormatted(failure), locations, path };
   const message = error.message.slice(0, longestMessage);
-  const code = codeOf(error);
+  const code = errorCode(error);
   const status = httpStatusOf[code] ?? 400;
   const extensions = { code, status };
   return {
@@ -111,7 +111,7 @@ export function formatError(error: GraphQLError): GraphQLFormattedError {
 const tooLong = /^Syntax Error: Document contains more tha[nt] \d+ tokens/;
 
 /** The code of an error of graphql-js or Apollo Server. */
-function codeOf(error: GraphQLError): ErrorCode {
+function errorCode(error: GraphQLError): ErrorCode {
   const { message, extensions, originalError } = error;
   if (tooLong.test(message)) return 'TOO_MANY_TOKENS';
   const { code = 'BAD_USER_INPUT' } = extensions;

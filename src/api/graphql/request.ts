@@ -148,7 +148,7 @@ function searchParameters({
   headers: { 'content-type': type },
 }: Pick<FastifyRequest, 'query' | 'headers'>): Record<string, unknown> {
   if (type && !/^application\/json\s*(?:;|$)/i.test(type))
-    throw new StoreError('UNSUPPORTED_MEDIA_TYPE', noBody);
+    throw new StoreError('UNSUPPORTED_MEDIA_TYPE', noParameters);
   const given: Record<string, unknown> = { ...(query as object) };
   for (const [name, value] of Object.entries(given)) {
     const isJson = name === 'variables' || name === 'extensions';
@@ -159,5 +159,5 @@ function searchParameters({
   return given;
 }
 
-const noBody =
+const noParameters =
   'A GET request must have no Content-Type other than application/json.';

@@ -72,7 +72,7 @@ export function connections(
 }
 
 /** The most that one process serves well. */
-const most = 10_000;
+const mostServed = 10_000;
 
 /**
  * Derives the maximum number of client connections from the limit of open files
@@ -91,6 +91,6 @@ export function roomForConnections(poolMax: number): number {
   const limit = Number(userLimits?.open_files?.soft);
   const free = limit - 128 - 4 * poolMax;
   // NaN: there is no limit, or the platform has none.
-  if (Number.isNaN(free)) return most;
-  return Math.min(Math.max(free, 16), most);
+  if (Number.isNaN(free)) return mostServed;
+  return Math.min(Math.max(free, 16), mostServed);
 }

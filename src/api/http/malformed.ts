@@ -65,7 +65,7 @@ export function answerMalformed(
   // The parser fails again for all further data.
   if (failed.has(socket)) return;
   failed.add(socket);
-  const failure = failureOf(error, this.allowedMethods.all);
+  const failure = parserFailure(error, this.allowedMethods.all);
   const answer = () => {
     const { status, code } = failure;
     this.log.info(
@@ -89,7 +89,10 @@ export function answerMalformed(
   else end();
 }
 
-function failureOf(error: ParserError, methods: Iterable<string>): StoreError {
+function parserFailure(
+  error: ParserError,
+  methods: Iterable<string>,
+): StoreError {
   const { code = '' } = error;
   if (code !== 'HPE_INVALID_METHOD' || !isRequestLine(error))
     return ofParser[code] ?? malformed;

@@ -54,7 +54,7 @@ export function operation<
 >(declared: Declared<In, Out>) {
   type Run = (input: Input<In>, call: Call) => Promise<Static<Out>>;
   const { creates } = declared;
-  const Field = fieldOf<Run>(declared);
+  const Field = rootFieldOf<Run>(declared);
   return {
     serve(database: Database, run: Run): Served {
       const answer: Run = (input, call) =>
@@ -101,7 +101,7 @@ function addRoute(
 }
 
 /** Its field of `Query` or `Mutation`. */
-function fieldOf<Run extends (input: never, call: Call) => unknown>(
+function rootFieldOf<Run extends (input: never, call: Call) => unknown>(
   declared: Declared,
 ) {
   const { name, description, input, output, creates } = declared;

@@ -41,7 +41,10 @@ type ResolverClass<Services = ResourceServices> = new (
   services: Services,
 ) => object;
 /** An item, with the ids of others. */
-type Row = { readonly id: Int64 } & Record<string, Int64 | null | undefined>;
+type Related = { readonly id: Int64 } & Record<
+  string,
+  Int64 | null | undefined
+>;
 
 /** The arguments of a list without filters. */
 const pageOnly = argumentsOf(Type.Object({}));
@@ -207,12 +210,12 @@ function relationFields(
   const itemsOf = async (
     { service }: ResourceServices,
     call: Call,
-    { id }: Row,
+    { id }: Related,
     given: object,
   ) => {
     const query = { ...(queryOf(given) as object), [by]: id };
     const { items } = await service.list(query as never, call);
-    return items as readonly Row[];
+    return items as readonly Related[];
   };
   const fields = [
     // `Visit.pet`
@@ -220,7 +223,7 @@ function relationFields(
       name,
       FieldResolver(to, { nullable: true, description: `Its ${name}.` }),
       [Root()],
-      ({ related }, call, item: Row) =>
+      ({ related }, call, item: Related) =>
         related[name]?.find(item[by] ?? undefined, call),
       () => type,
     ),
@@ -245,7 +248,7 @@ function relationFields(
         across.list,
         FieldResolver(() => [far.to()], { description }),
         [Root(), Args(() => pageOnly.nested)],
-        async (services, call, row: Row, given: object) => {
+        async (services, call, row: Related, given: object) => {
           const links = await itemsOf(services, call, row, given);
           const service = services.related[across.relation];
           const found = links.map((link) =>

@@ -86,7 +86,10 @@ export function describeRoute(
 }
 
 function withEvents(read: Response): Response {
-  const content = { ...read.content, 'text/event-stream': { schema: events } };
+  const content = {
+    ...read.content,
+    'text/event-stream': { schema: eventsSchema },
+  };
   return { ...read, content };
 }
 
@@ -96,7 +99,7 @@ function failuresOf(contract: Contract, config: FastifyContextConfig) {
     400: badInput(contract, config),
     403: lacksScope(config.scope ?? 'read'),
     ...(Boolean(contract.body) && withBody),
-    ...always,
+    ...everywhere,
   };
 }
 
@@ -106,9 +109,9 @@ function badInput(
 ): Response {
   const wrongBody =
     'Body is missing required fields or contains invalid values.';
-  if (body) return refusal(body, wrongBody);
+  if (body) return describedRefusal(body, wrongBody);
   if (querystring)
-    return refusal(querystring, 'A query parameter is invalid.', true);
+    return describedRefusal(querystring, 'A query parameter is invalid.', true);
   const refusesKey = scope?.endsWith('write') && !isIdempotent;
   if (refusesKey && !response[400])
     return documentedFailure(
@@ -122,7 +125,7 @@ function badInput(
  * Documents a 400. Its example is the validator's own message, for an input
  * without any valid member.
  */
-function refusal(
+function describedRefusal(
   schema: unknown,
   description: string,
   isLenient = false,
@@ -148,7 +151,7 @@ const retryAfter = {
 };
 
 /** Failures that any operation may return. */
-const always: Record<number, Response> = {
+const everywhere: Record<number, Response> = {
   401: failure(
     'UNAUTHENTICATED',
     'API key missing or invalid.',
@@ -225,7 +228,7 @@ const ofContent = {
   ),
 };
 
-const events = Type.String({
+const eventsSchema = Type.String({
   description:
     'An event for each item after `after`, or else for each that is added from now on: its `data` is the item, as in the list, its `id` that of the item. `limit` is ignored.',
 });

@@ -165,8 +165,8 @@ function eachPart<Part>(part: Part, change: (part: object) => object): Part {
   return change(Object.fromEntries(members)) as Part;
 }
 
-type Operation = { responses: Record<string, object> };
-type Paths = Record<string, Record<string, Operation>>;
+type Described = { responses: Record<string, object> };
+type Paths = Record<string, Record<string, Described>>;
 
 /**
  * Describes a failure that several operations have once, in

@@ -1,5 +1,5 @@
 import type { JWK } from 'jose';
-import { textIn } from '../../config/text-file.ts';
+import { decodedText } from '../../config/text-file.ts';
 import { isRecord } from '../../validation/validator.ts';
 
 /** An identity provider, and how its tokens are accepted. */
@@ -89,7 +89,7 @@ async function readJson(
       chunks.push(chunk);
     }
     if (response.status !== 200) return undefined;
-    return JSON.parse(textIn(Buffer.concat(chunks)));
+    return JSON.parse(decodedText(Buffer.concat(chunks)));
   } catch (error) {
     const { message, cause = { message } } = error as Error & { cause?: Error };
     throw new Error(`${url} cannot be read: ${cause.message}`);

@@ -190,7 +190,7 @@ function subjectOf(
     throw unacceptable(`unexpected "${foreign ?? 'typ'}" claim`);
   const pairs = scopePairs(scopes);
   const namedIn = (...claims: unknown[]) => {
-    const names = claims.flatMap(namesIn);
+    const names = claims.flatMap(scopesIn);
     return pairs.filter(({ theirs }) => names.includes(theirs));
   };
   let granted = namedIn(payload.scope, payload.scp);
@@ -216,7 +216,7 @@ function subjectOf(
 }
 
 /** A text in RFC 9068, a list in Okta's `scp`. */
-function namesIn(claim: unknown): unknown {
+function scopesIn(claim: unknown): unknown {
   return typeof claim === 'string' ? claim.split(' ') : claim;
 }
 

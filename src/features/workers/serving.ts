@@ -15,12 +15,12 @@ export async function servingOf(
   if (worker) return asWorker(service, worker);
   const count = processes === 'auto' ? availableParallelism() : processes;
   if (count === 1) return undefined;
-  if (cluster.isWorker) throw new Error(nested);
+  if (cluster.isWorker) throw new Error(noNestedWorkers);
   const { asParent } = await import('./parent.ts');
   return asParent(service, count);
 }
 
-const nested =
+const noNestedWorkers =
   'WORKERS is more than 1 in a process that is a cluster worker itself (PM2 in cluster mode): set WORKERS=1, or start one process (PM2 in fork mode).';
 
 function asWorker(

@@ -2,7 +2,7 @@ import type { PickOne } from '../../api/resources/collection.ts';
 import { PetStatus } from './pet.schemas.ts';
 
 /** Species: category id, and breeds. */
-const kinds = [
+const categories = [
   {
     categoryId: 1,
     breeds: [
@@ -63,7 +63,9 @@ const statuses = [
 
 /** Creates a sample pet: `Luna the Maine Coon`. */
 export function samplePet(pick: PickOne): object {
-  const { categoryId, breeds } = kinds[pick(shares)] as (typeof kinds)[number];
+  const { categoryId, breeds } = categories[
+    pick(shares)
+  ] as (typeof categories)[number];
   return {
     name: `${pick(names)} the ${pick(breeds)}`,
     categoryId,

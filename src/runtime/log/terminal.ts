@@ -18,7 +18,7 @@ const listening = /^\{.*"msg":"Server listening at [^"]*"\}\n/gm;
 export function forTerminal(lines: string) {
   return lines.replace(listening, '').replace(/^\{.*\}$/gm, (line) => {
     try {
-      return formatted(JSON.parse(line));
+      return shortLine(JSON.parse(line));
     } catch {
       return line;
     }
@@ -27,7 +27,7 @@ export function forTerminal(lines: string) {
 
 type Members = Record<string, unknown>;
 
-function formatted({ pid: _pid, host: _host, ...line }: LogLine) {
+function shortLine({ pid: _pid, host: _host, ...line }: LogLine) {
   const { level, time, msg, ...members } = line;
   const at = styleText('dim', new Date(time).toTimeString().slice(0, 8));
   const isRequest = members.req && members.ms !== undefined;
