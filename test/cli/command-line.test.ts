@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { coreVariables } from '../../src/config/config.ts';
+import { createTestDatabase } from '../support/database.ts';
 import { sql } from '../support/database-access.ts';
 import { databaseForEach } from '../support/fixtures.ts';
 import { send } from '../support/http.ts';
@@ -114,7 +115,7 @@ test.each([
 });
 
 describe('with a database', () => {
-  const database = databaseForEach();
+  const database = databaseForEach(createTestDatabase);
 
   test('`migrate` prints the migrations that it has applied, as text or JSON', async () => {
     expect(await cli(['migrate', '--json'], database.env)).toMatchObject({

@@ -323,16 +323,18 @@ describe.each<[string, Class]>([
     });
 
     test('when the database is lost and none is stored, the request fails as a whole', async () => {
-      const { rows } = store.database;
-      store.database.rows = async () => {
+      const { database } = store;
+      const { rows, transaction } = database;
+      database.rows = async () => {
         throw new StoreError('SERVICE_UNAVAILABLE', 'It is lost.');
       };
+      database.transaction = database.rows as never;
       try {
         const inputs = named('x'.repeat(21), 'a', 'b');
         const { error } = await add(inputs);
         expect(error).toMatchObject({ code: 'SERVICE_UNAVAILABLE' });
       } finally {
-        store.database.rows = rows;
+        Object.assign(database, { rows, transaction });
       }
     });
   });
