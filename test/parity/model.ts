@@ -73,7 +73,7 @@ const faultOf: Record<string, (value: unknown) => string | undefined> = {
 const isId = (value: unknown) =>
   typeof value === 'string' ||
   typeof value === 'bigint' ||
-  Number.isSafeInteger(value);
+  Number.isInteger(value);
 /** The types of GraphQL, which refuse before the service does. */
 const isOfType: Record<string, (value: unknown) => boolean> = {
   limit: (value) =>

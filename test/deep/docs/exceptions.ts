@@ -58,6 +58,7 @@ export const exceptions: Array<
     'export const owner = resource({',
     'open({ database, serviceOf }) {',
     'const check = async',
+    '({ from, before }, call) => select(',
   ],
   [
     'clients/typescript/README.md',
