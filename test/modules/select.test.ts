@@ -1,3 +1,4 @@
+// runs: embedded, postgres, pgbouncer, postgres-12
 import { type TSchema, Type } from 'typebox';
 import { Call } from '../../src/call.ts';
 import { Records } from '../../src/records/records.ts';

@@ -1,3 +1,4 @@
+// runs: embedded, postgres, pgbouncer, postgres-12
 import { defineEntity } from '@mikro-orm/core';
 import type { Module } from '../../src/api/module.ts';
 import {
