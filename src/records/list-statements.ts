@@ -152,8 +152,8 @@ export class ListStatements {
    * may scan the primary key instead and discard most rows. Only the first column
    * of a row ends a scan, so rows by ids have the last filter only, and none in
    * a range that ends. In other orders PostgreSQL would rather sort all rows of
-   * the first filter. For each of several values of a filter it reads a page, because PostgreSQL
-   * cannot merge them.
+   * the first filter. For each of several values of a filter it reads a page,
+   * because PostgreSQL cannot merge them.
    */
   #select(
     layout: Layout,
@@ -188,9 +188,7 @@ export class ListStatements {
     const within = comparisons(layout, given, inRows);
     const where = [...chosen, ...equal, ...within].join(' and ') || 'true';
     const direction = isDescending ? ' desc' : '';
-    const order = [...(by ? [by.key] : []), 'id'].map(
-      (key) => `${key}${direction}`,
-    );
+    const order = keysOf(by).map((key) => `${key}${direction}`);
     const filters = conditions
       .filter(({ kind }) => !isFlat || kind !== 'in')
       .map(({ column: { name } }) => `${name}${direction}`);
@@ -281,7 +279,7 @@ function comparisons(
   given: Given,
   filters: Array<{ name: string; value: string }> = [],
 ): string[] {
-  const keys = [...(by ? [by.key] : []), 'id'];
+  const keys = keysOf(by);
   const names = filters.map(({ name }) => name);
   const values = filters.map(({ value }) => value);
   const collation = by?.isFolded ? ' collate "C"' : '';
@@ -295,8 +293,9 @@ function comparisons(
     return own ? inner(own, place, side) : place;
   };
   const [from, to] = [endAt('from'), endAt('to')];
-  const beyond = from ? [...names, ...keys] : names;
-  const within = to ? [...names, ...keys] : names;
+  const all = [...names, ...keys];
+  const beyond = from ? all : names;
+  const within = to ? all : names;
   const conditions: string[] = [];
   // PostgreSQL expects no rows of `(status, id) > ('sold', 7)` where no status
   // is greater.
@@ -310,6 +309,9 @@ function comparisons(
   return conditions;
 }
 
+/** By which a list is sorted. */
+const keysOf = (by: Column | undefined) => (by ? [by.key, 'id'] : ['id']);
+
 const row = (values: string[]) => `(${values.join(', ')})`;
 
 /** The value and the id of an end. */
@@ -321,10 +323,14 @@ function endOf({ column, slot, id }: Filter, given: Given): string[] {
   ];
 }
 
+const shorter = {
+  from: { choice: 'greatest', operator: '>' },
+  to: { choice: 'least', operator: '<' },
+};
+
 /** The one of two ends that makes the list shorter. */
 function inner(one: string[], other: string[], side: 'from' | 'to'): string[] {
-  const [choice, operator] =
-    side === 'from' ? ['greatest', '>'] : ['least', '<'];
+  const { choice, operator } = shorter[side];
   const isOne = `${row(one)} ${operator} ${row(other)}`;
   return [
     `${choice}(${one[0]}, ${other[0]})`,

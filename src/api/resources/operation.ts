@@ -57,12 +57,11 @@ export function operation<
   const Field = rootFieldOf<Run>(declared);
   return {
     serve(database: Database, run: Run): Served {
-      const answer: Run = (input, call) =>
-        creates
-          ? database.transaction(call, { creates, input }, () =>
-              run(input, call),
-            )
-          : run(input, call);
+      const answer: Run = (input, call) => {
+        const work = () => run(input, call);
+        if (!creates) return work();
+        return database.transaction(call, { creates, input }, work);
+      };
       return {
         routes: (app) => addRoute(app, declared, answer as never),
         resolvers: [new Field(answer)],
@@ -73,23 +72,36 @@ export function operation<
   };
 }
 
+const reading = {
+  method: 'GET',
+  status: 200,
+  place: 'querystring',
+  Root: Query,
+} as const;
+const writing = {
+  method: 'POST',
+  status: 201,
+  place: 'body',
+  Root: Mutation,
+} as const;
+
 function addRoute(
   app: Routes,
   { name, description, path, input, output, creates, failures }: Declared,
   run: (input: never, call: Call) => Promise<unknown>,
 ): void {
-  const status = creates ? 201 : 200;
+  const { method, status, place } = creates ? writing : reading;
   const schema = {
     operationId: name,
     summary: description,
-    [creates ? 'body' : 'querystring']: input,
+    [place]: input,
     response: {
       [status]: success(output, 'The answer.'),
       ...failures,
     },
   };
   app.route({
-    method: creates ? 'POST' : 'GET',
+    method,
     url: path,
     schema,
     config: { isIdempotent: creates !== undefined },
@@ -109,12 +121,12 @@ function rootFieldOf<Run extends (input: never, call: Call) => unknown>(
   const type = objectTypeOf((items ?? output) as TObject);
   const complexity = maxItems && totalCost + maxItems;
   const returned = () => (items ? [type] : type);
-  const decorate = creates
-    ? Mutation(returned, { description, complexity })
-    : Query(returned, { description, complexity });
+  const { Root } = creates ? writing : reading;
+  const decorate = Root(returned, { description, complexity });
   const inputOf = validator(input, { isLenient: true });
-  const Given = creates ? inputTypeOf(input) : argumentsType(input);
-  const given = creates ? Arg('input', () => Given) : Args(() => Given);
+  const given = creates
+    ? Arg('input', () => inputTypeOf(input))
+    : Args(() => argumentsType(input));
   const Field = resolver<Run>(name, decorate, [given], (run, call, value) =>
     run(inputOf(value) as never, call),
   );
