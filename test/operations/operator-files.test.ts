@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { coreVariables } from '../../src/config/config.ts';
 import { misspelt, readEnvFile } from '../../src/config/env-file.ts';
-import { readText, textIn } from '../../src/config/text-file.ts';
+import { decodedText, readText } from '../../src/config/text-file.ts';
 import { newFolder } from '../support/folder.ts';
 import { beforeAll, describe, expect, test } from '../support/jest.ts';
 
@@ -51,7 +51,7 @@ test.each([
   ['Latin-1', Buffer.from('A=1\r\n\r\nB=\xfc\n', 'latin1'), 3],
 ])('%s is refused with its line', (_form, bytes, line) => {
   const message = `line ${line} is not UTF-8: save the file as UTF-8`;
-  expect(() => textIn(bytes)).toThrow(message);
+  expect(() => decodedText(bytes)).toThrow(message);
   const path = write(bytes);
   expect(() => readEnvFile(path)).toThrow(`${path} cannot be read: ${message}`);
 });

@@ -124,9 +124,8 @@ function rootFieldOf<Run extends (input: never, call: Call) => unknown>(
   const { Root } = creates ? writing : reading;
   const decorate = Root(returned, { description, complexity });
   const inputOf = validator(input, { isLenient: true });
-  const given = creates
-    ? Arg('input', () => inputTypeOf(input))
-    : Args(() => argumentsType(input));
+  const Given = creates ? inputTypeOf(input) : argumentsType(input);
+  const given = creates ? Arg('input', () => Given) : Args(() => Given);
   const Field = resolver<Run>(name, decorate, [given], (run, call, value) =>
     run(inputOf(value) as never, call),
   );
