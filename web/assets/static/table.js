@@ -169,9 +169,8 @@ const make = (name, properties) =>
 
 function showPage(found, headers) {
   page = found;
-  for (const { name } of [...shown.filters, { name: 'sort' }])
-    at('filters').querySelector(`[name="${name}"]`).value =
-      search().get(name) ?? (name === 'sort' ? shown.order : '');
+  for (const { name } of shown.filters) showChoice(name, '');
+  showChoice('sort', shown.order);
   at('jump').hidden = !isById();
   placeRows(page.items.map((item) => rowOf(item)));
   showTotal(headers);
@@ -180,6 +179,15 @@ function showPage(found, headers) {
   allow('previous', page.prev !== undefined);
   allow('next', page.next !== undefined);
   if (isLive()) sayLive();
+}
+
+/** What is being typed stays: a field changes with the address only. */
+function showChoice(name, usual) {
+  const field = at('filters').querySelector(`[name="${name}"]`);
+  const chosen = search().get(name) ?? usual;
+  if (field.dataset.chosen === chosen) return;
+  field.dataset.chosen = chosen;
+  field.value = chosen;
 }
 
 function showTotal(headers) {

@@ -436,6 +436,17 @@ inBrowser(() => {
         const names = () =>
           page.locator('#items td:nth-child(2)').allTextContents();
         expect(await names()).toEqual(['Older', 'Old']);
+        const beginning = page.getByLabel('Name begins with');
+        await beginning.fill('typed');
+        const ball = {
+          name: 'Ball',
+          kind: 'ball',
+          madeAt: '2000-01-01T00:00:00Z',
+        };
+        await rest(store, '/v1/toys', { method: 'POST', json: ball });
+        await page.locator('tr.new', { hasText: 'Ball' }).waitFor();
+        expect(await beginning.inputValue()).toBe('typed');
+        await beginning.fill('');
         expect(await page.locator('#items td').nth(3).textContent()).toBe(
           'null',
         );
