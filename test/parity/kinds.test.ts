@@ -2,105 +2,38 @@
 
 import { hash } from 'node:crypto';
 import { rawJSON } from '@animal-store/exact-json';
-import { defineEntity } from '@mikro-orm/core';
-import { Type } from 'typebox';
-import type { Module } from '../../src/api/module.ts';
-import {
-  type ItemOf,
-  type NewOf,
-  resource,
-} from '../../src/api/resources/resource.ts';
 import { Call } from '../../src/call.ts';
 import { namingAllFaults } from '../../src/errors.ts';
-import { csvColumnsOf, formats } from '../../src/features/transfer/formats.ts';
-import { importLines } from '../../src/features/transfer/import.ts';
-import type { Transfer } from '../../src/features/transfer/transfer.ts';
 import { Records } from '../../src/records/records.ts';
 import { listQuery } from '../../src/validation/list-query.ts';
-import { nullable, textSchema } from '../../src/validation/schemas.ts';
+import {
+  chip,
+  expected,
+  inputs,
+  members,
+  type NewPassport,
+  nested,
+  others,
+  type Passport,
+  PassportEntity,
+  passport,
+  passports,
+  plain,
+  spare,
+} from '../modules/passports/passports.module.ts';
 import { sql } from '../support/database-access.ts';
 import { openStream, streamsForEach } from '../support/events.ts';
 import { graphqlText, graphqlThrice } from '../support/graphql.ts';
 import { fromJson, send, toJson } from '../support/http.ts';
 import { beforeEach, expect, test } from '../support/jest.ts';
-import { migrationOf } from '../support/migrations.ts';
 import { rest } from '../support/rest.ts';
 import { storeForAll } from '../support/store.ts';
 
 /** Members that are a UUID, a day, any JSON, or texts. */
 
-const passport = resource({
-  name: 'Passport',
-  description: 'The papers of an animal.',
-  path: '/passports',
-  operations: ['list', 'find', 'create', 'change', 'follow'],
-  members: {
-    chip: Type.String({ format: 'uuid', description: 'Its chip.' }),
-    bornOn: Type.Optional(
-      nullable(Type.String({ format: 'date', description: 'Its birthday.' })),
-    ),
-    issuedOn: Type.String({
-      format: 'date',
-      description: 'When it was issued.',
-    }),
-    data: Type.Optional(nullable(Type.Unknown({ description: 'Anything.' }))),
-    marks: Type.Array(textSchema({ maxLength: 20, description: 'A mark.' }), {
-      maxItems: 3,
-      description: 'What it looks like.',
-    }),
-  },
-  filters: ['chip'],
-  in: ['chip'],
-  nulls: ['bornOn'],
-  ranges: ['issuedOn'],
-  combinations: [['chip'], ['bornOn']],
-});
-type Passport = ItemOf<typeof passport>;
-type NewPassport = NewOf<typeof passport>;
-
-const PassportEntity = defineEntity({
-  name: 'Passport',
-  tableName: 'passport',
-  properties: passport.columns,
-  indexes: [
-    { properties: ['bornOn', 'id'] },
-    { properties: ['issuedOn', 'id'] },
-    { properties: ['bornOn', 'issuedOn', 'id'] },
-  ],
-  uniques: [{ properties: ['chip'] }],
-});
-const passports: Module = {
-  tag: { name: 'Passports', description: 'Papers.' },
-  entities: [PassportEntity],
-  migrations: [
-    migrationOf('2027_05_01_000000_create_passport', [
-      `create table "passport" ("id" bigserial primary key, "chip" uuid not null unique,
-        "born_on" date null, "issued_on" date not null, "data" jsonb null,
-        "marks" text[] not null, "version" int not null default 1)`,
-      'create index "passport_1" on "passport" ("born_on", "id")',
-      'create index "passport_2" on "passport" ("issued_on", "id")',
-      'create index "passport_3" on "passport" ("born_on", "issued_on", "id")',
-    ]),
-  ],
-  open: ({ database }) => ({
-    resources: [
-      passport.serve(
-        new Records<Passport, NewPassport>(
-          database,
-          PassportEntity,
-          passport.lists,
-        ),
-      ),
-    ],
-  }),
-};
 const store = storeForAll({}, undefined, { more: [passports] });
 const closedAfterwards = streamsForEach(store);
 beforeEach(() => sql(store.database, 'truncate "passport" restart identity'));
-
-const chip = '0190163d-8694-739b-aea5-966c26f8ad91';
-const plain = { chip, issuedOn: '2026-11-28', marks: ['white'] };
-const members = 'id chip bornOn issuedOn data marks version';
 
 const overRest = (json: object, headers = {}) =>
   rest(store, '/v1/passports', { method: 'POST', json, headers });
@@ -110,66 +43,11 @@ const overGraphQL = (input: object) =>
     variables: { input },
   });
 
-const nested = (depth: number, leaf: unknown): unknown =>
-  depth === 0 ? leaf : { a: [nested(depth - 2, leaf)] };
-const others = (at: number) => chip.replace(/..$/, `${at}`);
-const chipOf = (at: number) => others(10 + at);
-const spare = (at: number) => others(60 + at);
 const byChip = (one: unknown, other: unknown) =>
   JSON.stringify((one as Passport).chip) <
   JSON.stringify((other as Passport).chip)
     ? -1
     : 1;
-
-/** What is given, and what is read. */
-const cases: Array<[what: string, given: object, read?: object]> = [
-  ['nothing special', {}],
-  [
-    'a UUID in upper case',
-    { chip: others(98).toUpperCase() },
-    { chip: others(98) },
-  ],
-  ['a UUID of zeros', { chip: '00000000-0000-0000-0000-000000000000' }],
-  ['a leap day', { bornOn: '2024-02-29' }],
-  ['the first day', { bornOn: '0001-01-01', issuedOn: '0001-01-01' }],
-  ['the last day', { bornOn: '9999-12-31', issuedOn: '9999-12-31' }],
-  ['days that summer time lacks', { bornOn: '2018-11-04' }],
-  ['no text', { marks: [] }],
-  ['the most texts', { marks: ['x'.repeat(20), '', '\u{1f415}'.repeat(20)] }],
-  ['texts that need quotes', { marks: ['a,b', '"', '\\'] }],
-  ['texts that look like others', { marks: ['NULL', '{}', " '"] }],
-  ['texts with spaces', { marks: [' ', '\n\t', '\u2028'] }],
-  ['a text of JSON', { data: 'text' }],
-  ['a text that is JSON', { data: '{"a":1}' }],
-  ['the empty text of JSON', { data: '' }],
-  ['true', { data: true }],
-  ['zero', { data: 0 }],
-  ['an int64', { data: 9007199254740993n }],
-  ['the greatest int64', { data: { n: [9223372036854775807n] } }],
-  ['the least int64', { data: [-9223372036854775808n] }],
-  ['a fraction', { data: [0.1, -1.5e-7, 123456.789] }],
-  ['nulls', { data: { a: null, b: [null] } }],
-  ['an empty object', { data: {} }],
-  ['an empty array', { data: [] }],
-  ['an odd name', { data: { '': 1, 'a"b\\': 2, constructor: 3, ü: 4 } }],
-  ['a version', { data: { id: 5, version: 7, rawJSON: '1' } }],
-  ['the most levels', { data: nested(32, 1) }],
-  ['a long text', { data: 'x'.repeat(7998) }],
-  ['many values', { data: Array.from({ length: 3000 }, () => 1) }],
-];
-const inputs = cases.map(([, given], at) => ({
-  ...plain,
-  chip: chipOf(at),
-  ...given,
-}));
-const nothing = { bornOn: null, data: null, version: 1 };
-/** The items that follow, with their ids apart. */
-const expected = cases.map(([, given, read = given], at) => ({
-  ...nothing,
-  ...plain,
-  chip: chipOf(at),
-  ...read,
-}));
 
 async function listed(): Promise<unknown[]> {
   const { json } = await rest(store, '/v1/passports?limit=100');
@@ -273,54 +151,6 @@ test('values are set by changes, in both APIs', async () => {
   );
   const changed = expected.map((item) => ({ ...item, version: 2 }));
   expect(await listed()).toEqual(changed);
-});
-
-test.each(['ndjson', 'csv'] as const)(
-  'values are exported to %s and imported',
-  async (format) => {
-    for (const input of inputs) await overRest(input);
-    const { resources = [] } = passports.open({
-      database: store.database,
-    } as never);
-    const [collection] = resources.flatMap(({ collections }) => collections);
-    const { item, service } = collection as NonNullable<typeof collection>;
-    const { items } = await service.list({ limit: 100 } as never);
-    const { head, write, read, hasOnlyTexts } = formats[format];
-    const columns = csvColumnsOf(item);
-    const file = Buffer.from(head(columns) + write(columns, items));
-    await sql(store.database, 'truncate "passport" restart identity');
-    async function* bytes() {
-      yield file;
-    }
-    const refused: unknown[] = [];
-    await importLines(
-      read(bytes(), columns, 100_000),
-      {
-        collection,
-        progress: () => undefined,
-        refused: (...one: unknown[]) => refused.push(one),
-        signal: AbortSignal.timeout(60_000),
-      } as unknown as Transfer,
-      { isLenient: hasOnlyTexts },
-    );
-    expect(refused).toEqual([]);
-    expect(await listed()).toEqual(expected);
-  },
-);
-
-test('a field of CSV that is no JSON is refused with its line', async () => {
-  async function* bytes() {
-    yield Buffer.from('data,marks\n{,[]\n1,x\n');
-  }
-  const columns = csvColumnsOf(passport.schemas.item);
-  const lines = [];
-  for await (const line of formats.csv.read(bytes(), columns, 100))
-    lines.push(line);
-  const fault = expect.stringMatching(/^The line is not acceptable JSON: /);
-  expect(lines).toEqual([
-    { line: 2, fault },
-    { line: 3, fault },
-  ]);
 });
 
 const uuidFault = `chip must be a UUID like ${chip}`;
