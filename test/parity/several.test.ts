@@ -303,26 +303,6 @@ describe.each<[string, Class]>([
       expect(await namesStored()).toEqual(['a']);
     });
 
-    test('each costs a unit, so that of two beyond the quota one is refused before any is stored', async () => {
-      const { key } = await store.keys.issue({ name: 'poor', scope: 'write' });
-      await onNode(store, { QUOTA_PER_MINUTE: '40' }, async (node) => {
-        const { results } = await add(named('a', 'forged', 'b'), { key, node });
-        expect(results).toHaveLength(3);
-        const { headers } = await rest(node, '/v1/coins?limit=1', { key });
-        // Of 40: 1 and 2 items, 1 and 1 item.
-        expect(headers.ratelimit).toMatch(/;r=35;/);
-        const answers = await Promise.all(
-          ['x', 'y'].map((letter) => {
-            const names = hundred.map((name) => `${letter} ${name}`);
-            return add(named(...names), { key, node });
-          }),
-        );
-        const codes = answers.map(({ error }) => error?.code);
-        expect(codes.toSorted()).toEqual(['TOO_MANY_REQUESTS', undefined]);
-        expect(await namesStored()).toHaveLength(100);
-      });
-    });
-
     test('when the database is lost and none is stored, the request fails as a whole', async () => {
       const { database } = store;
       const { rows, transaction } = database;
