@@ -33,6 +33,11 @@ export interface Outcome {
   note?: string;
   /** Violations that the columns of the table do not count. */
   faults?: string[];
+  /**
+   * Times and rates beyond their limits. They depend on what else the machine
+   * does, so only a drill in full length fails for them.
+   */
+  slow?: string[];
   /** Number of injected faults. */
   rounds?: number;
 }

@@ -44,6 +44,7 @@ export function rowOf(
     recovery = '-',
     note,
     faults = [],
+    slow = [],
     rounds = 1,
   }: Outcome,
 ): string {
@@ -55,6 +56,7 @@ export function rowOf(
     note,
     ...expected,
     ...faults.map((fault) => `FAILED: ${fault}`),
+    ...slow.map((fault) => `SLOW: ${fault}`),
   ].filter((one) => one);
   const { lost, doubled } = verdict;
   const counts = [

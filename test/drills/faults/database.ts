@@ -78,8 +78,8 @@ const underMixedLoad = (name: string, injectFault: FaultInjection): Drill => ({
       allowed: [refused, unknown],
       recovery: longest(recoveries),
       note: `${messages.length} log lines about availability`,
+      slow: tooLong(recoveries, 2000),
       faults: [
-        ...tooLong(recoveries, 2000),
         ...(messages.length > 2 * rounds
           ? [`the database was logged as lost or back ${messages.length} times`]
           : []),

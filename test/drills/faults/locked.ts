@@ -52,7 +52,7 @@ export const locked: Drill = {
       verdict: await verify(tally, database, [service]),
       allowed: [refused, unknown],
       recovery: longest(recoveries),
-      faults: tooLong(recoveries, 2000),
+      slow: tooLong(recoveries, 2000),
     };
   },
 };

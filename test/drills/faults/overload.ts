@@ -84,14 +84,14 @@ export const overload: Drill = {
       allowed: [refused],
       recovery: `${percent(after)}% of the best a second later`,
       note: `${Math.round(before.perSecond)}/s with ${bestConnections} clients, ${percent(over)}% of that with ${10 * bestConnections}; /livez and /readyz within ${Math.round(slowest)} ms; resident memory ${Math.round(residentAfter / 2 ** 20)} MiB, ${Math.round(growth / 2 ** 20)} of them from the last overload`,
-      faults: [
+      faults: growth > maxGrowth ? ['the memory grows under overload'] : [],
+      slow: [
         ...(percent(over) < 80
           ? [`only ${percent(over)}% of the best under overload`]
           : []),
         ...(percent(after) < 80
           ? [`only ${percent(after)}% of the best afterwards`]
           : []),
-        ...(growth > maxGrowth ? ['the memory grows under overload'] : []),
         ...(slowest > (isDisturbed ? 10_000 : 2000)
           ? [`a health response took ${Math.round(slowest)} ms`]
           : []),
