@@ -60,25 +60,26 @@ function readerOf(schema: TObject, isLenient: boolean) {
     const { default: otherwise } = member as MemberSchema;
     const isRequired = required.includes(name);
     // One input has one form: null is the same as an absent member.
-    const isStorable = rule.read(null) === null;
-    const isSame = isStorable ? otherwise === undefined : isLenient;
-    const isAbsentAsNull = isSame && !isChange && !isRequired;
+    const mayBeNull = rule.read(null) === null;
+    const isSame = mayBeNull && otherwise === undefined;
+    const isIgnored = !mayBeNull && isLenient;
+    const isAbsentAsNull = !isChange && !isRequired && (isSame || isIgnored);
     return { name, rule, isRequired, otherwise, isAbsentAsNull };
   });
   assertPageFits(members);
   return (input: Record<string, unknown>, place: string, faults: string[]) => {
-    const names = isClosed ? Object.keys(input) : [];
-    for (const name of names)
-      if (!Object.hasOwn(properties, name))
-        faults.push(`${place}${name} ${notKnown}`);
+    if (isClosed)
+      for (const name of Object.keys(input))
+        if (!Object.hasOwn(properties, name))
+          faults.push(`${place}${name} ${notKnown}`);
     const output: Record<string, unknown> = {};
     for (const member of members) {
       const { name, rule, isRequired, otherwise, isAbsentAsNull } = member;
-      const given = Object.hasOwn(input, name) ? input[name] : undefined;
-      const isNothing = given === null && isAbsentAsNull;
-      const value = given === undefined || isNothing ? otherwise : given;
+      let value = Object.hasOwn(input, name) ? input[name] : undefined;
+      if (value === null && isAbsentAsNull) value = undefined;
+      if (value === undefined) value = otherwise;
       if (value !== undefined) {
-        const read = readAt(place + name, rule, value, faults, isLenient);
+        const read = readAt(place + name, rule, value, faults);
         if (read !== undefined) output[name] = read;
       } else if (isRequired) faults.push(`${place}${name} is required`);
     }
@@ -99,36 +100,40 @@ function assertPageFits(members: Array<{ name: string; rule: Rule }>): void {
 }
 
 /** @param place of the value, for example `treatments[2].price` */
-function readAt(
-  place: string,
-  rule: Rule,
-  value: unknown,
-  faults: string[],
-  isLenient: boolean,
-): unknown {
-  const read = rule.readParts?.(value, place, faults) ?? rule.read(value);
-  if (read !== undefined) return read;
+function readAt(place: string, rule: Rule, value: unknown, faults: string[]) {
+  const read = rule.read(value, place, faults);
+  if (read === undefined)
+    faults.push(`${place} must be ${expected(rule, value)}`);
+  return read;
+}
+
+function expected(rule: Rule, value: unknown): string {
+  const { isLenient, isList, type } = rule;
   // Only a query string turns a repeated member into an array.
-  const isRepeated = isLenient && Array.isArray(value) && !rule.isList;
-  const isText = isLenient && typeof value === 'string';
-  const given = isText ? '' : butNot(value, rule.type);
-  const fault = isRepeated ? 'given once' : `${rule.describe(value)}${given}`;
-  faults.push(`${place} must be ${fault}`);
-  return undefined;
+  if (isLenient && Array.isArray(value) && !isList) return 'given once';
+  const words = rule.describe(value);
+  if (isLenient && typeof value === 'string') return words;
+  return words + butNot(value, type);
 }
 
 /**
  * Names the type of a value of the wrong type: without it the message about
  * `"5"` states a rule that 5 meets.
  */
-function butNot(value: unknown, expected: string | undefined): string {
+function butNot(value: unknown, expected = ''): string {
   if (value === null) return ', not null';
-  if (!expected) return '';
-  const isNumber = typeof value === 'bigint' || value instanceof InexactNumber;
-  const other = Array.isArray(value) ? 'array' : typeof value;
-  const type = isNumber ? 'number' : other;
-  if (type === expected.replace('integer', 'number')) return '';
-  return `, not ${/^[ao]/.test(type) ? 'an' : 'a'} ${type}`;
+  const type = typeOf(value);
+  const isRight = ['', type].includes(expected.replace('integer', 'number'));
+  if (isRight) return '';
+  const article = /^[ao]/.test(type) ? 'an' : 'a';
+  return `, not ${article} ${type}`;
+}
+
+function typeOf(value: unknown): string {
+  if (Array.isArray(value)) return 'array';
+  if (typeof value === 'bigint' || value instanceof InexactNumber)
+    return 'number';
+  return typeof value;
 }
 
 /** True for a JSON object. */
@@ -140,19 +145,26 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
 interface Rule {
   /** The type of valid values, in JSON Schema's words. */
   readonly type?: string | undefined;
+  /** The keywords that it checks. */
+  readonly keywords?: readonly string[];
   /**
+   * @param place of the value
+   * @param faults gets those of members of an object, and of items
    * @returns the value for the service; undefined when the given value is
    *   invalid.
    */
-  read(value: unknown): unknown;
+  read(value: unknown, place?: string, faults?: string[]): unknown;
   /** Describes valid values, for the error about an invalid one. */
   describe(value: unknown): string;
-  /** Reads an object or an array. @returns undefined for anything else */
-  readParts?(value: unknown, place: string, faults: string[]): unknown;
+  /** Parses a text of a query string or of GraphQL. */
+  parse?(text: string): unknown;
+  readonly isLenient?: boolean;
   /** How many characters a text may have. */
   readonly maxLength?: number | undefined;
   /** True for what may be an array. */
   readonly isList?: boolean;
+  /** True for what has faults of its own. */
+  readonly hasPlaces?: boolean;
 }
 
 /** A keyword of arrays: an invalid value is refused without the others. */
@@ -193,23 +205,18 @@ const annotations = [
   'examples',
   'deprecated',
 ];
+type Holds = (value: number, bound: number) => boolean;
+const holds = (words: string, holds: Holds) => ({ words, holds });
 /** The keywords of numbers: their words, and what holds for a value. */
 const conditions = {
-  minimum: ['at least', (value: number, bound: number) => value >= bound],
-  maximum: ['at most', (value: number, bound: number) => value <= bound],
-  exclusiveMinimum: [
-    'greater than',
-    (value: number, bound: number) => value > bound,
-  ],
-  exclusiveMaximum: [
-    'less than',
-    (value: number, bound: number) => value < bound,
-  ],
-  multipleOf: [
-    'a multiple of',
-    (value: number, bound: number) => Number.isInteger(value / bound),
-  ],
-} as const;
+  minimum: holds('at least', (value, bound) => value >= bound),
+  maximum: holds('at most', (value, bound) => value <= bound),
+  exclusiveMinimum: holds('greater than', (value, bound) => value > bound),
+  exclusiveMaximum: holds('less than', (value, bound) => value < bound),
+  multipleOf: holds('a multiple of', (value, bound) =>
+    Number.isInteger(value / bound),
+  ),
+};
 const ofNumbers = Object.keys(conditions) as Array<keyof typeof conditions>;
 
 /** The schema of a member without `nullable` and `use`. */
@@ -230,64 +237,62 @@ export function unwrapped(
 function ruleOf(schema: TSchema, isLenient: boolean, name = ''): Rule {
   const { member, isNullable } = unwrapped(schema);
   const found = kindOf(member, isLenient);
-  const known = [...annotations, ...(found?.keywords ?? [])];
+  const known = [...annotations, ...(found.keywords ?? [])];
   const unchecked = Object.keys(member).filter((one) => !known.includes(one));
-  if (!found || unchecked.length > 0) {
-    const what = found ? `${unchecked.join(' and ')} of ` : '';
+  const isUnknown = found === noRule;
+  if (isUnknown || unchecked.length > 0) {
+    const what = isUnknown ? '' : `${unchecked.join(' and ')} of `;
     reportFault(
       `No rule checks ${what}${name} ${JSON.stringify(member)}: bound it (maxLength, minimum and maximum, maxItems), or give it a rule in validation/validator.ts.`,
     );
   }
-  const nothing = { read: () => undefined, describe: () => '' };
-  const rule = { type: member.type, ...(found?.rule ?? nothing) };
-  return isNullable ? orNull(rule) : rule;
+  let rule: Rule = { type: member.type, ...found };
+  if (isLenient) rule = lenient(rule);
+  if (isNullable) rule = orNull(rule);
+  return rule;
 }
 
-/** The rule for a member, and the keywords that it checks. */
-function kindOf(
-  member: MemberSchema,
-  isLenient: boolean,
-): { rule: Rule; keywords: string[] } | undefined {
+const noRule: Rule = { read: () => undefined, describe: () => '' };
+
+/** The rule for a member. */
+function kindOf(member: MemberSchema, isLenient: boolean): Rule {
   const { type, format = '', enum: values, maxLength } = member;
-  const { properties, items, minItems: least = 0, maxItems: most } = member;
   const formatted = byFormat[format];
+  if (values) return oneOf(values);
+  if (formatted) return formatted;
   const isKnown = format === '' || Format.Has(format);
-  if (values) return { rule: oneOf(values), keywords: ['enum'] };
-  if (formatted) return { rule: formatted, keywords: ['format', 'maxLength'] };
   if (type === 'string' && maxLength !== undefined && isKnown) {
     const rule = text({ ...member, maxLength });
-    const isDecimal = member.pattern?.startsWith(decimalStart);
-    return {
-      rule: isDecimal ? decimal(rule) : rule,
-      keywords: ['minLength', 'maxLength', 'pattern', 'format'],
-    };
+    return member.pattern?.startsWith(decimalStart) ? decimal(rule) : rule;
   }
-  if (properties)
-    return {
-      rule: nested(member as TObject, isLenient),
-      keywords: ['properties', 'required', 'additionalProperties'],
-    };
-  if (items && most !== undefined) {
-    const rule = member[isSeparate]
-      ? separate(items as TObject, isLenient)
-      : ruleOf(items, isLenient);
-    return {
-      rule: several(rule, { least, most }, isLenient),
-      keywords: ['items', 'minItems', 'maxItems', isSeparate],
-    };
-  }
-  if (!type) return { rule: json, keywords: [] };
-  if (type === 'boolean') return { rule: trueOrFalse(isLenient), keywords: [] };
-  if (type === 'number')
-    return { rule: finite(member, isLenient), keywords: ofNumbers };
-  const rule = type === 'integer' && integer(member, isLenient);
-  return rule ? { rule, keywords: ['format', ...ofNumbers] } : undefined;
+  if (member.properties) return nested(member as TObject, isLenient);
+  if (member.items && member.maxItems !== undefined)
+    return several(member, isLenient);
+  if (!type) return json;
+  if (type === 'boolean') return trueOrFalse;
+  if (type === 'number') return finite(member);
+  return (type === 'integer' && integer(member)) || noRule;
+}
+
+/** In texts, too. */
+function lenient(rule: Rule): Rule {
+  const { parse, read, describe } = rule;
+  if (!parse) return { ...rule, isLenient: true };
+  return {
+    ...rule,
+    isLenient: true,
+    read: (value) => read(typeof value === 'string' ? parse(value) : value),
+    describe(value) {
+      const isNear = parse === int64FromText && isAlmostInteger(value);
+      return `${describe(value)}${isNear ? ', in plain digits' : ''}`;
+    },
+  };
 }
 
 function orNull(rule: Rule): Rule {
   return {
     ...rule,
-    read: (value) => (value === null ? null : rule.read(value)),
+    read: (value, ...at) => (value === null ? null : rule.read(value, ...at)),
     describe: (value) => `${rule.describe(value)}, or null`,
   };
 }
@@ -295,10 +300,12 @@ function orNull(rule: Rule): Rule {
 function nested(schema: TObject, isLenient: boolean): Rule {
   const read = readerOf(schema, isLenient);
   return {
+    keywords: ['properties', 'required', 'additionalProperties'],
+    hasPlaces: true,
     describe: () => 'an object',
-    read: () => undefined,
-    readParts: (value, place, faults) =>
-      isRecord(value) ? read(value, `${place}.`, faults) : undefined,
+    read(value, place = '', faults = []) {
+      return isRecord(value) ? read(value, `${place}.`, faults) : undefined;
+    },
   };
 }
 
@@ -307,7 +314,8 @@ function separate(schema: TObject, isLenient: boolean): Rule {
   const read = validator(schema, { isLenient });
   return {
     ...nested(schema, isLenient),
-    readParts(value) {
+    isLenient,
+    read(value) {
       if (!isRecord(value)) return undefined;
       try {
         return read(value);
@@ -318,54 +326,46 @@ function separate(schema: TObject, isLenient: boolean): Rule {
   };
 }
 
-function trueOrFalse(isLenient: boolean): Rule {
-  return {
-    describe: () => 'true or false',
-    read(value) {
-      if (typeof value === 'boolean') return value;
-      const isText = isLenient && (value === 'true' || value === 'false');
-      return isText ? value === 'true' : undefined;
-    },
-  };
-}
+const trueOrFalse: Rule = {
+  describe: () => 'true or false',
+  read: (value) => [true, false].find((one) => one === value),
+  parse: (text) => [true, false].find((one) => `${one}` === text),
+};
 
-/** In a query string, a single value is no array. */
-function several(
-  rule: Rule,
-  { least, most }: { least: number; most: number },
-  isLenient: boolean,
-): Rule {
-  const { read, describe } = rule;
-  const valuesOf = (value: unknown): unknown[] | undefined =>
-    Array.isArray(value) || (isLenient && value !== null)
-      ? [value].flat()
-      : undefined;
-  const isBounded = (values: unknown[]) =>
-    values.length >= least && values.length <= most;
+function several(schema: MemberSchema, isLenient: boolean): Rule {
+  const { minItems: least = 0, maxItems: most = 0 } = schema;
+  const ruleOfItems = schema[isSeparate] ? separate : ruleOf;
+  const rule = ruleOfItems(schema.items as TObject, isLenient);
+  const valuesOf = (value: unknown): unknown[] | undefined => {
+    if (Array.isArray(value)) return value;
+    // In a query string, a single value is no array.
+    return isLenient && value !== null ? [value] : undefined;
+  };
   const longest = most * (rule.maxLength ?? 0);
+  const kind = rule.hasPlaces ? 'an array of ' : '';
   return {
+    keywords: ['items', 'minItems', 'maxItems', isSeparate],
     isList: true,
+    hasPlaces: true,
     // The texts of a query are on no page.
     maxLength: isLenient ? 0 : longest,
     describe(value) {
       const given = valuesOf(value);
       if (!given) return 'an array';
-      const wrong = given.find((one) => read(one) === undefined);
-      const values = `${least} to ${most} values, each ${describe(wrong)}`;
-      return rule.readParts ? `an array of ${values}` : values;
+      const wrong = given.find((one) => rule.read(one) === undefined);
+      return `${kind}${least} to ${most} values, each ${rule.describe(wrong)}`;
     },
-    read(value) {
-      const values = valuesOf(value)?.map(read);
-      const isValid =
-        values && isBounded(values) && !values.includes(undefined);
-      return isValid ? values : undefined;
-    },
-    readParts(value, place, faults) {
+    read(value, place = '', faults = []) {
       const values = valuesOf(value);
-      if (!rule.readParts || !values || !isBounded(values)) return undefined;
-      return values.map((one, at) =>
-        readAt(`${place}[${at}]`, rule, one, faults, isLenient),
-      );
+      const isBounded =
+        values && values.length >= least && values.length <= most;
+      if (!isBounded) return undefined;
+      if (rule.hasPlaces)
+        return values.map((one, at) =>
+          readAt(`${place}[${at}]`, rule, one, faults),
+        );
+      const read = values.map((one) => rule.read(one));
+      return read.includes(undefined) ? undefined : read;
     },
   };
 }
@@ -375,7 +375,8 @@ function oneOf(values: string[]): Rule {
   const isNear = (value: unknown) =>
     typeof value === 'string' && lower.includes(value.trim().toLowerCase());
   return {
-    read: (value) => (values.includes(value as string) ? value : undefined),
+    keywords: ['enum'],
+    read: (value) => values.find((one) => one === value),
     describe(value) {
       const hint = isNear(value) ? ', spelled exactly so' : '';
       return `one of ${values.join(', ')}${hint}`;
@@ -384,10 +385,8 @@ function oneOf(values: string[]): Rule {
 }
 
 /** @returns undefined for an integer without bounds */
-function integer(
-  { format, multipleOf: step, ...bounds }: MemberSchema,
-  isLenient: boolean,
-): Rule | undefined {
+function integer(schema: MemberSchema): Rule | undefined {
+  const { format, multipleOf: step = 1, ...bounds } = schema;
   const { exclusiveMinimum: above = NaN, exclusiveMaximum: below = NaN } =
     bounds;
   const { minimum: least = above + 1, maximum: most = below - 1 } = bounds;
@@ -396,22 +395,16 @@ function integer(
   if (!isInt64 && !isBounded) return undefined;
   const min = Number.isNaN(least) ? int64.min : BigInt(least);
   const max = Number.isNaN(most) ? int64.max : BigInt(most);
-  const words = [`an integer between ${min} and ${max}`];
-  if (step !== undefined) words.push(`a multiple of ${step}`);
-  const ofText = isLenient ? int64FromText : int64From;
+  const multiple = step === 1 ? '' : `, a multiple of ${step}`;
   return {
-    describe(value) {
-      const isNear = isLenient && isAlmostInteger(value);
-      return [...words, ...(isNear ? ['in plain digits'] : [])].join(', ');
-    },
+    keywords: ['format', ...ofNumbers],
+    describe: () => `an integer between ${min} and ${max}${multiple}`,
+    parse: int64FromText,
     read(value) {
-      const integer =
-        typeof value === 'string' ? ofText(value) : int64From(value);
+      const integer = int64From(value);
       if (integer === undefined || integer < min || integer > max)
         return undefined;
-      const isStep =
-        step === undefined || BigInt(integer) % BigInt(step) === 0n;
-      return isStep ? integer : undefined;
+      return BigInt(integer) % BigInt(step) === 0n ? integer : undefined;
     },
   };
 }
@@ -422,20 +415,21 @@ function isAlmostInteger(value: unknown): boolean {
   return isOther && Number(value) % 1 === 0;
 }
 
-function finite(bounds: MemberSchema, isLenient: boolean): Rule {
+function finite(bounds: MemberSchema): Rule {
   const given = ofNumbers.filter((name) => bounds[name] !== undefined);
-  const words = given.map((name) => `${conditions[name][0]} ${bounds[name]}`);
+  const words = given.map(
+    (name) => `${conditions[name].words} ${bounds[name]}`,
+  );
   return {
+    keywords: ofNumbers,
     describe: () => ['a number', ...words].join(', '),
+    parse: (text) => (digits.test(text) ? Number(text) : undefined),
     read(value) {
-      const isText = isLenient && typeof value === 'string';
-      const isNumber = isText ? digits.test(value) : typeof value === 'bigint';
-      const number = isNumber ? Number(value) : value;
-      if (typeof number !== 'number' || !Number.isFinite(number))
-        return undefined;
+      const number = typeof value === 'bigint' ? Number(value) : value;
+      const isNumber = typeof number === 'number' && Number.isFinite(number);
       const isMet = (name: (typeof given)[number]) =>
-        conditions[name][1](number, bounds[name] as number);
-      return given.every(isMet) ? number : undefined;
+        conditions[name].holds(number as number, bounds[name] as number);
+      return isNumber && given.every(isMet) ? number : undefined;
     },
   };
 }
@@ -474,6 +468,7 @@ function text({
       : undefined;
   };
   return {
+    keywords: ['minLength', 'maxLength', 'pattern', 'format'],
     maxLength,
     read: (value) => (faultOf(value) === undefined ? value : undefined),
     describe: (value) => `${faultOf(value)}`,
@@ -493,27 +488,28 @@ function decimal({ read, ...rule }: Rule): Rule {
   };
 }
 
+const ofFormats = ['format', 'maxLength'];
+
 const rfc3339 =
-  /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/i;
-const years = {
-  first: Date.parse('0001-01-01T00:00:00Z'),
-  last: Date.parse('9999-12-31T23:59:59.999Z'),
-};
+  /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/i;
+const isRfc3339 = (value: unknown): value is string =>
+  typeof value === 'string' && rfc3339.test(value);
+const firstYear = Date.parse('0001-01-01T00:00:00Z');
+const lastYear = Date.parse('9999-12-31T23:59:59.999Z');
 
 /** Parses RFC 3339, section 5.6, to a Date of the years 1 to 9999. */
 const dateTime: Rule = {
-  describe: (value) =>
-    `a${typeof value === 'string' && rfc3339.test(value) ? 'n existing' : ''} date and time like 2030-12-05T00:00:00Z`,
+  keywords: ofFormats,
+  describe(value) {
+    const article = isRfc3339(value) ? 'an existing' : 'a';
+    return `${article} date and time like 2030-12-05T00:00:00Z`;
+  },
   read(value) {
-    const [text = '', clock = ''] =
-      (typeof value === 'string' && rfc3339.exec(value)) || [];
-    const date = new Date(text);
-    if (!(date.getTime() >= years.first && date.getTime() <= years.last))
-      return undefined;
     // Date reads 30 February as 1 March, and 24:00 as the next day.
-    const isReal =
-      new Date(`${clock}Z`).toJSON()?.slice(0, 19) === clock.toUpperCase();
-    return isReal ? date : undefined;
+    if (!isRfc3339(value) || !Format.IsDateTime(value)) return undefined;
+    const date = new Date(value);
+    const isInRange = +date >= firstYear && +date <= lastYear;
+    return isInRange ? date : undefined;
   },
 };
 
@@ -556,6 +552,7 @@ function storable(value: unknown, depth: number): unknown {
 /** A text that is the same in upper case. */
 function formatted(words: string, isRight: (text: string) => boolean): Rule {
   return {
+    keywords: ofFormats,
     describe: () => words,
     read: (value) =>
       typeof value === 'string' && isRight(value)
