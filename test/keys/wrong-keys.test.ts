@@ -245,6 +245,18 @@ describe('the address that counts', () => {
       ['::ffff:192.0.2.1', '192.0.2.1', '::FFFF:c000:0201'],
       ['::ffff:192.0.2.2'],
     ],
+    [
+      'without its port, whatever quotes the client wrote before it',
+      [
+        '192.0.2.1:1',
+        '", 192.0.2.1:2',
+        'a, "b, 192.0.2.1:3',
+        '"\\", 192.0.2.1:4',
+        '"a, b", 192.0.2.1:5',
+        '\\", "192.0.2.1:6"',
+      ],
+      ['", 192.0.2.2:1'],
+    ],
   ])('behind one proxy is %s', (_what, same, strangers) =>
     withLimit({ TRUST_PROXY: '1' }, async (node) => {
       expect(

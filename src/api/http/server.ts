@@ -5,7 +5,6 @@ import type {
 } from 'fastify';
 import type { Config } from '../../config/config.ts';
 import { answerMalformed } from './malformed.ts';
-import { listOf } from './negotiation.ts';
 import { isHost, maxHeaderSize, routingOptions } from './routes.ts';
 
 /**
@@ -92,9 +91,13 @@ const withPort = /^"?(?:\[(.+)\]|([\d.]+))(?::\d*)?"?$/;
 /** In characters: some 20 proxies. */
 const longestChain = 1000;
 
-/** The end of what a chain of proxies has written: each adds to the end. */
+/**
+ * The end of what a chain of proxies has written: each adds a comma and its own.
+ * A quote that the client has left open ends there.
+ */
 function chainOf(field: string | string[] = ''): string[] {
-  return listOf(`${field}`.slice(-longestChain));
+  const members = `${field}`.slice(-longestChain).split(',');
+  return members.map((text) => text.trim()).filter(Boolean);
 }
 
 /**
