@@ -3,6 +3,7 @@ import { inspect } from 'node:util';
 import { parseExactJson } from '@animal-store/exact-json';
 import {
   GraphQLError,
+  GraphQLFloat,
   GraphQLID,
   GraphQLScalarType,
   Kind,
@@ -69,6 +70,18 @@ function notAnId(found: string, nodes?: ValueNode): GraphQLError {
   const message = `ID cannot represent value: ${found}. It must be a string, or an integer in plain digits.`;
   return new GraphQLError(message, nodes && { nodes });
 }
+
+/**
+ * GraphQL's `Float`, extended to accept `bigint`, which the service's JSON
+ * parser makes of integers beyond 2^53.
+ */
+export const Float = new GraphQLScalarType<number, number>({
+  ...GraphQLFloat.toConfig(),
+  parseValue(value) {
+    const number = typeof value === 'bigint' ? Number(value) : value;
+    return GraphQLFloat.parseValue(number);
+  },
+});
 
 // The schema of the input checks these, so that both APIs refuse in the same
 // words.
