@@ -365,6 +365,37 @@ describe.each<[string, Class]>([
     });
   });
 
+  test('an input keeps its claim, whether the service refuses one before it, or creates more for it', async () => {
+    let isClosed = true;
+    const service = {
+      create: async (input: NewCoin, call: Call) => {
+        if (isClosed && input.name === 'a')
+          throw new StoreError('CONFLICT', 'It is closed.');
+        const created = await coins.create(input, call);
+        const copy = { ...input, name: `${input.name} copy` } as NewCoin;
+        await coins.create(copy, call);
+        return created;
+      },
+    };
+    const add = () => {
+      const hash = Buffer.alloc(32, 7);
+      const claim = { keyId: 0, operation: 'createCoins', hash };
+      const call = Object.assign(Call.ofOperator(), { claim });
+      const inputs = ['a', 'b', 'c'].map((name) => ({ name, worth: '1' }));
+      return createEach(service as never, inputs as never[], call);
+    };
+    const first = await add();
+    expect(first).toMatchObject([{}, { name: 'b' }, { name: 'c' }]);
+    isClosed = false;
+    const again = await add();
+    expect(again).toEqual([
+      expect.objectContaining({ name: 'a' }),
+      ...first.slice(1),
+    ]);
+    expect(await add()).toEqual(again);
+    expect(await stored()).toHaveLength(6);
+  });
+
   test('in a transaction, one that is refused undoes all', async () => {
     const frame = { creates: [CoinEntity], input: {} };
     const call = Call.ofOperator();

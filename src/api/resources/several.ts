@@ -1,6 +1,7 @@
+import { hash } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
 import { type TObject, Type } from 'typebox';
-import type { Call } from '../../call.ts';
+import type { Call, Claim } from '../../call.ts';
 import { StoreError } from '../../errors.ts';
 import { isSeparate } from '../../validation/validator.ts';
 import { toLoggedFailure } from '../http/failures.ts';
@@ -64,15 +65,21 @@ async function createInTurn(
   inputs: ReadonlyArray<never | Error>,
   call: Call,
 ): Promise<object[]> {
+  const claim = call.takeClaim();
   const outcomes: object[] = [];
-  for (const input of inputs) {
+  for (const [place, input] of inputs.entries()) {
     const isInvalid = input instanceof Error;
-    // Each has the claim of its place.
-    if (isInvalid) call.takeClaim();
+    call.claim = claim && claimAt(claim, place);
     const creation = isInvalid ? input : service.create(input, call);
     outcomes.push(await Promise.resolve(creation).catch((error) => error));
   }
   return outcomes;
+}
+
+/** Of an input's place, whatever the creations before it have claimed. */
+function claimAt(claim: Claim, place: number): Claim {
+  const text = `${claim.hash.toString('hex')} ${place}`;
+  return { ...claim, hash: hash('sha256', text, 'buffer') };
 }
 
 /** True when the service has failed, false when it refuses an input. */
