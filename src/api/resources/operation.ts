@@ -1,3 +1,4 @@
+import { type FieldCost, listedIn } from '@animal-store/graphql-limits/cost';
 import type { EntityName } from '@mikro-orm/core';
 import { Arg, Args, Mutation, Query } from 'type-graphql';
 import type { Static, TArray, TObject } from 'typebox';
@@ -112,6 +113,12 @@ function addRoute(
   });
 }
 
+/** The cost of an answer with so many items at most. */
+function costOf(maxItems: number): FieldCost {
+  return ({ args, childComplexity }) =>
+    totalCost + listedIn(args) + maxItems * (1 + childComplexity);
+}
+
 /** Its field of `Query` or `Mutation`. */
 function rootFieldOf<Run extends (input: never, call: Call) => unknown>(
   declared: Declared,
@@ -119,7 +126,7 @@ function rootFieldOf<Run extends (input: never, call: Call) => unknown>(
   const { name, description, input, output, creates } = declared;
   const { items, maxItems } = output as MemberSchema;
   const type = objectTypeOf((items ?? output) as TObject);
-  const complexity = maxItems && totalCost + maxItems;
+  const complexity = maxItems === undefined ? undefined : costOf(maxItems);
   const returned = () => (items ? [type] : type);
   const { Root } = creates ? writing : reading;
   const decorate = Root(returned, { description, complexity });

@@ -110,7 +110,8 @@ function badInput(
   const wrongBody =
     'Body is missing required fields or contains invalid values.';
   if (body) return describedRefusal(body, wrongBody);
-  if (querystring)
+  const { properties = {} } = (querystring ?? {}) as Partial<TObject>;
+  if (Object.keys(properties).length > 0)
     return describedRefusal(querystring, 'A query parameter is invalid.', true);
   const refusesKey = scope?.endsWith('write') && !isIdempotent;
   if (refusesKey && !response[400])
@@ -131,15 +132,17 @@ function describedRefusal(
   isLenient = false,
 ): Response {
   const { properties = {} } = schema as TObject;
-  const invalid = Object.fromEntries(
-    Object.keys(properties).map((name) => [name, isLenient ? '?' : {}]),
-  );
-  try {
-    validator(schema as TObject, { isLenient })(invalid);
-  } catch (error) {
-    if (error instanceof StoreError)
-      return documentedFailure(error, description);
-    throw error;
+  const check = validator(schema as TObject, { isLenient });
+  // A text may be a question mark, and JSON anything but U+0000.
+  for (const wrong of [isLenient ? '?' : {}, '\u0000']) {
+    const invalid = Object.keys(properties).map((name) => [name, wrong]);
+    try {
+      check(Object.fromEntries(invalid));
+    } catch (error) {
+      if (error instanceof StoreError)
+        return documentedFailure(error, description);
+      throw error;
+    }
   }
   throw new Error('An input that takes anything needs no schema.');
 }
