@@ -123,9 +123,17 @@ export class Transaction {
 export const nestedTransaction = () =>
   new Error('A transaction is open here, and contains no other.');
 
-/** Converts the error of a row that breaks a key. */
-export function refusalIn(orm: MikroORM, error: unknown): unknown {
-  const { table } = error as { table?: string };
+/**
+ * Converts the error of a row that breaks a key.
+ *
+ * @param table of the row; by default the one that PostgreSQL names, which may
+ *   be a shard
+ */
+export function refusalIn(
+  orm: MikroORM,
+  error: unknown,
+  { table } = error as { table?: string },
+): unknown {
   const entity = [...orm.getMetadata()].find(
     ({ tableName }) => tableName === table,
   );

@@ -1,6 +1,7 @@
 import { escapeLiteral as literal, escapeIdentifier as quoted } from 'pg';
 import { Call } from '../call.ts';
 import type { Batches, Database, Statement } from '../database/database.ts';
+import { refusalIn } from '../database/transaction.ts';
 import { StoreError } from '../errors.ts';
 import type { Int64 } from '../validation/int64.ts';
 import type { Check } from './insertions.ts';
@@ -18,15 +19,6 @@ export type ChangeOf<Item> = { readonly version: number } & {
 };
 
 /**
- * The id, undefined when the client's is invalid; the expected version, any
- * when absent; the members of a change as JSON.
- */
-type Write = [
-  id: Int64 | undefined,
-  version: number | undefined,
-  json?: string,
-];
-/**
  * The version before, and the columns after, null when the version is not the
  * expected one. No row: no such id.
  */
@@ -36,7 +28,7 @@ type Written =
 
 /** What a module asks of changes and removals. */
 interface Rules<Item> {
-  readonly owned?: Ownership | undefined;
+  readonly owned: Ownership;
   readonly check?: Check<object, Item> | undefined;
   readonly checkRemoval?: CheckRemoval<Item> | undefined;
 }
@@ -53,26 +45,24 @@ const writes = { isWrite: true, maxBatch: 1, maxInFlight: 4, blockTime: 1000 };
  * version.
  */
 export class Changes<Item> {
-  readonly #table: Table;
   readonly #changes: Batches<unknown[], Written>;
   readonly #removals: Batches<unknown[], Written>;
 
   /** @param find reads one row */
   constructor(
     private readonly database: Database,
-    table: Table,
+    private readonly table: Table,
     private readonly find: Statement,
     private readonly rules: Rules<Item>,
   ) {
-    this.#table = table;
     const { owned } = rules;
-    const owner = owned && table.column(owned.member);
+    const owner = table.columns.find(({ member }) => member === owned.member);
     this.#changes = this.#queue('change', changeOf(table, owner));
     this.#removals = this.#queue('remove', removalOf(table, owner));
   }
 
-  #queue(operation: string, text: string): Batches<unknown[], Written> {
-    const { name: collection } = this.#table;
+  #queue(operation: string, text: string) {
+    const { name: collection } = this.table;
     const name = `${operation}_${collection}`;
     const statement = { name, isWrite: true, text };
     const run = async ([write = []]: unknown[][]) => {
@@ -87,9 +77,9 @@ export class Changes<Item> {
     { version, ...changes }: ChangeOf<Item>,
     call = new Call(),
   ) {
-    if (!this.#table.version)
+    if (!this.table.version)
       throw new Error(
-        `${this.#table.name} has no version, so its rows cannot be changed.`,
+        `${this.table.name} has no version, so its rows cannot be changed.`,
       );
     const given = Object.entries(changes).filter(
       ([, value]) => value !== undefined,
@@ -107,26 +97,25 @@ export class Changes<Item> {
       if (this.#versionOf(stored) === version)
         await check(changes, call, stored);
     }
-    const { columns } = this.#table;
     const members = Object.fromEntries(
-      given.map(([name, value]) => {
-        const column = columns.find(({ member }) => member === name);
-        return [name, column?.write(value)];
-      }),
+      given.map(([name, value]) => [
+        name,
+        this.table.column(name).write(value),
+      ]),
     );
     const json = JSON.stringify(members);
-    const row = await this.#write(this.#changes, [id, version, json], call);
+    const row = await this.#write(this.#changes, call, id, version, json);
     if (!row) return null;
     call.count(1);
-    return this.#table.decodeRow(row) as Item;
+    return this.table.decodeRow(row) as Item;
   }
 
   async remove(
     id: Int64 | undefined,
     version: number | undefined,
     call = new Call(),
-  ): Promise<true | null> {
-    const isComparable = version === undefined || this.#table.version;
+  ) {
+    const isComparable = version === undefined || this.table.version;
     if (!isComparable)
       throw new StoreError('BAD_USER_INPUT', 'It has no version to compare.');
     const { checkRemoval } = this.rules;
@@ -138,7 +127,7 @@ export class Changes<Item> {
       expected ??= current;
       if (expected === current) await checkRemoval(stored, call);
     }
-    const removed = await this.#write(this.#removals, [id, expected], call);
+    const removed = await this.#write(this.#removals, call, id, expected);
     return removed && true;
   }
 
@@ -150,28 +139,30 @@ export class Changes<Item> {
     if (id === undefined) return null;
     const [row] = await this.database.rows(this.find, [`${id}`]);
     if (!row) return null;
-    const item = this.#table.decodeRow(row) as Item & object;
-    return this.rules.owned?.sees(item, call) === false ? null : item;
+    const item = this.table.decodeRow(row) as Item & object;
+    return this.rules.owned.sees(item, call) ? item : null;
   }
 
-  #versionOf(item: Item): number | undefined {
-    const member = this.#table.version?.member as keyof Item | undefined;
+  #versionOf(item: Item) {
+    const member = this.table.version?.member as keyof Item | undefined;
     return member && (item[member] as number);
   }
 
   /** @returns null when there is no such row */
   async #write(
     queue: Batches<unknown[], Written>,
-    [id, version, ...more]: Write,
     call: Call,
-  ): Promise<unknown[] | null> {
+    id: Int64 | undefined,
+    version: number | undefined,
+    ...more: string[]
+  ) {
     if (id === undefined) return null;
-    const { owned } = this.rules;
+    const { database, rules, table } = this;
+    const write: unknown[] = [id, version, ...more];
     // null for a call that sees all rows.
-    const owner = owned ? [owned.ownerIn(call) ?? null] : [];
-    const write = [id, version, ...more, ...owner];
+    if (rules.owned.member) write.push(rules.owned.ownerIn(call) ?? null);
     const written = await queue.add(write, call).catch((error) => {
-      throw this.#table.refusalOf(error);
+      throw refusalIn(database.orm, error, { table: table.name });
     });
     if (!written) return null;
     const [current, ...row] = written;
@@ -181,13 +172,13 @@ export class Changes<Item> {
 }
 
 /** @param given the version that the client has read */
-export function staleVersion(version: number, given?: number): StoreError {
+export function staleVersion(version: number, given?: number) {
   const message = `It has version ${version}, not ${given}: read it again.`;
   return new StoreError('CONFLICT', message, { details: { version } });
 }
 
 /** Sets the members that the JSON object $3 has. */
-function changeOf(table: Table, owner?: Column): string {
+function changeOf(table: Table, owner?: Column) {
   const { name, columns, version } = table;
   const changes = columns
     .filter((column) => column.member !== 'id')
@@ -212,7 +203,7 @@ function changeOf(table: Table, owner?: Column): string {
   );
 }
 
-function removalOf(table: Table, owner?: Column): string {
+function removalOf(table: Table, owner?: Column) {
   return writeOf(
     table,
     `delete from ${quoted(table.name)} using "#found"
@@ -228,11 +219,7 @@ function removalOf(table: Table, owner?: Column): string {
  *
  * @param seen a condition for rows that the caller sees
  */
-function writeOf(
-  { name, version }: Table,
-  write: string,
-  seen = 'true',
-): string {
+function writeOf({ name, version }: Table, write: string, seen = 'true') {
   return `with "#found" as materialized (
       select id as "#id", ${version?.name ?? 'null::int'} as "#version" from ${quoted(name)} where id = $1 and ${seen} for update),
     written as (${write})

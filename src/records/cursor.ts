@@ -10,12 +10,12 @@ export interface Place {
 }
 
 /** The member that a list is sorted by. */
-function memberOf(sort: string): string {
+function memberOf(sort: string) {
   return sort.replace(/_desc$/, '');
 }
 
 /** The cursor of a place in an order by a member other than the id. */
-export function cursorOf(sort: string, value: string, id: Int64): string {
+export function cursorOf(sort: string, value: string, id: Int64) {
   const place = JSON.stringify([memberOf(sort), value, `${id}`]);
   return Buffer.from(place).toString('base64url');
 }
@@ -27,7 +27,7 @@ export function cursorOf(sort: string, value: string, id: Int64): string {
 export function cursorBeside(
   { id, value }: Place,
   { sort, isDescending }: { sort: string; isDescending: boolean },
-): string {
+) {
   const beside = BigInt(id) + (isDescending ? -1n : 1n);
   const within = int64From(beside) ?? id;
   return value === undefined ? `${within}` : cursorOf(sort, value, within);
@@ -40,7 +40,7 @@ export function cursorBeside(
 export function placeOf(
   cursor: Int64 | string,
   { sort = 'id', parameter = 'after' }: Asked,
-): Place {
+) {
   const by = memberOf(sort);
   const isId = by === 'id';
   if (isId && typeof cursor !== 'string') return { id: cursor };
@@ -67,7 +67,7 @@ function parsed(cursor: string): unknown[] {
   }
 }
 
-export function notACursor({ sort, parameter = 'after' }: Asked): StoreError {
+export function notACursor({ sort, parameter = 'after' }: Asked) {
   const end = parameter === 'after' ? 'last' : 'first';
   const message = `${parameter} is not a cursor of this list sorted by ${sort}: it must be that of its ${end} item.`;
   return new StoreError('BAD_USER_INPUT', message);

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import type { Call, Claim } from '../call.ts';
 import { retryable, reused } from '../database/claims.ts';
 import type { Batches, Database } from '../database/database.ts';
-import { currentTransaction } from '../database/transaction.ts';
+import { currentTransaction, refusalIn } from '../database/transaction.ts';
 import { withTimeout } from '../database/with-timeout.ts';
 import { StoreError } from '../errors.ts';
 import type { Statements } from './statements.ts';
@@ -63,18 +63,15 @@ export class Insertions<Item, New extends object> {
   }
 
   /** See `Records.create`. */
-  async insert(item: New, call: Call): Promise<Item> {
+  async insert(item: New, call: Call) {
     const claim = this.#claimIn(call);
     await this.#assertAllowed(item, claim, call);
     return this.#insertAllowed({ item, claim }, call);
   }
 
   /** See `Records.createMany`. */
-  async insertMany(
-    items: ReadonlyArray<New | Error>,
-    call: Call,
-  ): Promise<Array<Item | Error>> {
-    const entries = items.map(async (item): Promise<Entry<New>> => {
+  async insertMany(items: ReadonlyArray<New | Error>, call: Call) {
+    const entries = items.map(async (item) => {
       const claim = this.#claimIn(call);
       if (item instanceof Error) throw item;
       await this.#assertAllowed(item, claim, call);
@@ -91,7 +88,7 @@ export class Insertions<Item, New extends object> {
   }
 
   /** The claim of the next creation, undefined without one. */
-  #claimIn(call: Call): Claim | undefined {
+  #claimIn(call: Call) {
     const transaction = currentTransaction();
     if (!transaction) return call.takeClaim();
     transaction.assertCreates(this.table.name);
@@ -110,20 +107,20 @@ export class Insertions<Item, New extends object> {
     });
   }
 
-  async #isStored(claim: Claim): Promise<boolean> {
+  async #isStored(claim: Claim) {
     await this.#inProgress.get(nameOf(claim));
     const key = [claim.keyId, claim.operation, claim.hash];
     const found = await this.database.rows(storedClaim, key);
     return found.length > 0;
   }
 
-  async #insertAllowed(entry: Entry<New>, call: Call): Promise<Item> {
+  async #insertAllowed(entry: Entry<New>, call: Call) {
     const { claim } = entry;
     const inserting = claim
       ? this.#insertOnce(entry, claim, call)
       : this.#batches.add(entry, call);
     const inserted = await inserting.catch((error) => {
-      throw this.table.refusalOf(error);
+      throw refusalIn(this.database.orm, error, { table: this.table.name });
     });
     call.count(1);
     return inserted as Item;
@@ -168,7 +165,7 @@ export class Insertions<Item, New extends object> {
    * @returns null for an entry whose key another process stored after the
    *   snapshot of this statement
    */
-  #insert(entries: Entry<New>[]): Promise<Array<Item | null | Error>> {
+  #insert(entries: Entry<New>[]) {
     const isPlain = entries.every(({ claim }) => claim === undefined);
     if (isPlain) return this.#insertPlain(entries);
     const sent = this.#insertMixed(entries);
@@ -177,13 +174,14 @@ export class Insertions<Item, New extends object> {
   }
 
   /** Inserts all or none. Ids ascend in the given order. */
-  async #insertPlain(entries: Entry<New>[]): Promise<Item[]> {
+  async #insertPlain(entries: Entry<New>[]) {
     const { insert, insertOne } = this.statements;
     const columns = this.#columnsOf(entries);
     const rows = await (entries.length === 1
       ? this.database.rows<Row>(insertOne, columns.flat())
       : this.database.rows<Row>(insert, columns));
-    rows.sort(([a], [b]) => compareDigits(`${a}`, `${b}`));
+    // A sharded table returns them unordered.
+    rows.sort(([a], [b]) => Number(BigInt(`${a}`) - BigInt(`${b}`)));
     return entries.map(
       ({ item }, at) =>
         this.table.mergeGenerated(item, rows[at] as Row) as Item,
@@ -192,16 +190,19 @@ export class Insertions<Item, New extends object> {
 
   /** Inserts entries with a new key or without a key: all or none. */
   async #insertMixed(entries: Entry<New>[]) {
-    const claims = entries.map(({ item, claim }) => {
-      const fingerprint = claim && fingerprintOf(this.table, item);
-      const bytes = fingerprint && Buffer.from(fingerprint, 'hex');
-      return [claim?.keyId, claim?.operation, claim?.hash, bytes];
-    });
+    const claims = entries.map(({ claim }) => claim);
+    const fingerprints = entries.map(
+      ({ item, claim }) =>
+        claim && Buffer.from(fingerprintOf(this.table, item), 'hex'),
+    );
     const rows = await this.database.rows<
       [place: string, fingerprint: string | null, generated: string]
     >(this.statements.insertOnce, [
       ...this.#columnsOf(entries),
-      ...[0, 1, 2, 3].map((at) => claims.map((claim) => claim[at])),
+      claims.map((claim) => claim?.keyId),
+      claims.map((claim) => claim?.operation),
+      claims.map((claim) => claim?.hash),
+      fingerprints,
     ]);
     const outcomes: Array<Item | null | Error> = entries.map(() => null);
     for (const [place, fingerprint, generated] of rows) {
@@ -218,11 +219,7 @@ export class Insertions<Item, New extends object> {
   }
 
   /** @param fingerprint of the input that was stored; null for a new row */
-  async #itemOf(
-    item: New,
-    generated: Row,
-    fingerprint: string | null,
-  ): Promise<Item> {
+  async #itemOf(item: New, generated: Row, fingerprint: string | null) {
     const { table, database } = this;
     const all = namesIn(table);
     // The release that stored it may have known fewer members. The others may
@@ -241,7 +238,7 @@ export class Insertions<Item, New extends object> {
   }
 
   /** The values of each column. */
-  #columnsOf(entries: Entry<New>[]): unknown[][] {
+  #columnsOf(entries: Entry<New>[]) {
     return this.table.inserted.map((column) =>
       entries.map(({ item }) => column.write(item[column.member as keyof New])),
     );
@@ -251,11 +248,6 @@ export class Insertions<Item, New extends object> {
 const nameOf = ({ keyId, operation, hash }: Claim) =>
   `${keyId} ${operation} ${hash.toString('hex')}`;
 
-/** Compares ids beyond 2^53, too. A sharded table returns them unordered. */
-function compareDigits(a: string, b: string): number {
-  return a.length - b.length || (a < b ? -1 : 1);
-}
-
 const namesIn = ({ inserted }: Table) =>
   inserted.map(({ member }) => member).join();
 
@@ -263,11 +255,7 @@ const namesIn = ({ inserted }: Table) =>
  * Hashes the values that are not null, sorted by name, and appends the names of
  * all members. The result is the same in both APIs, for any order of members.
  */
-function fingerprintOf(
-  table: Table,
-  item: object,
-  names = namesIn(table),
-): string {
+function fingerprintOf(table: Table, item: object, names = namesIn(table)) {
   const known = names.split(',');
   const values = table.inserted
     .filter(({ member }) => known.includes(member))
@@ -282,7 +270,7 @@ function fingerprintOf(
 }
 
 /** The error while the first request with a key is in progress. */
-export function inUse(): StoreError {
+export function inUse() {
   const message =
     'A request with this Idempotency-Key is still under way; send it again shortly.';
   return new StoreError('IDEMPOTENCY_KEY_IN_USE', message, {

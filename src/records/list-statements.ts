@@ -9,8 +9,11 @@ import type { Column, Table } from './table.ts';
 export interface Filter {
   readonly name: string;
   readonly column: Column;
-  /** A range has an end or two: `from` and `to`. */
-  readonly kind: 'equal' | 'in' | 'null' | 'from' | 'to';
+  /**
+   * A range has an end or two: `from` and `to`. By several values, a page is
+   * read of each (`in`), or of the rows that have any.
+   */
+  readonly kind: 'equal' | 'in' | 'any' | 'null' | 'from' | 'to';
   /** The parameter of the statement with its value. */
   readonly slot: string;
   /** Converts its value: several ones to JSON. */
@@ -51,7 +54,7 @@ export type Slots = Readonly<Record<string, unknown>>;
 export function parametersOf(
   { slots }: ListStatement,
   { limit, values }: { limit: number; values: Slots },
-): unknown[] {
+) {
   return slots.map((slot) =>
     slot === 'limit' ? limit + 1 : (values[slot] ?? null),
   );
@@ -71,15 +74,10 @@ export class ListStatements {
     this.#name = quoted(table.name);
   }
 
-  /**
-   * One list.
-   *
-   * @param isSharded without a lateral join, which shards refuse: for filters by
-   *   several values it may sort all their rows
-   */
-  page(layout: Layout, isSharded = false): ListStatement {
+  /** One list. */
+  page(layout: Layout) {
     const slots = [limitSlot, ...slotsOf(layout)];
-    const page = this.#select(layout, numbered(slots), { isSharded });
+    const page = this.#select(layout, numbered(slots));
     const text = `select ${this.#aggregated(layout)} from (${page}) as item`;
     return this.#named('list', slots, text);
   }
@@ -88,7 +86,7 @@ export class ListStatements {
    * Lists of several shapes in one order, one row for each. A shape is chosen
    * by the filters that have a value.
    */
-  pages(layouts: Layout[]): ListStatement {
+  pages(layouts: Layout[]) {
     const [first] = layouts as [Layout];
     const all = [limitSlot, ...layouts.flatMap(slotsOf)];
     const slots = [...new Map(all.map((slot) => [slot.name, slot])).values()];
@@ -104,8 +102,8 @@ export class ListStatements {
         ({ name }) =>
           `${given(name)} is ${used.includes(name) ? 'not null' : 'null'}`,
       );
-      const options = layouts.length > 1 ? { chosen } : {};
-      return `(${this.#select(layout, given, options)})`;
+      const isOnly = layouts.length === 1;
+      return `(${this.#select(layout, given, isOnly ? [] : chosen)})`;
     });
     const arrays = slots.map(({ type }, at) => `$${at + 1}::${type}[]`);
     const names = [...slots.map(({ name }) => `"${name}"`), '"#at"'];
@@ -118,7 +116,7 @@ export class ListStatements {
     return this.#named('lists', slots, text);
   }
 
-  #named(kind: string, slots: Slot[], text: string): ListStatement {
+  #named(kind: string, slots: Slot[], text: string) {
     const hash = createHash('sha256').update(text).digest('hex').slice(0, 16);
     const name = `${kind}_${this.table.name}_${hash}`;
     if (this.#prepared.size < mostPrepared) this.#prepared.add(name);
@@ -136,8 +134,7 @@ export class ListStatements {
     const conditions = layout.conditions.map((filter) =>
       equation(filter, anyOf(filter, given)),
     );
-    const where =
-      [...conditions, ...comparisons(layout, given)].join(' and ') || 'true';
+    const where = allOf(...conditions, ...comparisons(layout, given));
     const all = `select 1 from ${this.#name} where ${where}`;
     const count = `select count(*) from (${all} limit ${maxExactTotal + 1}) as item`;
     return {
@@ -155,20 +152,14 @@ export class ListStatements {
    * the first filter. For each of several values of a filter it reads a page,
    * because PostgreSQL cannot merge them.
    */
-  #select(
-    layout: Layout,
-    given: Given,
-    options: { chosen?: string[]; isSharded?: boolean },
-  ): string {
+  #select(layout: Layout, given: Given, chosen: string[] = []) {
     const { conditions, by, ends, isDescending, isOne } = layout;
-    const { chosen = [], isSharded = false } = options;
-    const several = conditions.filter(({ kind }) => kind === 'in');
-    const isFlat = isSharded && several.length > 0;
-    const among = isFlat ? [] : several;
-    const operand = (filter: Filter) =>
-      among.includes(filter)
-        ? `"#${filter.slot}"."#value"::${filter.column.type}`
-        : anyOf(filter, given);
+    const among = conditions.filter(({ kind }) => kind === 'in');
+    const isFlat = conditions.some(({ kind }) => kind === 'any');
+    const operand = (filter: Filter) => {
+      if (filter.kind !== 'in') return anyOf(filter, given);
+      return `"#${filter.slot}"."#value"::${filter.column.type}`;
+    };
     // A null is in no comparison of rows.
     const nulls = conditions.findLastIndex(({ kind }) => kind === 'null');
     const end = isDescending ? 'from' : 'to';
@@ -186,11 +177,11 @@ export class ListStatements {
       value: operand(filter),
     }));
     const within = comparisons(layout, given, inRows);
-    const where = [...chosen, ...equal, ...within].join(' and ') || 'true';
+    const where = allOf(...chosen, ...equal, ...within);
     const direction = isDescending ? ' desc' : '';
     const order = keysOf(by).map((key) => `${key}${direction}`);
     const filters = conditions
-      .filter(({ kind }) => !isFlat || kind !== 'in')
+      .filter(({ kind }) => kind !== 'any')
       .map(({ column: { name } }) => `${name}${direction}`);
     const names = this.table.columns.map(({ name }) => name).join(', ');
     const limit = `limit ${given(limitSlot.name)}`;
@@ -213,7 +204,7 @@ export class ListStatements {
    * arrays. Aggregates without `order by` process rows in the order of the
    * subquery (PostgreSQL's manual, section 9.21).
    */
-  #aggregated({ by }: Layout): string {
+  #aggregated({ by }: Layout) {
     const columns = this.table.columns.map((column) => {
       const { name, text, isSafeToJoin, isNullable } = column;
       if (!isSafeToJoin) return `json_agg(${text}) as ${name}`;
@@ -240,14 +231,16 @@ function numbered(slots: Slot[]): Given {
   };
 }
 
-/** The value of a filter, or all that it may have. */
-function anyOf({ kind, slot, column }: Filter, given: Given): string {
-  if (kind !== 'in') return given(slot);
+const allOf = (...conditions: string[]) => conditions.join(' and ') || 'true';
+
+/** The value of a filter, or any that it may have. */
+function anyOf({ kind, slot, column }: Filter, given: Given) {
+  if (kind !== 'any') return given(slot);
   const values = `select "#value"::${column.type} from ${valuesIn(given(slot))} as values ("#value")`;
   return `any (array(${values}))`;
 }
 
-function equation({ kind, column: { name } }: Filter, value: string): string {
+function equation({ kind, column: { name } }: Filter, value: string) {
   return kind === 'null' ? `${name} is null` : `${name} = ${value}`;
 }
 
@@ -256,7 +249,7 @@ function slotsOf({ conditions, ends, hasPlace, by }: Layout): Slot[] {
     .filter(({ kind }) => kind !== 'null')
     .map(({ slot, kind, column }) => ({
       name: slot,
-      type: kind === 'in' ? 'text' : column.type,
+      type: /in|any/.test(kind) ? 'text' : column.type,
     }));
   const values = [
     ...ends.map(({ slot }) => slot),
@@ -278,14 +271,14 @@ function comparisons(
   { by, ends, hasPlace, isDescending }: Layout,
   given: Given,
   filters: Array<{ name: string; value: string }> = [],
-): string[] {
+) {
   const keys = keysOf(by);
   const names = filters.map(({ name }) => name);
   const values = filters.map(({ value }) => value);
   const collation = by?.isFolded ? ' collate "C"' : '';
   const ofOrder = by ? [`${given('place')}${collation}`] : [];
   const place = [...ofOrder, given('place_id')];
-  const endAt = (side: 'from' | 'to'): string[] | undefined => {
+  const endAt = (side: 'from' | 'to') => {
     const end = ends.find(({ kind }) => kind === side);
     const own = end && endOf(end, given);
     const isHere = hasPlace && isDescending === (side === 'to');
@@ -315,7 +308,7 @@ const keysOf = (by: Column | undefined) => (by ? [by.key, 'id'] : ['id']);
 const row = (values: string[]) => `(${values.join(', ')})`;
 
 /** The value and the id of an end. */
-function endOf({ column, slot, id }: Filter, given: Given): string[] {
+function endOf({ column, slot, id }: Filter, given: Given) {
   const value = given(slot);
   return [
     column.isFolded ? `lower(${value}) collate "C"` : value,
@@ -329,7 +322,7 @@ const shorter = {
 };
 
 /** The one of two ends that makes the list shorter. */
-function inner(one: string[], other: string[], side: 'from' | 'to'): string[] {
+function inner(one: string[], other: string[], side: 'from' | 'to') {
   const { choice, operator } = shorter[side];
   const isOne = `${row(one)} ${operator} ${row(other)}`;
   return [

@@ -26,7 +26,10 @@ export interface Shape extends Layout {
   readonly filters: readonly Filter[];
   /** One list. */
   readonly page: ListStatement;
-  /** The same of a sharded table. */
+  /**
+   * The same of a sharded table, which refuses a lateral join: for filters by
+   * several values it may sort all their rows.
+   */
   readonly flat: ListStatement;
   readonly count: ListStatement;
   readonly estimate: ListStatement;
@@ -34,6 +37,8 @@ export interface Shape extends Layout {
 
 /** A list to be read. */
 export interface Listing {
+  /** Equal lists have the same. */
+  readonly key: string;
   readonly shape: Shape;
   readonly limit: number;
   readonly values: Slots;
@@ -93,7 +98,7 @@ export class Listings {
    * @throws StoreError BAD_USER_INPUT for a list that its collection does not
    *   declare, or a cursor of another order
    */
-  read(query: Query): Listing {
+  read(query: Query) {
     const { limit = 0, after, before, fromEnd = before !== undefined } = query;
     const shape = this.#shapeOf(query, fromEnd);
     const { sort, isDescending } = shape;
@@ -109,7 +114,8 @@ export class Listings {
     for (const { name, slot, read } of shape.filters)
       values[slot] = read(query[name]);
     const among = valuesAmong(shape, values);
-    return { shape, limit, values, place, isBackward: fromEnd, among };
+    const key = `${shape.page.name} ${limit} ${fromEnd} ${JSON.stringify(values)}`;
+    return { key, shape, limit, values, place, isBackward: fromEnd, among };
   }
 
   /**
@@ -117,7 +123,7 @@ export class Listings {
    * order without ranges and other filters than by one value, those of one owner
    * apart; else lists of one shape.
    */
-  together(shape: Shape): ListStatement {
+  together(shape: Shape) {
     const { family, by } = shape;
     const known = this.#together.get(family);
     if (known) return known;
@@ -134,12 +140,12 @@ export class Listings {
     return statement;
   }
 
-  #isOwned({ conditions }: Layout): boolean {
+  #isOwned({ conditions }: Layout) {
     return conditions.some(({ name }) => name === this.owner);
   }
 
   /** The shape depends on which parameters a query has, not on their values. */
-  #shapeOf(query: Query, fromEnd: boolean): Shape {
+  #shapeOf(query: Query, fromEnd: boolean) {
     const { after, before, sort } = query;
     let key = `${sort} ${fromEnd} ${after !== undefined} ${before !== undefined}`;
     for (const { name } of this.#filters)
@@ -151,7 +157,7 @@ export class Listings {
     return shape;
   }
 
-  #newShape(query: Query, fromEnd: boolean): Shape {
+  #newShape(query: Query, fromEnd: boolean) {
     const { after, before } = query;
     const hasCursor = after !== undefined || before !== undefined;
     if (after !== undefined && before !== undefined)
@@ -180,6 +186,7 @@ export class Listings {
       hasPlace: hasCursor || by === undefined,
     };
     const page = this.#statements.page(layout);
+    const flat = { ...layout, conditions: layout.conditions.map(flattened) };
     const { isDescending, hasPlace } = layout;
     const plain = `${by?.member} ${isDescending} ${hasPlace} ${this.#isOwned(layout)}`;
     return {
@@ -188,13 +195,13 @@ export class Listings {
       sort,
       filters,
       page,
-      flat: this.#statements.page(layout, true),
-      ...this.#statements.totals(layout),
+      flat: this.#statements.page(flat),
+      ...this.#statements.totals(flat),
     };
   }
 
   /** @throws Error for an order that is not declared */
-  #orderOf(sort: string, end: Filter | undefined): Order {
+  #orderOf(sort: string, end: Filter | undefined) {
     const order = this.#orders.get(sort.replace(/_desc$/, ''));
     if (!order)
       throw new Error(
@@ -236,7 +243,7 @@ export async function withOtherEnd<Item extends { readonly id: Int64 }>(
   page: Page<Item>,
   { isBackward, place, shape }: Listing,
   readPage: (query: Partial<PageQuery>) => Promise<Page<Item>>,
-): Promise<Page<Item>> {
+) {
   if (!place && !isBackward) return page;
   const hasPrevious = page.hasNext;
   if (!place) return { ...page, hasNext: false, hasPrevious };
@@ -256,7 +263,7 @@ export async function withOtherEnd<Item extends { readonly id: Int64 }>(
 export function refusalOfCursor(
   { place, isBackward, shape }: Listing,
   error: unknown,
-): unknown {
+) {
   if (!place || !isDataError(error)) return error;
   const parameter = isBackward ? 'before' : 'after';
   return notACursor({ sort: shape.sort, parameter });
@@ -301,12 +308,12 @@ const isEnd = ({ id }: Filter) => id !== undefined;
 const isNull = ({ kind }: Filter) => kind === 'null';
 
 /** True for lists that share a statement with those by other filters. */
-function isPlain({ conditions, ends }: Layout): boolean {
+function isPlain({ conditions, ends }: Layout) {
   return ends.length === 0 && conditions.every(({ kind }) => kind === 'equal');
 }
 
 /** Each column has one filter, and a list one range. */
-function assertOneEach(filters: Filter[]): void {
+function assertOneEach(filters: Filter[]) {
   for (const [at, one] of filters.entries()) {
     const other = filters
       .slice(at + 1)
@@ -320,11 +327,16 @@ function assertOneEach(filters: Filter[]): void {
 }
 
 /** True for filters by all of these columns and no other one. */
-function areOf(filters: Filter[], columns: readonly Column[]): boolean {
+function areOf(filters: Filter[], columns: readonly Column[]) {
   return (
     filters.length === columns.length &&
     filters.every(({ column }) => columns.includes(column))
   );
+}
+
+function flattened(filter: Filter): Filter {
+  if (filter.kind !== 'in') return filter;
+  return { ...filter, kind: 'any' };
 }
 
 /** The filters of a combination in the order of its index. */
@@ -340,7 +352,7 @@ function arranged(filters: readonly Filter[], { columns, isOne }: IndexOrder) {
  *
  * @throws StoreError BAD_USER_INPUT for too many
  */
-function valuesAmong({ conditions }: Shape, values: Slots): number {
+function valuesAmong({ conditions }: Shape, values: Slots) {
   let pages = 1;
   let more = 0;
   for (const { kind, slot } of conditions) {
@@ -357,7 +369,7 @@ function valuesAmong({ conditions }: Shape, values: Slots): number {
 }
 
 /** All of them, from none to all. */
-function subsets(columns: readonly Column[]): Column[][] {
+function subsets(columns: readonly Column[]) {
   return Array.from({ length: 2 ** columns.length }, (_, bits) =>
     columns.filter((_, at) => bits & (1 << at)),
   );
@@ -374,15 +386,15 @@ const most = `${int64.max}`;
 const beyond = (place?: Place) => (place ? `${place.id}` : least);
 
 /** The greatest id before a place. */
-function below(place?: Place): string {
+function below(place?: Place) {
   if (!place) return most;
   return `${int64From(BigInt(place.id) - 1n) ?? least}`;
 }
 
-function refusal(message: string): StoreError {
+function refusal(message: string) {
   return new StoreError('BAD_USER_INPUT', message);
 }
 
-function excluding(one: string, other: string): StoreError {
+function excluding(one: string, other: string) {
   return refusal(`${one} and ${other} exclude each other.`);
 }

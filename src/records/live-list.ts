@@ -151,7 +151,7 @@ export class LiveList<Item extends Identified> {
     }
   }
 
-  #read(key: string, query: LiveQuery<Item> & PageQuery): Promise<Page<Item>> {
+  #read(key: string, query: LiveQuery<Item> & PageQuery) {
     const known = this.#pages.get(key);
     if (known) return known;
     const page = this.list
@@ -167,7 +167,7 @@ export class LiveList<Item extends Identified> {
     return page;
   }
 
-  #pollWithin(milliseconds: number): void {
+  #pollWithin(milliseconds: number) {
     const dueAt = performance.now() + milliseconds;
     if (dueAt >= this.#dueAt) return;
     clearTimeout(this.#timer);
@@ -179,7 +179,7 @@ export class LiveList<Item extends Identified> {
   }
 
   /** Wakes all followers, which read again. */
-  #poll(): void {
+  #poll() {
     this.#dueAt = Number.POSITIVE_INFINITY;
     this.#polledAt = performance.now();
     this.#interval = this.#hasAdditions

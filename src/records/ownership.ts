@@ -14,7 +14,7 @@ export type Owner<Member extends string> =
   | Member
   | { readonly member: Member; readonly by: 'tenant' };
 
-export function memberOf<Member extends string>(owner: Owner<Member>): Member {
+export function memberOf<Member extends string>(owner: Owner<Member>) {
   return typeof owner === 'string' ? owner : owner.member;
 }
 
@@ -26,14 +26,15 @@ const longestName = 255;
  * scope `all` of their module.
  */
 export class Ownership {
-  readonly member: string;
+  /** undefined for rows that belong to no caller: all see them. */
+  readonly member: string | undefined;
   readonly #isByTenant: boolean;
   readonly #all: Scope;
 
   /** @param module its name in scopes, if any */
-  constructor(owner: Owner<string>, module: string | undefined) {
-    this.#isByTenant = typeof owner !== 'string';
-    this.member = memberOf(owner);
+  constructor(owner: Owner<string> | undefined, module: string | undefined) {
+    this.#isByTenant = typeof owner === 'object';
+    this.member = owner && memberOf(owner);
     this.#all = module ? `${module}:all` : 'all';
   }
 
@@ -43,55 +44,57 @@ export class Ownership {
    * @returns undefined for those of all
    * @throws StoreError FORBIDDEN for a token that names no usable owner
    */
-  ownerIn(call: Call): string | undefined {
+  ownerIn(call: Call) {
+    if (!this.member) return undefined;
     const caller = callerIn(call);
-    return hasScope(caller, this.#all) ? undefined : this.#nameOf(caller);
+    if (hasScope(caller, this.#all)) return undefined;
+    return this.#nameOf(caller);
   }
 
   /** Whether a call sees an item. */
-  sees(item: object, call: Call): boolean {
+  sees(item: object, call: Call) {
     const owner = this.ownerIn(call);
     return owner === undefined || this.#read(item) === owner;
   }
 
   /** Adds the owner to the filters that a collection declares. */
-  filter(lists: Lists): Lists {
+  filter(lists: Lists) {
+    const { member } = this;
+    if (!member) return lists;
     const { filters = [], combinations } = lists;
-    const own = [[], ...(combinations ?? [])].map((one) => [
-      this.member,
-      ...one,
-    ]);
+    const own = combinations?.map((one) => [member, ...one]) ?? [];
     return {
       ...lists,
-      filters: [this.member, ...filters],
-      combinations: combinations && [...combinations, ...own],
+      filters: [member, ...filters],
+      combinations: combinations && [...combinations, [member], ...own],
     };
   }
 
   /** Adds the owner to the filters of a list. */
-  narrow<Query extends object>(query: Query, call: Call): Query {
+  narrow<Query extends object>(query: Query, call: Call) {
     const owner = this.ownerIn(call);
-    return owner === undefined ? query : { ...query, [this.member]: owner };
+    if (owner === undefined) return query;
+    return { ...query, [`${this.member}`]: owner };
   }
 
   /** Sets the owner of a new item. Operators may name another one. */
-  claim<New extends object>(item: New, call: Call): New {
+  claim<New extends object>(item: New, call: Call) {
+    if (!this.member) return item;
     const caller = callerIn(call);
     const given = caller.isOperator ? this.#read(item) : undefined;
     return { ...item, [this.member]: given ?? this.#nameOf(caller) };
   }
 
-  #read(item: object): unknown {
-    return (item as Record<string, unknown>)[this.member];
+  #read(item: object) {
+    return (item as Record<string, unknown>)[`${this.member}`];
   }
 
-  #nameOf({ id, subject, tenant, isOperator }: Caller): string {
-    const [claim, name] = this.#isByTenant
-      ? ['tenant', tenant]
-      : ['subject', subject];
+  #nameOf({ id, subject, tenant, isOperator }: Caller) {
     // What operators add belongs to the configured key.
     if (isOperator) return 'key:0';
-    if (name === undefined && !this.#isByTenant) return `key:${id}`;
+    const claim = this.#isByTenant ? 'tenant' : 'subject';
+    const name = { tenant, subject }[claim];
+    if (name === undefined && claim === 'subject') return `key:${id}`;
     const isUsable =
       name !== undefined &&
       name.length <= longestName &&
@@ -106,7 +109,7 @@ export class Ownership {
 }
 
 /** A module that forgets the call must not show the rows of all. */
-function callerIn({ caller }: Call): Caller {
+function callerIn({ caller }: Call) {
   if (caller) return caller;
   throw new Error(
     'These rows belong to callers: pass the call, or Call.ofOperator().',
@@ -122,7 +125,7 @@ export async function assertSeen(
   { columns }: Table,
   members: object,
   call: Call,
-): Promise<void> {
+) {
   for (const { member, target } of columns) {
     const id = (members as Record<string, unknown>)[member];
     const sees = target && id != null && owned.get(target);

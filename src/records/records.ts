@@ -1,12 +1,11 @@
 import type { EntityName } from '@mikro-orm/core';
 import { Call, whenCommitted } from '../call.ts';
 import type { RunBatch } from '../database/batches.ts';
-import type { Batches, Database, Statement } from '../database/database.ts';
-import { isUnsupported } from '../database/postgres-errors.ts';
-import { type Int64, int64, int64FromDigits } from '../validation/int64.ts';
+import type { Batches, Database } from '../database/database.ts';
+
+import { type Int64, int64 } from '../validation/int64.ts';
 import type { FilterOf } from '../validation/list-query.ts';
 import {
-  maxExactTotal,
   type Page,
   type PageQuery,
   type Total,
@@ -15,9 +14,8 @@ import {
 import type { Removal } from '../validation/schemas.ts';
 import type { Validated } from '../validation/validator.ts';
 import { type ChangeOf, Changes } from './changes.ts';
-import { cursorOf } from './cursor.ts';
 import { type Check, Insertions } from './insertions.ts';
-import { parametersOf } from './list-statements.ts';
+import { ListReader } from './list-reader.ts';
 import {
   type Listing,
   Listings,
@@ -26,9 +24,8 @@ import {
 } from './listing.ts';
 import { assertSeen, Ownership } from './ownership.ts';
 import type { CollectionOptions, Repository } from './repository.ts';
-import { shared } from './shared-items.ts';
 import { type Statements, statementsFor } from './statements.ts';
-import { Table, textsOf } from './table.ts';
+import { Table } from './table.ts';
 
 /**
  * An input for new items: each member has the name and type of an item's
@@ -42,7 +39,8 @@ export type InputOf<Item, New> = {
       : New[Member];
 };
 
-type ListRow = Array<string | null>;
+const reads = { maxBatch: 32, window: 8, blockTime: 10 };
+
 /**
  * Reads and writes rows of an entity's table. Concurrent reads of a kind share
  * a batch (`batches.ts`), and so do creations. Services build on it; its rules
@@ -55,18 +53,16 @@ export class Records<
 {
   readonly table: Table;
   /** Whose rows they are. */
-  readonly owned: Ownership | undefined;
+  readonly owned: Ownership;
   readonly #statements: Statements;
   readonly #listings: Listings;
+  readonly #reader: ListReader<Item>;
   readonly #lists: Batches<Listing, Page<Item>>;
   readonly #finds: Batches<Int64, Item | null>;
   readonly #totals: Batches<Listing, Total>;
   readonly #insertions: Insertions<Item, New>;
   readonly #changes: Changes<Item>;
   #onInserted: Array<() => void> = [];
-  #isSharded: boolean | undefined;
-  /** False once the engine has rejected a statement for several lists. */
-  #supportsMany = true;
 
   /** @throws Error with the indexes that the entity lacks */
   constructor(
@@ -80,54 +76,48 @@ export class Records<
       ...lists
     }: CollectionOptions<Item, New> = {},
   ) {
-    this.table = new Table(database.orm.getMetadata(entity), computed);
-    this.owned =
-      owner && new Ownership(owner, database.model.modules?.get(entity));
-    const hasRelations = this.table.columns.some(({ target }) => target);
-    this.#statements = statementsFor(this.table);
-    const all = this.owned?.filter(lists) ?? lists;
-    this.#listings = new Listings(this.table, all, this.ownerMember);
+    const metadata = database.orm.getMetadata(entity);
+    const table = new Table(metadata, computed);
+    const { name: collection } = table;
+    const owned = new Ownership(owner, database.model.modules?.get(entity));
+    const statements = statementsFor(table);
+    const listings = new Listings(table, owned.filter(lists), owned.member);
+    const reader = new ListReader<Item>(database, table, listings, statements);
     const queue = <In, Out>(
       operation: string,
       run: RunBatch<In, Out>,
       maxInFlight = 4,
-    ) =>
-      database.batched(run, {
-        maxBatch: 32,
-        window: 8,
-        maxInFlight,
-        blockTime: 10,
-        collection: this.table.name,
-        operation,
-      });
-    this.#lists = queue('list', (queries) => this.#readPages(queries));
+    ) => {
+      const names = { collection, operation };
+      return database.batched(run, { ...reads, maxInFlight, ...names });
+    };
+    this.#lists = queue('list', (lists) => reader.pages(lists));
     this.#finds = queue('find', (ids) => this.#readRows(ids));
     // Counts are slow, so they use one connection at most.
-    this.#totals = queue('count', (queries) => this.#readTotals(queries), 1);
+    this.#totals = queue('count', (lists) => reader.totals(lists), 1);
     const checkNew: Check<New> = async (members, call) => {
-      await assertSeen(database, this.table, members, call);
+      await assertSeen(database, table, members, call);
       await check?.(members, call);
     };
+    const hasRelations = table.columns.some(({ target }) => target);
     this.#insertions = new Insertions(
       database,
-      this.table,
-      this.#statements,
+      table,
+      statements,
       hasRelations ? checkNew : check,
     );
-    this.#changes = new Changes(
-      database,
-      this.table,
-      this.#statements.findOne,
-      { owned: this.owned, check, checkRemoval },
-    );
-    if (this.owned)
-      database.owned.set(this.table.name, (id, call) => this.#has(id, call));
+    const rules = { owned, check, checkRemoval };
+    this.#changes = new Changes(database, table, statements.findOne, rules);
+    if (owner)
+      database.owned.set(collection, (id, call) => this.#has(id, call));
+    this.table = table;
+    this.owned = owned;
+    this.#statements = statements;
+    this.#listings = listings;
+    this.#reader = reader;
   }
 
-  async list(
-    query: Validated<PageQuery & FilterOf<Item>>,
-    call = new Call(),
-  ): Promise<Page<Item>> {
+  async list(query: Validated<PageQuery & FilterOf<Item>>, call = new Call()) {
     const own = this.narrow(query, call);
     const listing = this.#listings.read(own);
     const page = await this.#readPage(listing, call);
@@ -138,20 +128,17 @@ export class Records<
     );
   }
 
-  assertListed(query: Partial<PageQuery> & FilterOf<Item>): void {
+  assertListed(query: Partial<PageQuery> & FilterOf<Item>) {
     this.#listings.read(query);
   }
 
-  #readPage(listing: Listing, call: Call): Promise<Page<Item>> {
+  #readPage(listing: Listing, call: Call) {
     return this.#lists.add(listing, call).catch((error) => {
       throw refusalOfCursor(listing, error);
     });
   }
 
-  async count(
-    query: Partial<PageQuery> & FilterOf<Item>,
-    call = new Call(),
-  ): Promise<Total> {
+  async count(query: Partial<PageQuery> & FilterOf<Item>, call = new Call()) {
     const { limit: _, after: __, before: ___, ...filters } = query;
     const own = this.narrow(filters, call);
     const total = await this.#totals.add(this.#listings.read(own), call);
@@ -159,45 +146,42 @@ export class Records<
     return total;
   }
 
-  get ownerMember(): string | undefined {
-    return this.owned?.member;
+  get ownerMember() {
+    return this.owned.member;
   }
 
-  narrow<Query extends object>(query: Query, call: Call): Query {
-    return this.owned?.narrow(query, call) ?? query;
+  narrow<Query extends object>(query: Query, call: Call) {
+    return this.owned.narrow(query, call);
   }
 
-  async find(id: Int64 | undefined, call = new Call()): Promise<Item | null> {
+  async find(id: Int64 | undefined, call = new Call()) {
     // Lists cannot contain the least int64, so `find` treats it as absent, too.
     if (id === undefined || id === int64.min) return null;
     const found = await this.#finds.add(id, call);
-    if (!found || this.owned?.sees(found, call) === false) return null;
+    if (!found || !this.owned.sees(found, call)) return null;
     call.count(1);
     return found;
   }
 
   /** Whether a call sees an item, as the primary has it. */
-  async #has(id: unknown, call: Call): Promise<boolean> {
-    const owner = this.owned?.ownerIn(call);
+  async #has(id: unknown, call: Call) {
+    const owner = this.owned.ownerIn(call);
     // The database refuses what does not exist.
     if (owner === undefined) return true;
     return (await this.#changes.stored(`${id}`, call)) !== null;
   }
 
-  async create(item: New, call = new Call()): Promise<Item> {
-    const own = this.owned?.claim(item, call) ?? item;
+  async create(item: New, call = new Call()) {
+    const own = this.owned.claim(item, call);
     const inserted = await this.#insertions.insert(own, call);
     this.#tellInserted();
     return inserted;
   }
 
-  async createMany(
-    inputs: ReadonlyArray<New | Error>,
-    call = new Call(),
-  ): Promise<Array<Item | Error>> {
+  async createMany(inputs: ReadonlyArray<New | Error>, call = new Call()) {
     const own = inputs.map((input) => {
       if (input instanceof Error) return input;
-      return this.owned?.claim(input, call) ?? input;
+      return this.owned.claim(input, call);
     });
     const outcomes = await this.#insertions.insertMany(own, call);
     this.#tellInserted();
@@ -212,179 +196,32 @@ export class Records<
     id: Int64 | undefined,
     change: Validated<ChangeOf<Item>>,
     call = new Call(),
-  ): Promise<Item | null> {
+  ) {
     await assertSeen(this.database, this.table, change, call);
     return this.#changes.change(id, change, call);
   }
 
-  remove(
-    id: Int64 | undefined,
-    { version }: Removal,
-    call?: Call,
-  ): Promise<true | null> {
+  remove(id: Int64 | undefined, { version }: Removal, call?: Call) {
     return this.#changes.remove(id, version, call);
   }
 
-  async lastId(): Promise<Int64> {
-    return (await this.#horizon()) ?? this.#idBy(this.#statements.last);
+  lastId() {
+    return this.#reader.lastId();
   }
 
-  async #idBy(statement: Statement): Promise<Int64> {
-    const [[id] = []] = await this.database.rows<ListRow>(statement, []);
-    return id == null ? int64.min : int64FromDigits(id);
-  }
-
-  onInserted(listener: () => void): void {
+  onInserted(listener: () => void) {
     this.#onInserted.push(listener);
   }
 
-  /**
-   * Equal lists are read once and share one page; a single list needs no key.
-   */
-  async #readPages(listings: Listing[]): Promise<Array<Page<Item>>> {
-    const keys = listings.length === 1 ? [''] : listings.map(keyOf);
-    const distinct = new Map(listings.map((one, at) => [keys[at], one]));
-    const horizon = await this.#horizon();
-    const pages = new Map<string | undefined, Page<Item>>();
-    const families = Map.groupBy(distinct, ([, one]) => one.shape.family);
-    for (const entries of families.values()) {
-      const lists = entries.map(([, one]) => upTo(horizon, one));
-      const rows = await this.#selectLists(lists);
-      for (const [at, [key, listing]] of entries.entries())
-        pages.set(key, this.#toPage(rows[at] as ListRow, listing, horizon));
-    }
-    return keys.map((key) => pages.get(key) as Page<Item>);
-  }
-
-  /**
-   * The last id drawn, beyond which a list ends. Rows of a sharded table become
-   * visible shard by shard, so a list might lack a row and contain a later one.
-   *
-   * @returns undefined for a table that is not sharded
-   */
-  async #horizon(): Promise<Int64 | undefined> {
-    this.#isSharded ??= await this.database.isSharded(this.table.name);
-    return this.#isSharded ? this.#idBy(this.#statements.horizon) : undefined;
-  }
-
-  /**
-   * Reads one item more than requested, to detect a next page. Citus rejects
-   * several lists of a hash-distributed table in one statement ("complex joins
-   * are only supported when ..."); from then on each list is one statement.
-   *
-   * @returns one row per list, in order
-   */
-  async #selectLists(listings: Listing[]): Promise<ListRow[]> {
-    const [{ shape }] = listings as [Listing];
-    if (listings.length > 1 && this.#supportsMany) {
-      const many = this.#listings.together(shape);
-      const parameters = listings.map((listing) => parametersOf(many, listing));
-      const columns = many.slots.map((_, at) =>
-        parameters.map((values) => values[at]),
-      );
-      try {
-        return await this.database.read(many, columns);
-      } catch (error) {
-        if (!isUnsupported(error)) throw error;
-        this.#supportsMany = false;
-      }
-    }
-    // Sequential, because a batch may use only one connection.
-    const rows: ListRow[] = [];
-    for (const listing of listings) {
-      const { page, flat } = listing.shape;
-      const one = this.#isSharded ? flat : page;
-      const parameters = parametersOf(one, listing);
-      rows.push(...(await this.database.read<ListRow>(one, parameters)));
-    }
-    return rows;
-  }
-
-  async #readRows(ids: Int64[]): Promise<Array<Item | null>> {
+  async #readRows(ids: Int64[]) {
     const wanted = [...new Set(ids)].map(String);
     const { find, findOne } = this.#statements;
     const rows = await (wanted.length === 1
-      ? this.database.read<ListRow>(findOne, wanted)
-      : this.database.read<ListRow>(find, [wanted]));
+      ? this.database.read(findOne, wanted)
+      : this.database.read(find, [wanted]));
     const found = new Map(
       rows.map((row) => [row[0], this.table.decodeRow(row) as Item]),
     );
     return ids.map((id) => found.get(`${id}`) ?? null);
   }
-
-  async #readTotals(listings: Listing[]): Promise<Total[]> {
-    const totals = new Map<string, Total>();
-    for (const listing of listings) {
-      const key = keyOf(listing);
-      if (!totals.has(key)) totals.set(key, await this.#readTotal(listing));
-    }
-    return listings.map((listing) => totals.get(keyOf(listing)) as Total);
-  }
-
-  async #readTotal(listing: Listing): Promise<Total> {
-    const { count, estimate } = listing.shape;
-    const values = parametersOf(count, listing);
-    const [[counted] = []] = await this.database.read<[string]>(count, values);
-    const found = Number(counted);
-    if (found <= maxExactTotal) return { count: found, isExact: true };
-    const [[plan = ''] = []] = await this.database.read<[string]>(
-      estimate,
-      values,
-    );
-    const expected = JSON.parse(plan)[0].Plan['Plan Rows'];
-    // Without statistics, the estimate may be lower than what was counted.
-    return { count: Math.max(found, expected), isExact: false };
-  }
-
-  /** @param horizon the id after which a page in their order ends */
-  #toPage(
-    row: ListRow,
-    { shape, limit, isBackward }: Listing,
-    horizon: Int64 | undefined,
-  ): Page<Item> {
-    if (row[0] === null) return { items: [], hasNext: false };
-    const { columns, decodeColumns } = this.table;
-    const texts = columns.map((column, at) =>
-      textsOf(column, row[at] as string),
-    );
-    const count = texts[0]?.length ?? 0;
-    const items: Item[] = [];
-    for (let place = 0; place < count && place < limit; place += 1)
-      items.push(decodeColumns(texts, place) as Item);
-    let hasNext = count > limit;
-    const isAscendingById = !shape.by && !shape.isDescending;
-    if (horizon !== undefined && isAscendingById) {
-      const end = items.findIndex(({ id }) => id > horizon);
-      if (end >= 0) {
-        items.length = end;
-        hasNext = false;
-      }
-    }
-    const order = row[columns.length];
-    const values: string[] | undefined = order && JSON.parse(order);
-    const cursors =
-      values &&
-      items.map(({ id }, at) => cursorOf(shape.sort, `${values[at]}`, id));
-    if (isBackward) {
-      items.reverse();
-      cursors?.reverse();
-    }
-    return { items: shared(items), hasNext, ...(cursors && { cursors }) };
-  }
-}
-
-/** Of equal lists. */
-function keyOf({ shape, limit, values, isBackward }: Listing): string {
-  return `${shape.page.name} ${limit} ${isBackward} ${JSON.stringify(values)}`;
-}
-
-/** A descending list by ids that begins at an id at most. */
-function upTo(horizon: Int64 | undefined, listing: Listing): Listing {
-  const { shape, values } = listing;
-  const isDescendingById = !shape.by && shape.isDescending;
-  if (horizon === undefined || !isDescendingById) return listing;
-  const isBeyond = BigInt(`${values.place_id}`) > BigInt(horizon);
-  return isBeyond
-    ? { ...listing, values: { ...values, place_id: `${horizon}` } }
-    : listing;
 }

@@ -16,7 +16,7 @@ const mostRows = 1000;
 export interface Source<Item = unknown> {
   readonly database: Database;
   readonly table: Table;
-  readonly owned: Ownership | undefined;
+  readonly owned: Ownership;
   find(id: Int64 | undefined, call: Call): Promise<Item | null>;
 }
 
@@ -72,15 +72,15 @@ function rowsFor(
   call: Call,
   { table: { name, columns }, owned }: Source,
   parameter: (value: string) => string,
-): string {
+) {
   const members = columns.map(
     ({ name, member }) => `${name} as ${quoted(member)}`,
   );
-  const owner = owned?.ownerIn(call);
-  const own = columns.find(({ member }) => member === owned?.member);
-  const where =
-    owner === undefined ? '' : ` where ${own?.name} = ${parameter(owner)}`;
-  return `(select ${members.join(', ')} from ${quoted(name)}${where})`;
+  const all = `select ${members.join(', ')} from ${quoted(name)}`;
+  const owner = owned.ownerIn(call);
+  if (owner === undefined) return `(${all})`;
+  const own = columns.find(({ member }) => member === owned.member);
+  return `(${all} where ${own?.name} = ${parameter(owner)})`;
 }
 
 // How rows are read: SQL for the text of each column, and what they become.
@@ -97,7 +97,7 @@ function ofSchema({ properties }: TObject) {
   }));
   return {
     texts: members.map(({ name, kind }) => textIn(codecOf(kind), quoted(name))),
-    decode(texts: ReadonlyArray<string | null>): unknown {
+    decode(texts: ReadonlyArray<string | null>) {
       const values = members.map((member, at) => [
         member.name,
         decoded(member, texts[at] ?? null),
@@ -110,7 +110,7 @@ function ofSchema({ properties }: TObject) {
 function decoded(
   { name, kind, isNullable }: Member & { name: string },
   text: string | null,
-): unknown {
+) {
   const { fromText = String } = codecOf(kind);
   if (text !== null) return fromText(text);
   if (isNullable) return null;

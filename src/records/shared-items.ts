@@ -29,7 +29,7 @@ export function serialiseOnce<Item, Result>(
   items: readonly Item[],
   serialiser: unknown,
   serialise: (items: readonly Item[]) => Result,
-): Result {
+) {
   if (!(serialisations in items)) return serialise(items);
   const kept = items as SharedItems;
   const found = kept[serialisations]?.find(

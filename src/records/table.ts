@@ -1,7 +1,6 @@
 import { exact, parseStoredJson } from '@animal-store/exact-json';
 import type { EntityMetadata, EntityProperty } from '@mikro-orm/core';
 import { escapeIdentifier as quoted } from 'pg';
-import { refusalOf } from '../database/postgres-errors.ts';
 import { reportFault } from '../errors.ts';
 import { int64FromDigits } from '../validation/int64.ts';
 import type { Member } from '../validation/schemas.ts';
@@ -69,7 +68,7 @@ const codecsByKind: Partial<Record<Member['kind'], Codec>> = {
 };
 
 /** SQL for the text of a column. */
-export function textIn({ toText }: Codec, column: string): string {
+export function textIn({ toText }: Codec, column: string) {
   return toText?.(column) ?? `${column}::text`;
 }
 
@@ -183,13 +182,6 @@ export class Table {
     }
   }
 
-  /** Converts the error of a row that breaks a foreign or unique key. */
-  refusalOf(error: unknown): unknown {
-    const memberOf = (column: string) =>
-      this.columns.find(({ name }) => name === column)?.member;
-    return refusalOf(error, memberOf);
-  }
-
   /**
    * The columns of lists in the order of their indexes, which end with the
    * order of the lists.
@@ -198,10 +190,7 @@ export class Table {
    * @param by sorts the lists; undefined for the id
    * @throws Error with the indexes that the entity lacks
    */
-  inOrderOfIndexes(
-    combinations: readonly Column[][],
-    by?: Column,
-  ): IndexOrder[] {
+  inOrderOfIndexes(combinations: readonly Column[][], by?: Column) {
     const order = by
       ? [by.isFolded ? inLowerCase(by.member) : by.member, 'id']
       : ['id'];
@@ -242,7 +231,7 @@ export class Table {
   }
 
   /** The line to write in the entity. */
-  #lineFor(filters: string[], by?: Column): string {
+  #lineFor(filters: string[], by?: Column) {
     const members = [...filters, ...(by ? [by.member] : []), 'id'];
     const named = members.map((member) => `'${member}'`).join(', ');
     if (!by?.isFolded) return `{ properties: [${named}] }`;
@@ -254,7 +243,7 @@ export class Table {
     return `{ name: '${index}', expression: 'create index "${index}" on ${quoted(this.name)} (${keys.join(', ')})' }`;
   }
 
-  column(member: string): Column {
+  column(member: string) {
     const found = this.columns.find((column) => column.member === member);
     if (!found) throw new Error(`${this.name} has no ${member}.`);
     return found;
@@ -325,12 +314,7 @@ function columnOf(property: EntityProperty, table: string) {
  * False for a property without a column, or with one that MikroORM fills
  * itself.
  */
-function isPlain({
-  kind,
-  mapToPk,
-  runtimeType,
-  ...property
-}: EntityProperty): boolean {
+function isPlain({ kind, mapToPk, runtimeType, ...property }: EntityProperty) {
   const { persist, formula, version, generated, onCreate, onUpdate } = property;
   const hasOneColumn =
     kind === 'scalar' || (kind === 'm:1' && mapToPk === true);
@@ -355,7 +339,7 @@ const ofIndex = /^create index [^(]+\((.+)\)$/i;
 const inLowerCase = (member: string) => `lower(${member})`;
 
 /** True for an index on these members, in any order, and then on the order. */
-function isKeyOf(index: string[], members: string[], order: string[]): boolean {
+function isKeyOf(index: string[], members: string[], order: string[]) {
   const others = index.slice(0, members.length);
   const next = index.slice(members.length, members.length + order.length);
   return (
@@ -376,7 +360,8 @@ export function textsOf(
   { isSafeToJoin }: Column,
   aggregate: string,
 ): Array<string | null> {
-  return isSafeToJoin ? aggregate.split(',') : JSON.parse(aggregate);
+  if (isSafeToJoin) return aggregate.split(',');
+  return JSON.parse(aggregate);
 }
 
 /**
@@ -417,13 +402,13 @@ function itemCompiler(columns: readonly Column[], computed: Computed) {
 export type Computed = Readonly<Record<string, (item: never) => unknown>>;
 
 /** Converts a value to a statement parameter. */
-export function parameterOf(value: unknown): unknown {
+export function parameterOf(value: unknown) {
   if (value instanceof Date) return value.toISOString();
   return typeof value === 'bigint' ? `${value}` : (value ?? null);
 }
 
 /** An array as PostgreSQL's text. */
-function arrayOf(texts: string[]): string {
+function arrayOf(texts: string[]) {
   const quoted = texts.map((text) => `"${text.replace(/["\\]/g, '\\$&')}"`);
   return `{${quoted.join(',')}}`;
 }

@@ -8,7 +8,7 @@ export const int64 = { min: -(2n ** 63n), max: 2n ** 63n - 1n } as const;
 export type Int64 = number | bigint;
 
 /** Converts an integer to its form in memory; undefined for anything else. */
-export function int64From(value: unknown): Int64 | undefined {
+export function int64From(value: unknown) {
   if (typeof value === 'number')
     return Number.isSafeInteger(value) ? value + 0 : undefined;
   if (typeof value !== 'bigint' || value < int64.min || value > int64.max)
@@ -25,7 +25,7 @@ const canonical = /^(?:0|-?[1-9]\d{0,18})$/;
  * canonical spelling counts (`7`, not `007`, `+7` or `7.0`), so that each
  * resource has one URL.
  */
-export function int64FromText(text: unknown): Int64 | undefined {
+export function int64FromText(text: unknown) {
   return typeof text === 'string' && canonical.test(text)
     ? int64From(BigInt(text))
     : undefined;
@@ -35,7 +35,7 @@ export function int64FromText(text: unknown): Int64 | undefined {
  * Parses an int64 from PostgreSQL's text. Most are small, and a `bigint` costs
  * several times as much as a `number`.
  */
-export function int64FromDigits(digits: string): Int64 {
+export function int64FromDigits(digits: string) {
   const value = Number(digits);
   return Number.isSafeInteger(value) ? value : BigInt(digits);
 }

@@ -94,7 +94,7 @@ export function listQuery<Item extends TObject>(
   const { in: among = [], nulls = [], ranges = [], prefixes = [] } = lists;
   const { filters, orders } = membersOf(lists);
   const properties: Record<string, TSchema> = {};
-  const schemaOf = (member: string): TSchema => {
+  const schemaOf = (member: string) => {
     const schema = item.properties[member];
     const isCompared = schema && !/json|texts/.test(memberOf(schema).kind);
     if (isCompared) return schema;
@@ -143,7 +143,7 @@ export function listQuery<Item extends TObject>(
 const ofPages = ['limit', 'first', 'last', 'after', 'before', 'sort'];
 
 /** The schema of a filter by a member: never null, and without a default. */
-function described(schema: TSchema, description: string): TSchema {
+function described(schema: TSchema, description: string) {
   if ('items' in schema) return { ...schema, description };
   const { kind } = memberOf(schema);
   if (kind === 'string') return textSchema({ description });

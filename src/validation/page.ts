@@ -33,7 +33,7 @@ export interface Page<Item> {
 export function cursorAt(
   { items, cursors, cursor }: Page<{ id: Int64 }>,
   place: 0 | -1,
-): string | undefined {
+) {
   const item = items.at(place);
   return item ? (cursors?.at(place) ?? `${item.id}`) : cursor;
 }
@@ -146,7 +146,7 @@ export function pageQueryMembers(
  * reserved before the input is validated: the longest page for a limit that is
  * too large or not an integer. After the refusal all but one unit is returned.
  */
-export function mostItems(limit: unknown): number {
+export function mostItems(limit: unknown) {
   const count = Number(limit ?? pageLimit.default);
   if (!Number.isInteger(count)) return pageLimit.max;
   return Math.min(Math.max(count, 0), pageLimit.max);

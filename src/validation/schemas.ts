@@ -36,7 +36,7 @@ export function textSchema(options: TextOptions) {
 }
 
 /** Decimals of a column `numeric(precision, scale)`. */
-function decimalPattern(precision: number, scale: number): string {
+function decimalPattern(precision: number, scale: number) {
   const most = precision - scale - 1;
   return `${decimalStart}${most < 0 ? '' : `|[1-9]\\d{0,${most}}`})${scale > 0 ? `(\\.\\d{1,${scale}})?` : ''}$`;
 }
@@ -245,7 +245,7 @@ export function use<Schema extends Required>(
 export function withDefault<Schema extends TSchema>(
   schema: Schema,
   value: Static<Schema>,
-): Schema {
+) {
   return Type.Optional({ ...schema, default: value }) as unknown as Schema;
 }
 

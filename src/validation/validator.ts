@@ -88,7 +88,7 @@ function readerOf(schema: TObject, isLenient: boolean) {
 }
 
 /** @throws Error when a page of items could have too many bytes */
-function assertPageFits(members: Array<{ name: string; rule: Rule }>): void {
+function assertPageFits(members: Array<{ name: string; rule: Rule }>) {
   const texts = members.filter(({ rule }) => rule.maxLength);
   const names = texts.map(({ name }) => name).join(' and ');
   let length = 0;
@@ -107,7 +107,7 @@ function readAt(place: string, rule: Rule, value: unknown, faults: string[]) {
   return read;
 }
 
-function expected(rule: Rule, value: unknown): string {
+function expected(rule: Rule, value: unknown) {
   const { isLenient, isList, type } = rule;
   // Only a query string turns a repeated member into an array.
   if (isLenient && Array.isArray(value) && !isList) return 'given once';
@@ -120,7 +120,7 @@ function expected(rule: Rule, value: unknown): string {
  * Names the type of a value of the wrong type: without it the message about
  * `"5"` states a rule that 5 meets.
  */
-function butNot(value: unknown, expected = ''): string {
+function butNot(value: unknown, expected = '') {
   if (value === null) return ', not null';
   const type = typeOf(value);
   const isRight = ['', type].includes(expected.replace('integer', 'number'));
@@ -129,7 +129,7 @@ function butNot(value: unknown, expected = ''): string {
   return `, not ${article} ${type}`;
 }
 
-function typeOf(value: unknown): string {
+function typeOf(value: unknown) {
   if (Array.isArray(value)) return 'array';
   if (typeof value === 'bigint' || value instanceof InexactNumber)
     return 'number';
@@ -336,7 +336,7 @@ function several(schema: MemberSchema, isLenient: boolean): Rule {
   const { minItems: least = 0, maxItems: most = 0 } = schema;
   const ruleOfItems = schema[isSeparate] ? separate : ruleOf;
   const rule = ruleOfItems(schema.items as TObject, isLenient);
-  const valuesOf = (value: unknown): unknown[] | undefined => {
+  const valuesOf = (value: unknown) => {
     if (Array.isArray(value)) return value;
     // In a query string, a single value is no array.
     return isLenient && value !== null ? [value] : undefined;
@@ -410,7 +410,7 @@ function integer(schema: MemberSchema): Rule | undefined {
 }
 
 /** A text such as `5.0` or `+5` names an integer within or beyond bounds. */
-function isAlmostInteger(value: unknown): boolean {
+function isAlmostInteger(value: unknown) {
   const isOther = typeof value === 'string' && !/^(0|-?[1-9]\d*)$/.test(value);
   return isOther && Number(value) % 1 === 0;
 }
@@ -438,7 +438,7 @@ const digits = /^-?\d+(?:\.\d+)?(?:e[+-]?\d+)?$/i;
 
 // PostgreSQL's text cannot store U+0000, and a lone surrogate is not a
 // character.
-function isStorable(text: string): boolean {
+function isStorable(text: string) {
   return !text.includes('\u0000') && text.isWellFormed();
 }
 
@@ -453,7 +453,7 @@ function text({
     pattern === undefined ? undefined : new RegExp(pattern, 'u');
   const matching = `a text that matches ${pattern}${examples ? `, like ${examples[0]}` : ''}`;
   const range = minLength > 0 ? `${minLength} to` : 'at most';
-  const faultOf = (value: unknown): string | undefined => {
+  const faultOf = (value: unknown) => {
     if (typeof value !== 'string') return 'a string';
     if (!isStorable(value)) return 'free of U+0000 and of lone surrogates';
     // JSON Schema counts code points. Each is one or two code units of a

@@ -40,7 +40,7 @@ export class EntityRecords<Item extends Row, New extends object>
   implements Repository<Item, New>
 {
   readonly table: Table;
-  readonly owned: Ownership | undefined;
+  readonly owned: Ownership;
   readonly #listings: Listings;
   readonly #listeners: Array<() => void> = [];
 
@@ -51,9 +51,8 @@ export class EntityRecords<Item extends Row, New extends object>
   ) {
     const { owner, computed } = options;
     this.table = new Table(database.orm.getMetadata(entity), computed);
-    this.owned =
-      owner && new Ownership(owner, database.model.modules?.get(entity));
-    const lists = this.owned?.filter(options) ?? options;
+    this.owned = new Ownership(owner, database.model.modules?.get(entity));
+    const lists = this.owned.filter(options);
     this.#listings = new Listings(this.table, lists, this.ownerMember);
     const has = async (id: unknown, call: Call) =>
       (await this.find(id as Int64, call)) !== null;
@@ -61,11 +60,11 @@ export class EntityRecords<Item extends Row, New extends object>
   }
 
   get ownerMember() {
-    return this.owned?.member;
+    return this.owned.member;
   }
 
   narrow<Query extends object>(query: Query, call: Call): Query {
-    return this.owned?.narrow(query, call) ?? query;
+    return this.owned.narrow(query, call);
   }
 
   assertListed(query: Partial<PageQuery> & FilterOf<Item>) {
@@ -129,7 +128,7 @@ export class EntityRecords<Item extends Row, New extends object>
 
   async create(item: New, call = new Call()): Promise<Item> {
     const { check } = this.options;
-    const own = this.owned?.claim(item, call) ?? item;
+    const own = this.owned.claim(item, call);
     const created = await this.#write(call, own, async (em) => {
       await assertSeen(this.database, this.table, own, call);
       await check?.(own, call);
