@@ -10,7 +10,7 @@ export interface Place {
 }
 
 /** The member that a list is sorted by. */
-function memberOf(sort: string) {
+export function memberOf(sort: string) {
   return sort.replace(/_desc$/, '');
 }
 

@@ -107,7 +107,7 @@ export class ListReader<Item extends { readonly id: Int64 }> {
     for (let place = 0; place < count && place < limit; place += 1)
       items.push(decodeColumns(texts, place) as Item);
     let hasNext = count > limit;
-    if (horizon !== undefined && !shape.by) {
+    if (horizon !== undefined && shape.by.length === 0) {
       const visible = items.filter(({ id }) => id <= horizon);
       hasNext &&= visible.length === items.length;
       items = visible;
@@ -146,7 +146,7 @@ function distinct(listings: Listing[]) {
 /** A descending list by ids begins at the horizon at most. */
 function upTo(horizon: Int64 | undefined, listing: Listing) {
   const { shape, values } = listing;
-  const isDescendingById = !shape.by && shape.isDescending;
+  const isDescendingById = shape.by.length === 0 && shape.isDescending;
   if (horizon === undefined || !isDescendingById) return listing;
   if (BigInt(`${values.place_id}`) <= BigInt(horizon)) return listing;
   return { ...listing, values: { ...values, place_id: `${horizon}` } };

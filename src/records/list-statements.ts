@@ -28,8 +28,8 @@ export interface Layout {
   readonly conditions: readonly Filter[];
   /** True for a list of one item at most, by a unique key. */
   readonly isOne: boolean;
-  /** Sorts the lists; undefined for the id. */
-  readonly by: Column | undefined;
+  /** Sorts the lists before the id: one column, or none. */
+  readonly by: readonly Column[];
   readonly isDescending: boolean;
   readonly ends: readonly Filter[];
   /** Lists by ids always have a place. */
@@ -164,10 +164,12 @@ export class ListStatements {
     const nulls = conditions.findLastIndex(({ kind }) => kind === 'null');
     const end = isDescending ? 'from' : 'to';
     const hasEnd = ends.some(({ kind }) => kind === end);
-    const isOfOrder =
-      !by?.isFolded && conditions.some(({ column }) => column === by);
+    const isOfOrder = conditions.some(
+      ({ column }) => by.includes(column) && !column.isFolded,
+    );
     const isApart = isOne || hasEnd || isFlat || isOfOrder;
-    const last = by ? 0 : conditions.length - 1;
+    // In an order by a member, all may be in rows.
+    const last = by.length > 0 ? 0 : conditions.length - 1;
     const others = isApart ? conditions.length : Math.max(nulls + 1, last);
     const equal = conditions
       .slice(0, others)
@@ -211,7 +213,7 @@ export class ListStatements {
       const joined = isNullable ? `coalesce(${text}, '')` : text;
       return `string_agg(${joined}, ',') as ${name}`;
     });
-    const order = by ? [`json_agg((${by.key})::text) as "#order"`] : [];
+    const order = by.map(({ key }) => `json_agg((${key})::text) as "#order"`);
     return [...columns, ...order].join(', ');
   }
 }
@@ -257,7 +259,7 @@ function slotsOf({ conditions, ends, hasPlace, by }: Layout): Slot[] {
   ];
   return [
     ...filters,
-    ...(by ? values.map((name) => ({ name, type: by.type })) : []),
+    ...by.flatMap(({ type }) => values.map((name) => ({ name, type }))),
     ...(hasPlace ? [{ name: 'place_id', type: 'bigint' }] : []),
   ];
 }
@@ -275,8 +277,7 @@ function comparisons(
   const keys = keysOf(by);
   const names = filters.map(({ name }) => name);
   const values = filters.map(({ value }) => value);
-  const collation = by?.isFolded ? ' collate "C"' : '';
-  const ofOrder = by ? [`${given('place')}${collation}`] : [];
+  const ofOrder = by.map(({ isFolded }) => collated(given('place'), isFolded));
   const place = [...ofOrder, given('place_id')];
   const endAt = (side: 'from' | 'to') => {
     const end = ends.find(({ kind }) => kind === side);
@@ -303,17 +304,18 @@ function comparisons(
 }
 
 /** By which a list is sorted. */
-const keysOf = (by: Column | undefined) => (by ? [by.key, 'id'] : ['id']);
+const keysOf = (by: readonly Column[]) => [...by.map(({ key }) => key), 'id'];
+
+const collated = (value: string, isFolded: boolean) =>
+  isFolded ? `${value} collate "C"` : value;
 
 const row = (values: string[]) => `(${values.join(', ')})`;
 
 /** The value and the id of an end. */
 function endOf({ column, slot, id }: Filter, given: Given) {
-  const value = given(slot);
-  return [
-    column.isFolded ? `lower(${value}) collate "C"` : value,
-    `'${id}'::bigint`,
-  ];
+  const { isFolded } = column;
+  const value = isFolded ? `lower(${given(slot)})` : given(slot);
+  return [collated(value, isFolded), `'${id}'::bigint`];
 }
 
 const shorter = {

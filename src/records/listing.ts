@@ -8,7 +8,13 @@ import {
   rangeEnds,
 } from '../validation/list-query.ts';
 import { cursorAt, type Page, type PageQuery } from '../validation/page.ts';
-import { cursorBeside, notACursor, type Place, placeOf } from './cursor.ts';
+import {
+  cursorBeside,
+  memberOf,
+  notACursor,
+  type Place,
+  placeOf,
+} from './cursor.ts';
 import {
   type Filter,
   type Layout,
@@ -53,7 +59,7 @@ type Query = Partial<PageQuery> & Readonly<Record<string, unknown>>;
 
 /** The lists in one order. */
 interface Order {
-  readonly by: Column | undefined;
+  readonly by: readonly Column[];
   readonly combinations: readonly IndexOrder[];
 }
 
@@ -86,12 +92,13 @@ export class Listings {
       columns.filter(({ member }) => members.includes(member)),
     );
     const combinations = declared ? [[], ...declared] : subsets(columns);
-    const sorts = [undefined, ...orders.map((one) => table.column(one))];
-    for (const by of sorts)
-      this.#orders.set(by?.member ?? 'id', {
+    for (const sort of ['id', ...orders]) {
+      const by = [table.column(sort)].filter(({ member }) => member !== 'id');
+      this.#orders.set(sort, {
         by,
         combinations: table.inOrderOfIndexes(combinations, by),
       });
+    }
   }
 
   /**
@@ -124,12 +131,12 @@ export class Listings {
    * apart; else lists of one shape.
    */
   together(shape: Shape) {
-    const { family, by } = shape;
+    const { family, sort } = shape;
     const known = this.#together.get(family);
     if (known) return known;
     const isOwned = this.#isOwned(shape);
     const equal = this.#filters.filter(({ kind }) => kind === 'equal');
-    const { combinations } = this.#orders.get(by?.member ?? 'id') as Order;
+    const { combinations } = this.#orders.get(memberOf(sort)) as Order;
     const shapes = isPlain(shape)
       ? combinations
           .map((one) => ({ ...shape, ...arranged(equal, one) }))
@@ -173,7 +180,8 @@ export class Listings {
     );
     if (!combination) throw this.#notDeclared(given, combinations);
     // PostgreSQL would sort all items without the value (incremental sort).
-    const nothing = by && given.length > 1 && given.find(isNull);
+    const isById = by.length === 0;
+    const nothing = !isById && given.length > 1 && given.find(isNull);
     if (nothing)
       throw refusal(
         `${nothing.name} goes with other filters in the order of id only, not of ${sort}.`,
@@ -183,12 +191,12 @@ export class Listings {
       by,
       isDescending: sort.endsWith('_desc') !== fromEnd,
       ends,
-      hasPlace: hasCursor || by === undefined,
+      hasPlace: hasCursor || isById,
     };
     const page = this.#statements.page(layout);
     const flat = { ...layout, conditions: layout.conditions.map(flattened) };
     const { isDescending, hasPlace } = layout;
-    const plain = `${by?.member} ${isDescending} ${hasPlace} ${this.#isOwned(layout)}`;
+    const plain = `${memberOf(sort)} ${isDescending} ${hasPlace} ${this.#isOwned(layout)}`;
     return {
       ...layout,
       family: isPlain(layout) ? plain : page.name,
@@ -202,12 +210,12 @@ export class Listings {
 
   /** @throws Error for an order that is not declared */
   #orderOf(sort: string, end: Filter | undefined) {
-    const order = this.#orders.get(sort.replace(/_desc$/, ''));
+    const order = this.#orders.get(memberOf(sort));
     if (!order)
       throw new Error(
         `${this.table.name} is not sorted by ${sort}: name it in the orders of its Records.`,
       );
-    if (!end || end.column === order.by) return order;
+    if (!end || order.by.includes(end.column)) return order;
     const { member } = end.column;
     throw refusal(
       `${end.name} goes with the order ${member} or ${member}_desc, not ${sort}.`,

@@ -139,6 +139,7 @@ export class Table {
     };
     this.#uniques = uniques.map(membersOf).filter(({ length }) => length > 0);
     this.#indexes = [
+      ['id'],
       ...indexes.map((index) =>
         index.expression ? keysIn(index) : membersOf(index),
       ),
@@ -187,59 +188,53 @@ export class Table {
    * order of the lists.
    *
    * @param combinations those that filter a list
-   * @param by sorts the lists; undefined for the id
+   * @param by sorts the lists before the id
    * @throws Error with the indexes that the entity lacks
    */
-  inOrderOfIndexes(combinations: readonly Column[][], by?: Column) {
-    const order = by
-      ? [by.isFolded ? inLowerCase(by.member) : by.member, 'id']
-      : ['id'];
-    const missing: string[] = [];
-    // A filter by the member itself leaves one value of it.
-    const own = by && !by.isFolded ? by.member : undefined;
+  inOrderOfIndexes(
+    combinations: readonly Column[][],
+    by: readonly Column[],
+  ): IndexOrder[] {
+    const order = by.map(({ indexed }) => indexed);
+    const missing = new Set<string>();
     const ordered = combinations.map((filters) => {
       const members = filters.map(({ member }) => member);
-      // The list of all rows uses the primary key.
-      if (members.length === 0 && !by) return { columns: [], isOne: false };
+      const columnsOf = (first: string[]) =>
+        [...new Set([...first, ...members])].map((one) => this.column(one));
+      // It finds at most one row, so neither the others nor the order matter.
       const unique = this.#uniques.find((index) =>
         index.every((member) => members.includes(member)),
       );
-      const others = members.filter((member) => member !== own);
-      // It finds at most one row, so neither the others nor the order matter.
-      const index = unique
-        ? [...members.filter((member) => !unique.includes(member)), ...unique]
-        : this.#indexes.find((index) => isKeyOf(index, others, order));
-      if (!index) missing.push(this.#lineFor(others, by));
-      const first = (index ?? others).slice(
-        0,
-        unique ? undefined : others.length,
+      if (unique) return { columns: columnsOf(unique), isOne: true };
+      // A filter by the member of the order leaves one value of it.
+      const others = members.filter((member) => !order.includes(member));
+      const index = this.#indexes.find((index) =>
+        isKeyOf(index, others, [...order, 'id']),
       );
-      const columns = [...new Set([...first, ...members])].map((member) =>
-        this.column(member),
-      );
-      return { columns, isOne: unique !== undefined };
+      if (!index) missing.add(this.#lineFor(others, by));
+      const first = index?.slice(0, others.length) ?? [];
+      return { columns: columnsOf(first), isOne: false };
     });
-    const sorted = by ? ` sorted by ${by.member}` : '';
+    const sorted = by.map(({ member }) => ` sorted by ${member}`).join('');
     const message = `Each combination of the filters of ${this.name}${sorted} needs an index; the entity lacks`;
-    if (by?.isNullable)
-      reportFault(
-        `${this.name} has an order by ${by.member}, which may be null.`,
-      );
-    const lines = [...new Set(missing)].join(', ');
-    if (lines) reportFault(`${message} ${lines}.`);
+    for (const { member, isNullable } of by)
+      if (isNullable)
+        reportFault(
+          `${this.name} has an order by ${member}, which may be null.`,
+        );
+    if (missing.size > 0) reportFault(`${message} ${[...missing].join(', ')}.`);
     return ordered;
   }
 
   /** The line to write in the entity. */
-  #lineFor(filters: string[], by?: Column) {
-    const members = [...filters, ...(by ? [by.member] : []), 'id'];
+  #lineFor(filters: string[], by: readonly Column[]) {
+    const members = [...filters, ...by.map(({ member }) => member), 'id'];
     const named = members.map((member) => `'${member}'`).join(', ');
-    if (!by?.isFolded) return `{ properties: [${named}] }`;
+    if (!by.some(({ isFolded }) => isFolded))
+      return `{ properties: [${named}] }`;
     const index = [this.name, ...members].join('_');
-    const columns = members.map((member) => this.column(member));
-    const keys = columns.map((column, at) =>
-      column === by && at === filters.length ? by.key : column.name,
-    );
+    const names = filters.map((member) => this.column(member).name);
+    const keys = [...names, ...by.map(({ key }) => key), '"id"'];
     return `{ name: '${index}', expression: 'create index "${index}" on ${quoted(this.name)} (${keys.join(', ')})' }`;
   }
 
@@ -285,6 +280,8 @@ function columnOf(property: EntityProperty, table: string) {
     name: sql,
     /** SQL expression by which lists are sorted. */
     key: isFolded ? `lower(${sql}) collate "C"` : sql,
+    /** The same in the indexes of an entity. */
+    indexed: isFolded ? inLowerCase(name) : name,
     /** True for a text that is not one of an enumeration. */
     isFolded,
     type,

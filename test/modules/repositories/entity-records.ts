@@ -83,7 +83,8 @@ export class EntityRecords<Item extends Row, New extends object>
 
   async #page(listing: Listing, call: Call): Promise<Page<Item>> {
     const { limit, isBackward, shape } = listing;
-    const { by, isDescending, sort } = shape;
+    const { isDescending, sort } = shape;
+    const [by] = shape.by;
     const direction = isDescending ? ('desc' as const) : ('asc' as const);
     const keys = [...(by ? [raw(by.key)] : []), 'id'];
     const order = keys.map((key) => ({ [key]: direction }));
@@ -230,7 +231,8 @@ const unshared = { disableIdentityMap: true };
 
 /** The filters of a list, and where it begins and ends. */
 function whereOf({ shape, values }: Listing): object {
-  const { by, conditions, ends, hasPlace, isDescending } = shape;
+  const { conditions, ends, hasPlace, isDescending } = shape;
+  const [by] = shape.by;
   const filters = conditions.map(({ kind, column, slot }) => {
     const value = values[slot];
     const among = kind === 'in' && { $in: JSON.parse(`${value}`) };
