@@ -525,13 +525,23 @@ const json: Rule = {
     if (value === null) return undefined;
     try {
       const read = storable(value, jsonBounds.depth);
-      const { length } = JSON.stringify(read);
+      const { length } = JSON.stringify(read, inDigits);
       return length > jsonBounds.length ? undefined : read;
     } catch {
       return undefined;
     }
   },
 };
+
+/** For `JSON.stringify`: PostgreSQL writes 1.5e-7 without an exponent. */
+function inDigits(_name: string, value: unknown): unknown {
+  if (typeof value !== 'number') return value;
+  const [digits = '', exponent] = `${value}`.split('e-');
+  if (exponent === undefined) return value;
+  const zeros = '0'.repeat(Number(exponent) - 1);
+  const text = digits.replace('.', '').replace(/^-?/, `$&0.${zeros}`);
+  return rawJSON(text);
+}
 
 /** Any JSON, its members in order. @throws Error when it would be changed */
 function storable(value: unknown, depth: number): unknown {
@@ -542,11 +552,23 @@ function storable(value: unknown, depth: number): unknown {
   const within = (one: unknown) => storable(one, depth - 1);
   if (Array.isArray(value)) return value.map(within);
   if (!isRecord(value) || isRawJSON(value)) return value;
-  const names = Object.keys(value).filter((name) => name !== '__proto__');
+  const names = Object.keys(value).filter(
+    (name) => !isPolluting(name, value[name]),
+  );
   const members = names
     .sort()
     .map((name) => [storable(name, depth), within(value[name])]);
   return Object.fromEntries(members);
+}
+
+/** True for a member that would change prototypes, as in `parseExactJson`. */
+function isPolluting(name: string, value: unknown): boolean {
+  if (name === '__proto__') return true;
+  return (
+    name === 'constructor' &&
+    isRecord(value) &&
+    Object.hasOwn(value, 'prototype')
+  );
 }
 
 /** A text that is the same in upper case. */

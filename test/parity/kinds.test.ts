@@ -196,6 +196,10 @@ test.each<[json: string, message: string]>([
   [`{"data":"${'x'.repeat(7999)}"}`, `${jsonFault}.`],
   [`{"data":{"${'x'.repeat(8000)}":1}}`, `${jsonFault}.`],
   [`{"data":${'9'.repeat(8001)}}`, `${jsonFault}.`],
+  // PostgreSQL writes numbers without an exponent.
+  [`{"data":[${'5e-324,'.repeat(1000)}0]}`, `${jsonFault}.`],
+  [`{"data":[${'-1.5e-300,'.repeat(27)}0]}`, `${jsonFault}.`],
+  [`{"data":{"a":[${'1e308,'.repeat(26)}0]}}`, `${jsonFault}.`],
   [`{"marks":["a","b","c","d"]}`, `${markFault}.`],
 ])('%s is refused, in the same words by both APIs', async (json, message) => {
   const text = `${JSON.stringify(plain).slice(0, -1)},${json.slice(1)}`;
@@ -217,6 +221,34 @@ test.each<[json: string, message: string]>([
   );
   expect(answer.errors?.[0]?.message).toBe(message);
 });
+
+test.each([
+  ['{ "__proto__": 1, "b": 2 }', '{ __proto__: 1, b: 2 }', { b: 2 }],
+  [
+    '[{ "constructor": { "prototype": 1 } }]',
+    '[{ constructor: { prototype: 1 } }]',
+    [{}],
+  ],
+  [
+    '{ "constructor": { "a": 1 } }',
+    '{ constructor: { a: 1 } }',
+    { constructor: { a: 1 } },
+  ],
+])(
+  '%s is stored without what would change prototypes, in both APIs',
+  async (json, literal, data) => {
+    const text = JSON.stringify(plain).slice(0, -1);
+    const { json: item } = await rest(store, '/v1/passports', {
+      method: 'POST',
+      body: `${text}, "data": ${json} }`,
+    });
+    expect(item.data).toEqual(data);
+    const input = `chip: "${spare(1)}", issuedOn: "2026-11-28", marks: [], data: ${literal}`;
+    const query = `mutation { createPassport(input: { ${input} }) { data } }`;
+    const answer = await graphqlText(store, { query });
+    expect(answer.data).toEqual({ createPassport: { data } });
+  },
+);
 
 test('lists are filtered and sorted by UUIDs and days, in both APIs', async () => {
   const days = ['2024-02-29', '2024-03-01', '2023-12-31', '2024-02-29'];

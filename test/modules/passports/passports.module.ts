@@ -114,6 +114,7 @@ export const cases: Array<[what: string, given: object, read?: object]> = [
   ['the greatest int64', { data: { n: [9223372036854775807n] } }],
   ['the least int64', { data: [-9223372036854775808n] }],
   ['a fraction', { data: [0.1, -1.5e-7, 123456.789] }],
+  ['the least fractions', { data: Array.from({ length: 24 }, () => 5e-324) }],
   ['nulls', { data: { a: null, b: [null] } }],
   ['an empty object', { data: {} }],
   ['an empty array', { data: [] }],
