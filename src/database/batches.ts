@@ -68,8 +68,8 @@ export interface BatchOptions extends QueueName {
   /** True in a transaction, whose inputs join no others. */
   isApart?(): boolean;
   /**
-   * Whether the inputs of a failed batch are retried one by one; by default
-   * when one of them may be at fault.
+   * Whether the inputs of a failed batch are retried; by default when one of
+   * them may be at fault.
    */
   isRetryable?(error: unknown): boolean;
 }
@@ -99,8 +99,13 @@ export class Batches<In, Out> {
   readonly #run: RunBatch<In, Out>;
   readonly #options: Required<BatchOptions>;
   readonly #waiting: FairQueue<Waiting<In, Out>>;
-  /** Inputs of failed batches, which are retried alone. */
+  /** Inputs of failed batches. */
   #retries: Waiting<In, Out>[] = [];
+  /**
+   * How many are retried together. Reads are alone; of writes, halves, until the
+   * one at fault is alone, and then all others.
+   */
+  #retriesAtOnce = 1;
   /** When the last batch was answered. */
   #answeredAt = 0;
   /** When each was sent. */
@@ -256,7 +261,7 @@ export class Batches<In, Out> {
     const now = performance.now();
     const batch: Waiting<In, Out>[] = [];
     while (this.#length > 0 && batch.length === 0) {
-      const retry = this.#retries.splice(0, 1);
+      const retry = this.#retries.splice(0, this.#retriesAtOnce);
       const next = retry.length > 0 ? retry : this.#waiting.take(this.#room);
       this.#isLimited = this.#waiting.length > 0;
       batch.push(...next.filter((one) => !isRejected(one, now)));
@@ -282,6 +287,9 @@ export class Batches<In, Out> {
     } catch (error) {
       failure = failureOf(error);
       const mayRetry = size > 1 && this.#options.isRetryable(error);
+      const { isWrite, maxBatch } = this.#options;
+      const half = Math.ceil(size / 2);
+      if (isWrite) this.#retriesAtOnce = mayRetry ? half : maxBatch;
       if (mayRetry) this.#retries.unshift(...batch);
       else for (const one of batch) one.reject(error);
     }

@@ -106,7 +106,32 @@ test('a batch waits for the one in flight unless it is full, and nothing joins o
   expect(inputs()).toEqual([[1], [2, 3], [4]]);
 });
 
-test('inputs of a failed batch are retried alone, in parallel, before later ones: the bad input fails alone', async () => {
+test('of a failed batch of writes halves are retried, until the bad input is alone, and then all others', async () => {
+  const { add, trips, inputs, answerFrom } = withTrips({ isWrite: true });
+  const outputs = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9].map((input) => add(input));
+  const settled = Promise.allSettled(outputs);
+  const reason = new Error('2 is bad');
+  for (const at of [0, 1, 2, 3, 4, 5, 6]) {
+    await departures();
+    if (trips[at]?.inputs.includes(2)) trips[at]?.fail(reason);
+    else await answerFrom(at);
+  }
+  await departures();
+  expect(inputs()).toEqual([
+    [0, 1, 2, 3, 4, 5, 6, 7, 8, 9],
+    [0, 1, 2, 3, 4],
+    [0, 1, 2],
+    [0, 1],
+    [2, 3],
+    [2],
+    [3, 4, 5, 6, 7, 8, 9],
+  ]);
+  const outcomes = await settled;
+  expect(outcomes[2]).toEqual({ status: 'rejected', reason });
+  expect(outcomes[9]).toEqual({ status: 'fulfilled', value: 'pet 9' });
+});
+
+test('inputs of a failed batch of reads are retried alone, in parallel, before later ones: the bad input fails alone', async () => {
   const { trips, add, inputs, answerFrom } = withTrips({ maxInFlight: 4 });
   const [good, bad] = [add(1), add(2)];
   const refused = bad.catch((reason) => reason);
