@@ -70,8 +70,8 @@ export async function answerOnce<Answer>(
   const fingerprint = hash('sha256', JSON.stringify(input, digitsOf));
   const row = [...claim, Buffer.from(fingerprint, 'hex')];
   const isNew = (await rows(claimKey, row)).length > 0;
-  call.replayed(!isNew);
   if (isNew) {
+    call.replayed(false);
     const answer = await work();
     const stored = serialize(replaced(answer, withoutRaw));
     await rows(storeAnswer, [...claim, stored.toString('base64')]);
@@ -79,6 +79,7 @@ export async function answerOnce<Answer>(
   }
   const [[known, stored] = []] = await rows(findAnswer, claim);
   if (known !== fingerprint) throw reused();
+  call.replayed(true);
   const found = deserialize(Buffer.from(`${stored}`, 'base64'));
   return replaced(found, withRaw) as Answer;
 }

@@ -365,6 +365,8 @@ describeHere.each(collections)('a practice on %s', (_name, module) => {
     expect(await total('/treatments')).toBe(before + 2);
     const other = await addFull({ ...input, reason: 'cough' }, headers);
     expect(other.answer.json.code).toBe('IDEMPOTENCY_KEY_REUSED');
+    // A refusal repeats nothing.
+    expect(other.answer.headers['idempotent-replayed']).toBeUndefined();
     expect(other.errors?.[0]?.extensions.code).toBe('IDEMPOTENCY_KEY_REUSED');
   });
 
