@@ -9,12 +9,12 @@ export type Int64 = number | bigint;
 
 /** Converts an integer to its form in memory; undefined for anything else. */
 export function int64From(value: unknown) {
-  if (typeof value === 'number')
-    return Number.isSafeInteger(value) ? value + 0 : undefined;
-  if (typeof value !== 'bigint' || value < int64.min || value > int64.max)
-    return undefined;
+  if (Number.isSafeInteger(value)) return (value as number) + 0;
+  if (typeof value !== 'bigint') return undefined;
   const number = Number(value);
-  return Number.isSafeInteger(number) ? number : value;
+  if (Number.isSafeInteger(number)) return number;
+  const isInRange = value >= int64.min && value <= int64.max;
+  return isInRange ? value : undefined;
 }
 
 // Nineteen digits, because no int64 has more.
@@ -26,9 +26,8 @@ const canonical = /^(?:0|-?[1-9]\d{0,18})$/;
  * resource has one URL.
  */
 export function int64FromText(text: unknown) {
-  return typeof text === 'string' && canonical.test(text)
-    ? int64From(BigInt(text))
-    : undefined;
+  if (typeof text !== 'string' || !canonical.test(text)) return undefined;
+  return int64From(BigInt(text));
 }
 
 /**

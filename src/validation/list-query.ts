@@ -148,7 +148,6 @@ function described(schema: TSchema, description: string) {
   const { kind } = memberOf(schema);
   if (kind === 'string') return textSchema({ description });
   const { default: _, ...member } = unwrapped(schema).member;
-  return kind === 'enum'
-    ? use(member as TSchema, description)
-    : ({ ...member, description } as TSchema);
+  if (kind === 'enum') return use(member as TSchema, description);
+  return { ...member, description } as TSchema;
 }

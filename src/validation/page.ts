@@ -104,18 +104,22 @@ export function pageQueryMembers(
   noun: string,
   sort: ReturnType<typeof sortSchema<string>> = byId,
 ) {
-  const ofOrders =
-    sort === byId ? '' : ', or its cursor where the order is not the id';
+  const isById = sort === byId;
   const cursor = (words: string) => {
-    const description = `Return only ${words}${ofOrders}.`;
-    const text = textSchema({ maxLength: maxCursorLength, description });
-    return Type.Optional(
-      Type.Unsafe<Int64 | string>(
-        sort === byId ? int64Schema({ description }) : text,
-      ),
-    );
+    const id = int64Schema({ description: `Return only ${words}.` });
+    const text = textSchema({
+      maxLength: maxCursorLength,
+      description: `Return only ${words}, or its cursor where the order is not the id.`,
+    });
+    return Type.Optional(Type.Unsafe<Int64 | string>(isById ? id : text));
   };
   const newestFirst = `Order of the ${noun}s: \`id_desc\` is newest first.`;
+  const ofOrders = Type.Optional(
+    use(
+      sort,
+      `${newestFirst} When absent, by the member of a range or a beginning, or else by \`id\`.`,
+    ),
+  );
   return {
     limit: withDefault(
       Type.Integer({
@@ -129,15 +133,7 @@ export function pageQueryMembers(
     before: cursor(
       `the last ${noun}s before this one: the id of the first ${noun} seen`,
     ),
-    sort:
-      sort === byId
-        ? withDefault(use(sort, newestFirst), 'id')
-        : Type.Optional(
-            use(
-              sort,
-              `${newestFirst} When absent, by the member of a range or a beginning, or else by \`id\`.`,
-            ),
-          ),
+    sort: isById ? withDefault(use(sort, newestFirst), 'id') : ofOrders,
   };
 }
 

@@ -38,7 +38,9 @@ export function textSchema(options: TextOptions) {
 /** Decimals of a column `numeric(precision, scale)`. */
 function decimalPattern(precision: number, scale: number) {
   const most = precision - scale - 1;
-  return `${decimalStart}${most < 0 ? '' : `|[1-9]\\d{0,${most}}`})${scale > 0 ? `(\\.\\d{1,${scale}})?` : ''}$`;
+  const whole = most < 0 ? '' : `|[1-9]\\d{0,${most}}`;
+  const fraction = scale > 0 ? `(\\.\\d{1,${scale}})?` : '';
+  return `${decimalStart}${whole})${fraction}$`;
 }
 
 /**
@@ -225,8 +227,12 @@ export function enumSchema<Value extends string>(
   values: Record<string, Value>,
   description: string,
 ) {
+  if (typeof id !== 'string' || typeof values !== 'object')
+    reportFault(
+      `enumSchema takes a name, values such as { open: 'open' }, and a description; its name is ${JSON.stringify(id)}.`,
+    );
   return Type.Unsafe<Value>({
-    $id: id,
+    $id: `${id}`,
     type: 'string',
     enum: Object.values(values),
     description,

@@ -141,6 +141,10 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+/** @returns undefined for a value that is not right */
+const onlyIf = <Value>(isRight: boolean, value: Value) =>
+  isRight ? value : undefined;
+
 /** The validation of one member of an input. */
 interface Rule {
   /** The type of valid values, in JSON Schema's words. */
@@ -304,7 +308,8 @@ function nested(schema: TObject, isLenient: boolean): Rule {
     hasPlaces: true,
     describe: () => 'an object',
     read(value, place = '', faults = []) {
-      return isRecord(value) ? read(value, `${place}.`, faults) : undefined;
+      if (isRecord(value)) return read(value, `${place}.`, faults);
+      return undefined;
     },
   };
 }
@@ -365,7 +370,7 @@ function several(schema: MemberSchema, isLenient: boolean): Rule {
           readAt(`${place}[${at}]`, rule, one, faults),
         );
       const read = values.map((one) => rule.read(one));
-      return read.includes(undefined) ? undefined : read;
+      return onlyIf(!read.includes(undefined), read);
     },
   };
 }
@@ -393,8 +398,9 @@ function integer(schema: MemberSchema): Rule | undefined {
   const isInt64 = format === 'int64';
   const isBounded = least <= most && !format;
   if (!isInt64 && !isBounded) return undefined;
-  const min = Number.isNaN(least) ? int64.min : BigInt(least);
-  const max = Number.isNaN(most) ? int64.max : BigInt(most);
+  const bound = (value: number, otherwise: bigint) =>
+    Number.isNaN(value) ? otherwise : BigInt(value);
+  const [min, max] = [bound(least, int64.min), bound(most, int64.max)];
   const multiple = step === 1 ? '' : `, a multiple of ${step}`;
   return {
     keywords: ['format', ...ofNumbers],
@@ -404,7 +410,7 @@ function integer(schema: MemberSchema): Rule | undefined {
       const integer = int64From(value);
       if (integer === undefined || integer < min || integer > max)
         return undefined;
-      return BigInt(integer) % BigInt(step) === 0n ? integer : undefined;
+      return onlyIf(BigInt(integer) % BigInt(step) === 0n, integer);
     },
   };
 }
@@ -423,13 +429,13 @@ function finite(bounds: MemberSchema): Rule {
   return {
     keywords: ofNumbers,
     describe: () => ['a number', ...words].join(', '),
-    parse: (text) => (digits.test(text) ? Number(text) : undefined),
+    parse: (text) => onlyIf(digits.test(text), Number(text)),
     read(value) {
       const number = typeof value === 'bigint' ? Number(value) : value;
       const isNumber = typeof number === 'number' && Number.isFinite(number);
       const isMet = (name: (typeof given)[number]) =>
         conditions[name].holds(number as number, bounds[name] as number);
-      return isNumber && given.every(isMet) ? number : undefined;
+      return onlyIf(isNumber && given.every(isMet), number);
     },
   };
 }
@@ -470,7 +476,7 @@ function text({
   return {
     keywords: ['minLength', 'maxLength', 'pattern', 'format'],
     maxLength,
-    read: (value) => (faultOf(value) === undefined ? value : undefined),
+    read: (value) => onlyIf(faultOf(value) === undefined, value),
     describe: (value) => `${faultOf(value)}`,
   };
 }
@@ -484,7 +490,10 @@ function decimal({ read, ...rule }: Rule): Rule {
     text.replace(/\.0*$|(\.\d*?)0+$/, '$1').replace(/^-0$/, '0');
   return {
     ...rule,
-    read: (value) => (read(value) === value ? shortest(`${value}`) : undefined),
+    read(value) {
+      if (read(value) === undefined) return undefined;
+      return shortest(`${value}`);
+    },
   };
 }
 
@@ -509,7 +518,7 @@ const dateTime: Rule = {
     if (!isRfc3339(value) || !Format.IsDateTime(value)) return undefined;
     const date = new Date(value);
     const isInRange = +date >= firstYear && +date <= lastYear;
-    return isInRange ? date : undefined;
+    return onlyIf(isInRange, date);
   },
 };
 
@@ -526,7 +535,7 @@ const json: Rule = {
     try {
       const read = storable(value, jsonBounds.depth);
       const { length } = JSON.stringify(read, inDigits);
-      return length > jsonBounds.length ? undefined : read;
+      return onlyIf(length <= jsonBounds.length, read);
     } catch {
       return undefined;
     }
