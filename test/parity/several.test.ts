@@ -238,6 +238,14 @@ describe.each<[string, Class]>([
       expect(await namesStored()).toHaveLength(100);
     });
 
+    test('150 small requests at once leave each other room for their answers', async () => {
+      const names = Array.from({ length: 150 }, (_, at) => `coin ${at}`);
+      const answers = await Promise.all(names.map((name) => add(named(name))));
+      expect(answers).toEqual(
+        names.map((name) => ({ results: [seen(name)], replayed: undefined })),
+      );
+    });
+
     test('the order of the inputs is that of the ids, even when the rule takes longer for the first', async () => {
       await add(named('first', 'b', 'c'));
       expect(await namesStored()).toEqual(['first', 'b', 'c']);

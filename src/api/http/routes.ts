@@ -34,7 +34,7 @@ declare module 'fastify' {
     /** The route validates its input itself. */
     validatesItself?: boolean;
     /** Bytes of an answer, for which there must be room before it runs. */
-    mayAnswer?: number;
+    mayAnswer?(request: FastifyRequest): number;
   }
 }
 
@@ -239,11 +239,12 @@ function roomHooks(
   preParsing: preParsingHookHandler,
 ): Hooks {
   if (!mayWrite(route)) return {};
-  const { mayAnswer = smallAnswer } = route.config ?? {};
+  const { mayAnswer } = route.config ?? {};
   return {
     preParsing,
     preValidation(request, reply, done) {
-      request.server.unread.hold(request, reply, mayAnswer);
+      const bytes = mayAnswer?.(request) ?? smallAnswer;
+      request.server.unread.hold(request, reply, bytes);
       done();
     },
   };

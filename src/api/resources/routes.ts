@@ -1,3 +1,5 @@
+import { listedIn } from '@animal-store/graphql-limits/cost';
+import type { FastifyRequest } from 'fastify';
 import { int64FromText } from '../../validation/int64.ts';
 import { idSchema } from '../../validation/schemas.ts';
 import type { Routes } from '../http/routes.ts';
@@ -64,6 +66,9 @@ function addCreate(
   );
 }
 
+/** Bytes of an outcome beside its input. */
+const beside = 1024;
+
 function addCreateMany(
   app: Routes,
   { names: { path, type, types, nouns }, schemas }: Definition,
@@ -76,7 +81,11 @@ function addCreateMany(
     body: schemas.several,
     response: { 200: success(answer, 'What has become of each.') },
   };
-  const mayAnswer = Number(app.initialConfig.bodyLimit);
+  const { bodyLimit } = app.initialConfig;
+  const mayAnswer = ({ body, headers }: FastifyRequest) => {
+    const { 'content-length': length = bodyLimit } = headers;
+    return Number(length) + listedIn(body ?? {}) * beside;
+  };
   const config = { isIdempotent: true, mayAnswer };
   app.post(`${path}/batch`, { schema, config }, async (request) => {
     const { inputs } = request.body as never;

@@ -12,7 +12,7 @@ const tools: Omit<OpenApiMcpOptions, 'document' | 'origins'> = {
     leadsToLogin: true,
     isUnmetered: true,
     validatesItself: true,
-    mayAnswer: 65_536,
+    mayAnswer: () => 65_536,
   },
   isListed: ({ 'x-scope': scope }, { call }) =>
     hasScope(call.caller, scope as Scope),
