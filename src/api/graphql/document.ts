@@ -16,15 +16,14 @@ import {
 import * as disabledPlugins from '@apollo/server/plugin/disabled';
 import type { FastifyBaseLogger } from 'fastify';
 import {
-  BREAK,
   type DocumentNode,
   executeSync,
   type GraphQLSchema,
   getOperationAST,
   NoSchemaIntrospectionCustomRule,
   type OperationDefinitionNode,
+  print,
   type ValidationRule,
-  visit,
 } from 'graphql';
 import { LRUCache } from 'lru-cache';
 import type { Config } from '../../config/config.ts';
@@ -60,7 +59,7 @@ export class Operation {
   readonly name: string | undefined;
   /** Whether the operator has registered its document, and so its name. */
   readonly isTrusted: boolean;
-  /** Whether its document has conditions. */
+  /** Whether its document may have conditions: `@` is also in texts. */
   readonly hasDirectives: boolean;
   /** Names of its root fields in the schema, by response key. */
   readonly fields: ReadonlyMap<string, string>;
@@ -83,7 +82,7 @@ export class Operation {
     this.type = node.operation;
     this.name = node.name?.value;
     this.isTrusted = isTrusted;
-    this.hasDirectives = hasDirectives(document);
+    this.hasDirectives = print(document).includes('@');
     this.fields = new Map(
       roots.map(({ alias, name }) => [(alias ?? name).value, name.value]),
     );
@@ -93,17 +92,6 @@ export class Operation {
     this.estimate = estimateOf(schema, document, node, { maxCost, mostItems });
     this.execute = executor(this);
   }
-}
-
-function hasDirectives(document: DocumentNode): boolean {
-  let isFound = false;
-  visit(document, {
-    Directive() {
-      isFound = true;
-      return BREAK;
-    },
-  });
-  return isFound;
 }
 
 /** At most 500 documents, whose texts have at most a million characters. */
