@@ -119,13 +119,8 @@ export function itemOperationsOf({
   transitions = {},
   schemas,
 }: Definition): ItemOperation[] {
-  const { find, change, remove } = itemOperations;
-  const changeWithInput = { ...change, input: schemas.change };
-  const all: Record<string, ItemOperation> = {
-    find,
-    change: changeWithInput,
-    remove,
-  };
+  const change = { ...itemOperations.change, input: schemas.change };
+  const all: Record<string, ItemOperation> = { ...itemOperations, change };
   return [
     ...operations.flatMap((name) => all[name] ?? []),
     ...Object.entries(transitions).map(transitionOf),

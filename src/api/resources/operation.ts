@@ -77,13 +77,11 @@ const reading = {
   method: 'GET',
   status: 200,
   place: 'querystring',
-  Root: Query,
 } as const;
 const writing = {
   method: 'POST',
   status: 201,
   place: 'body',
-  Root: Mutation,
 } as const;
 
 function addRoute(
@@ -128,14 +126,16 @@ function rootFieldOf<Run extends (input: never, call: Call) => unknown>(
   const type = objectTypeOf((items ?? output) as TObject);
   const complexity = maxItems === undefined ? undefined : costOf(maxItems);
   const returned = () => (items ? [type] : type);
-  const { Root } = creates ? writing : reading;
-  const decorate = Root(returned, { description, complexity });
+  const options = { description, complexity };
   const inputOf = validator(input, { isLenient: true });
-  const Given = creates ? inputTypeOf(input) : argumentsType(input);
-  const given = creates ? Arg('input', () => Given) : Args(() => Given);
-  const Field = resolver<Run>(name, decorate, [given], (run, call, value) =>
-    run(inputOf(value) as never, call),
-  );
-  if (creates) Idempotent()(Field.prototype, name, {});
-  return Field;
+  const run = (answer: Run, call: Call, given: object) =>
+    answer(inputOf(given) as never, call);
+  if (creates) {
+    const Input = inputTypeOf(input);
+    const decorators = [Mutation(returned, options), Idempotent()];
+    return resolver(name, decorators, [Arg('input', () => Input)], run);
+  }
+  const Given = argumentsType(input);
+  const decorator = Query(returned, options);
+  return resolver(name, decorator, [Args(() => Given)], run);
 }

@@ -130,26 +130,30 @@ function rootFields({
   );
   const create = resolver(
     `create${names.type}`,
-    Mutation(() => type, { description: `Adds one to the ${nouns}.` }),
+    [
+      Mutation(() => type, { description: `Adds one to the ${nouns}.` }),
+      Idempotent(),
+    ],
     [Arg('input', () => Input)],
     ({ service }, call, given) => service.create(inputOf(given), call),
   );
-  Idempotent()(create.prototype, `create${names.type}`, {});
   const severalOf = inputReader(schemas.several);
   const createMany = resolver(
     `create${names.types}`,
-    Mutation(() => [type], {
-      description: `Adds several to the ${nouns}: null for each that is refused, with its error.`,
-      nullable: 'items',
-      complexity: costOfSeveral,
-    }),
+    [
+      Mutation(() => [type], {
+        description: `Adds several to the ${nouns}: null for each that is refused, with its error.`,
+        nullable: 'items',
+        complexity: costOfSeveral,
+      }),
+      Idempotent(),
+    ],
     [Arg('inputs', () => [Input])],
     ({ service }, call, given) => {
       const { inputs } = severalOf({ inputs: given });
       return createEach(service, inputs, call);
     },
   );
-  Idempotent()(createMany.prototype, `create${names.types}`, {});
   const follow = resolver(
     `${names.one}Added`,
     Live(() => type, {
@@ -274,7 +278,7 @@ export function resolver<
   Given extends never[] = never[],
 >(
   name: string,
-  decorate: MethodDecorator,
+  decorators: MethodDecorator | MethodDecorator[],
   parameters: Array<ReturnType<typeof Ctx>>,
   run: (services: Services, call: Call, ...given: Given) => unknown,
   ofType?: () => ClassType,
@@ -288,7 +292,8 @@ export function resolver<
   }
   for (const [at, parameter] of [Ctx(), ...parameters].entries())
     parameter(Field.prototype, name, at);
-  decorate(Field.prototype, name, {});
+  for (const decorate of [decorators].flat())
+    decorate(Field.prototype, name, {});
   (ofType ? Resolver(ofType) : Resolver())(Field);
   return Field;
 }

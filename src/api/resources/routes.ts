@@ -19,14 +19,17 @@ export function addRoutes(
   definition: Definition,
   services: ResourceServices,
 ): void {
-  const { operations } = definition;
-  if (operations.includes('list')) addList(app, definition, services);
-  if (operations.includes('create')) addCreate(app, definition, services);
-  if (operations.includes('createMany'))
-    addCreateMany(app, definition, services);
+  for (const name of definition.operations)
+    collectionRoutes[name]?.(app, definition, services);
   for (const operation of itemOperationsOf(definition))
     addItemRoute(app, operation, definition, services);
 }
+
+const collectionRoutes: Record<string, typeof addList | undefined> = {
+  list: addList,
+  create: addCreate,
+  createMany: addCreateMany,
+};
 
 function addList(
   app: Routes,
