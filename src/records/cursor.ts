@@ -28,9 +28,10 @@ export function cursorBeside(
   { id, value }: Place,
   { sort, isDescending }: { sort: string; isDescending: boolean },
 ) {
-  const beside = BigInt(id) + (isDescending ? -1n : 1n);
-  const within = int64From(beside) ?? id;
-  return value === undefined ? `${within}` : cursorOf(sort, value, within);
+  const step = isDescending ? -1n : 1n;
+  const within = int64From(BigInt(id) + step) ?? id;
+  if (value === undefined) return `${within}`;
+  return cursorOf(sort, value, within);
 }
 
 /**
@@ -40,15 +41,18 @@ export function cursorBeside(
 export function placeOf(
   cursor: Int64 | string,
   { sort = 'id', parameter = 'after' }: Asked,
-) {
+): Place {
   const by = memberOf(sort);
-  const isId = by === 'id';
-  if (isId && typeof cursor !== 'string') return { id: cursor };
-  const [member, value, digits] = isId ? [by, '', cursor] : parsed(`${cursor}`);
+  if (by === 'id') {
+    const id = int64From(cursor) ?? int64FromText(cursor);
+    if (id === undefined) throw notACursor({ sort, parameter });
+    return { id };
+  }
+  const [member, value, digits] = parsed(`${cursor}`);
   const id = int64FromText(digits);
   if (member !== by || typeof value !== 'string' || id === undefined)
     throw notACursor({ sort, parameter });
-  return isId ? { id } : { id, value };
+  return { id, value };
 }
 
 /** The order of a list, and the parameter with the cursor. */
@@ -61,10 +65,11 @@ function parsed(cursor: string): unknown[] {
   if (cursor.length > maxCursorLength) return [];
   try {
     const place = JSON.parse(`${Buffer.from(cursor, 'base64url')}`);
-    return Array.isArray(place) ? place : [];
+    if (Array.isArray(place)) return place;
   } catch {
-    return [];
+    // It is no JSON.
   }
+  return [];
 }
 
 export function notACursor({ sort, parameter = 'after' }: Asked) {

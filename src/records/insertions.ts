@@ -208,28 +208,32 @@ export class Insertions<Item, New extends object> {
     for (const [place, fingerprint, generated] of rows) {
       const at = Number(place) - 1;
       const entry = entries[at] as Entry<New>;
+      const row: Row = JSON.parse(generated);
       entry.isReplay = fingerprint !== null;
-      const row = JSON.parse(generated);
+      if (fingerprint === null)
+        outcomes[at] = this.table.mergeGenerated(entry.item, row) as Item;
       // A failure concerns only this entry: the others are inserted.
-      outcomes[at] = await this.#itemOf(entry.item, row, fingerprint).catch(
-        (error: Error) => error,
-      );
+      else
+        outcomes[at] = await this.#storedItem(
+          entry.item,
+          row,
+          fingerprint,
+        ).catch((error: Error) => error);
     }
     return outcomes;
   }
 
-  /** @param fingerprint of the input that was stored; null for a new row */
-  async #itemOf(item: New, generated: Row, fingerprint: string | null) {
+  /** @param fingerprint of the input that was stored */
+  async #storedItem(item: New, generated: Row, fingerprint: string) {
     const { table, database } = this;
     const all = namesIn(table);
     // The release that stored it may have known fewer members. The others may
     // have defaults, so they are not compared, and the row has their values.
-    const known = Buffer.from(`${fingerprint?.slice(64)}`, 'hex');
-    const names = known.toString() || all;
-    const own = fingerprint && fingerprintOf(table, item, names);
-    if (fingerprint && !own?.startsWith(fingerprint)) throw reused();
+    const known = `${Buffer.from(fingerprint.slice(64), 'hex')}`;
+    const own = fingerprintOf(table, item, known || all);
+    if (!own.startsWith(fingerprint)) throw reused();
     const isWhole = generated.length === table.generated.length;
-    if (isWhole && names === all)
+    if (isWhole && ['', all].includes(known))
       return table.mergeGenerated(item, generated) as Item;
     const id = generated.slice(0, 1);
     const [row] = await database.rows<Row>(this.statements.findOne, id);

@@ -23,6 +23,7 @@ import { Records } from '../../src/records/records.ts';
 import type { Int64 } from '../../src/validation/int64.ts';
 import {
   decimalSchema,
+  enumSchema,
   int64Schema,
   itemSchema,
   moment,
@@ -322,6 +323,13 @@ describe('the service does not start', () => {
     expect(() =>
       [Type.Optional(nullable(text)), withDefault(text, '-'), text].map(item),
     ).not.toThrow();
+  });
+
+  test('with an enumeration whose arguments are in another order', () => {
+    const values = { open: 'open' };
+    expect(() =>
+      enumSchema(values as never, 'State' as never, 'Its state.'),
+    ).toThrow('enumSchema takes a name, values such as');
   });
 
   test('with a decimal that has more digits in the API than in the table', async () => {
