@@ -99,13 +99,11 @@ export class Batches<In, Out> {
   readonly #run: RunBatch<In, Out>;
   readonly #options: Required<BatchOptions>;
   readonly #waiting: FairQueue<Waiting<In, Out>>;
-  /** Inputs of failed batches. */
-  #retries: Waiting<In, Out>[] = [];
   /**
-   * How many are retried together. Reads are alone; of writes, halves, until the
-   * one at fault is alone, and then all others.
+   * Parts of failed batches: each read alone, halves of writes. So some at fault
+   * cost few more trips, and all at fault two for each.
    */
-  #retriesAtOnce = 1;
+  #retries: Waiting<In, Out>[][] = [];
   /** When the last batch was answered. */
   #answeredAt = 0;
   /** When each was sent. */
@@ -185,12 +183,12 @@ export class Batches<In, Out> {
   }
 
   get #length() {
-    return this.#retries.length + this.#waiting.length;
+    return this.#retries.flat().length + this.#waiting.length;
   }
 
   get state(): QueueState {
     const { collection, operation } = this.#options;
-    const ages = [...this.#retries, ...this.#waiting.heads].map(ageOf);
+    const ages = [...this.#retries.flat(), ...this.#waiting.heads].map(ageOf);
     return {
       collection,
       operation,
@@ -261,8 +259,7 @@ export class Batches<In, Out> {
     const now = performance.now();
     const batch: Waiting<In, Out>[] = [];
     while (this.#length > 0 && batch.length === 0) {
-      const retry = this.#retries.splice(0, this.#retriesAtOnce);
-      const next = retry.length > 0 ? retry : this.#waiting.take(this.#room);
+      const next = this.#retries.shift() ?? this.#waiting.take(this.#room);
       this.#isLimited = this.#waiting.length > 0;
       batch.push(...next.filter((one) => !isRejected(one, now)));
     }
@@ -270,7 +267,7 @@ export class Batches<In, Out> {
   }
 
   async #runBatch(batch: Waiting<In, Out>[]) {
-    const { collection, operation, observers } = this.#options;
+    const { collection, operation, isWrite, observers } = this.#options;
     const { length: size } = batch;
     const now = performance.now();
     this.#inFlight.set(batch, now);
@@ -287,10 +284,10 @@ export class Batches<In, Out> {
     } catch (error) {
       failure = failureOf(error);
       const mayRetry = size > 1 && this.#options.isRetryable(error);
-      const { isWrite, maxBatch } = this.#options;
       const half = Math.ceil(size / 2);
-      if (isWrite) this.#retriesAtOnce = mayRetry ? half : maxBatch;
-      if (mayRetry) this.#retries.unshift(...batch);
+      const halves = [batch.slice(0, half), batch.slice(half)];
+      const parts = isWrite ? halves : batch.map((one) => [one]);
+      if (mayRetry) this.#retries.unshift(...parts);
       else for (const one of batch) one.reject(error);
     }
     for (const end of endings) end(failure);
@@ -332,7 +329,9 @@ export class Batches<In, Out> {
       if (call.at <= now) reject(lateInFlight());
     const isKept = (one: Waiting<In, Out>) => !isRejected(one, now);
     this.#waiting.filter(isKept);
-    this.#retries = this.#retries.filter(isKept);
+    this.#retries = this.#retries
+      .map((part) => part.filter(isKept))
+      .filter((part) => part.length > 0);
     this.#schedule();
     if (this.#length > 0 || this.#inFlight.size > 0) return;
     clearInterval(this.#sweeper);

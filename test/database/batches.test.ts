@@ -106,7 +106,7 @@ test('a batch waits for the one in flight unless it is full, and nothing joins o
   expect(inputs()).toEqual([[1], [2, 3], [4]]);
 });
 
-test('of a failed batch of writes halves are retried, until the bad input is alone, and then all others', async () => {
+test('of a failed batch of writes halves are retried, until the bad input is alone', async () => {
   const { add, trips, inputs, answerFrom } = withTrips({ isWrite: true });
   const outputs = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9].map((input) => add(input));
   const settled = Promise.allSettled(outputs);
@@ -122,13 +122,28 @@ test('of a failed batch of writes halves are retried, until the bad input is alo
     [0, 1, 2, 3, 4],
     [0, 1, 2],
     [0, 1],
-    [2, 3],
     [2],
-    [3, 4, 5, 6, 7, 8, 9],
+    [3, 4],
+    [5, 6, 7, 8, 9],
   ]);
   const outcomes = await settled;
   expect(outcomes[2]).toEqual({ status: 'rejected', reason });
   expect(outcomes[9]).toEqual({ status: 'fulfilled', value: 'pet 9' });
+});
+
+test('a batch of writes that are all bad takes two trips for each', async () => {
+  const { add, trips } = withTrips({ isWrite: true });
+  const outputs = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9].map((input) => add(input));
+  const settled = Promise.allSettled(outputs);
+  const reason = new Error('it is bad');
+  for (let at = 0; at < trips.length || at === 0; at += 1) {
+    await departures();
+    trips[at]?.fail(reason);
+    await departures();
+  }
+  const outcomes = await settled;
+  expect(outcomes).toEqual(outputs.map(() => ({ status: 'rejected', reason })));
+  expect(trips).toHaveLength(2 * 10 - 1);
 });
 
 test('inputs of a failed batch of reads are retried alone, in parallel, before later ones: the bad input fails alone', async () => {
