@@ -66,8 +66,7 @@ export class ListReader<Item extends { readonly id: Int64 }> {
   }
 
   /**
-   * Reads one item more than requested, to detect a next page. Citus rejects
-   * several lists of a sharded table in one statement.
+   * Citus rejects several lists of a sharded table in one statement.
    *
    * @returns one row per list, in order
    */

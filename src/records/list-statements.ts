@@ -50,14 +50,11 @@ export interface ListStatement extends Statement {
 /** The parameters of a statement, by their slots. */
 export type Slots = Readonly<Record<string, unknown>>;
 
-/** One item more than a page has, to detect a next one. */
 export function parametersOf(
   { slots }: ListStatement,
-  { limit, values }: { limit: number; values: Slots },
+  { values }: { values: Slots },
 ) {
-  return slots.map((slot) =>
-    slot === 'limit' ? limit + 1 : (values[slot] ?? null),
-  );
+  return slots.map((slot) => values[slot] ?? null);
 }
 
 interface Slot {
@@ -243,7 +240,8 @@ function anyOf({ kind, slot, column }: Filter, given: Given) {
 }
 
 function equation({ kind, column: { name } }: Filter, value: string) {
-  return kind === 'null' ? `${name} is null` : `${name} = ${value}`;
+  if (kind === 'null') return `${name} is null`;
+  return `${name} = ${value}`;
 }
 
 function slotsOf({ conditions, ends, hasPlace, by }: Layout): Slot[] {
@@ -287,19 +285,18 @@ function comparisons(
     return own ? inner(own, place, side) : place;
   };
   const [from, to] = [endAt('from'), endAt('to')];
-  const all = [...names, ...keys];
-  const beyond = from ? all : names;
-  const within = to ? all : names;
+  const lower = [...values, ...(from ?? [])];
+  const upper = [...values, ...(to ?? [])];
+  const rowOf = ({ length }: string[]) =>
+    row([...names, ...keys].slice(0, length));
+  const operator = names.length > 0 ? '>=' : '>';
   const conditions: string[] = [];
   // PostgreSQL expects no rows of `(status, id) > ('sold', 7)` where no status
   // is greater.
-  if (beyond.length > 0)
-    conditions.push(
-      `${row(beyond)} ${names.length > 0 ? '>=' : '>'} ${row([...values, ...(from ?? [])])}`,
-    );
+  if (lower.length > 0)
+    conditions.push(`${rowOf(lower)} ${operator} ${row(lower)}`);
   if (from && names.length > 0) conditions.push(`${row(keys)} <> ${row(from)}`);
-  if (within.length > 0)
-    conditions.push(`${row(within)} <= ${row([...values, ...(to ?? [])])}`);
+  if (upper.length > 0) conditions.push(`${rowOf(upper)} <= ${row(upper)}`);
   return conditions;
 }
 

@@ -115,13 +115,15 @@ export class Listings {
       cursor === undefined ? undefined : placeOf(cursor, { sort, parameter });
     const bound = isDescending ? below : beyond;
     const values: Record<string, unknown> = {
+      // One item more than a page has, to detect a next one.
+      limit: limit + 1,
       place: place?.value,
       place_id: bound(place),
     };
     for (const { name, slot, read } of shape.filters)
       values[slot] = read(query[name]);
     const among = valuesAmong(shape, values);
-    const key = `${shape.page.name} ${limit} ${fromEnd} ${JSON.stringify(values)}`;
+    const key = `${shape.page.name} ${fromEnd} ${JSON.stringify(values)}`;
     return { key, shape, limit, values, place, isBackward: fromEnd, among };
   }
 

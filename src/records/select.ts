@@ -8,7 +8,7 @@ import type { Int64 } from '../validation/int64.ts';
 import { totalCost } from '../validation/page.ts';
 import { type Member, memberOf } from '../validation/schemas.ts';
 import type { Ownership } from './ownership.ts';
-import { codecOf, parameterOf, Table, textIn } from './table.ts';
+import { codecs, parameterOf, Table, textIn } from './table.ts';
 
 const mostRows = 1000;
 
@@ -96,7 +96,7 @@ function ofSchema({ properties }: TObject) {
     ...memberOf(schema),
   }));
   return {
-    texts: members.map(({ name, kind }) => textIn(codecOf(kind), quoted(name))),
+    texts: members.map(({ name, kind }) => textIn(codecs[kind], quoted(name))),
     decode(texts: ReadonlyArray<string | null>) {
       const values = members.map((member, at) => [
         member.name,
@@ -111,7 +111,7 @@ function decoded(
   { name, kind, isNullable }: Member & { name: string },
   text: string | null,
 ) {
-  const { fromText = String } = codecOf(kind);
+  const { fromText = String } = codecs[kind];
   if (text !== null) return fromText(text);
   if (isNullable) return null;
   throw new Error(`${name} is null, which its schema excludes.`);

@@ -19,61 +19,62 @@ interface Codec {
   isAnyText?: true;
 }
 
-const number: Codec = { fromText: Number };
-const text: Codec = { isAnyText: true };
-const int64: Codec = { fromText: int64FromDigits };
+type Kind = Member['kind'];
 
-/**
- * Codecs by PostgreSQL's type and MikroORM's. A cast to another type, like
- * `varchar(10)`, could change a value.
- */
-const codecs: Record<string, Codec> = {
-  'bigint bigint': int64,
-  'int number': number,
-  'smallint number': number,
-  'double precision number': number,
-  'boolean boolean': { fromText: (value) => value === 'true' },
-  'timestamptz Date': {
+const int64: Codec = { fromText: int64FromDigits };
+const word: Codec = {};
+/** By the kind of a member. */
+export const codecs: Record<Kind, Codec> = {
+  int64,
+  // It refuses what is no integer.
+  integer: int64,
+  number: { fromText: Number },
+  boolean: { fromText: (value) => value === 'true' },
+  moment: {
     toText: (column) => `(extract(epoch from ${column}) * 1000)::bigint::text`,
     fromText: (value) => new Date(Number(value)),
   },
-  'date string': { toText: (column) => `to_char(${column}, 'YYYY-MM-DD')` },
-  'uuid string': {},
-  'numeric string': {},
-  'jsonb any': {
+  date: { toText: (column) => `to_char(${column}, 'YYYY-MM-DD')` },
+  uuid: word,
+  decimal: word,
+  enum: word,
+  json: {
     fromText: parseStoredJson,
     write: (value) => JSON.stringify(value, exact),
     isAnyText: true,
   },
-  'text[] string[]': {
+  texts: {
     toText: (column) => `to_json(${column})::text`,
     fromText: JSON.parse,
     write: arrayOf,
     isAnyText: true,
   },
-  'text string': text,
+  string: { isAnyText: true },
 };
 
-/** Those of other kinds are texts. */
-const codecsByKind: Partial<Record<Member['kind'], Codec>> = {
-  int64,
-  // It refuses what is no integer.
-  integer: int64,
-  number,
-  boolean: codecs['boolean boolean'],
-  moment: codecs['timestamptz Date'],
-  date: codecs['date string'],
-  json: codecs['jsonb any'],
-  texts: codecs['text[] string[]'],
+/**
+ * Kinds by PostgreSQL's type and MikroORM's. A cast to another type, like
+ * `varchar(10)`, could change a value.
+ */
+const kindsByType: Record<string, Kind> = {
+  'bigint bigint': 'int64',
+  'int number': 'number',
+  'smallint number': 'number',
+  'double precision number': 'number',
+  'boolean boolean': 'boolean',
+  'timestamptz Date': 'moment',
+  'date string': 'date',
+  'uuid string': 'uuid',
+  'numeric string': 'decimal',
+  'jsonb any': 'json',
+  'text[] string[]': 'texts',
+  'text string': 'string',
 };
 
 /** SQL for the text of a column. */
 export function textIn({ toText }: Codec, column: string) {
   return toText?.(column) ?? `${column}::text`;
 }
-
-/** The codec of a kind of members. */
-export const codecOf = (kind: Member['kind']) => codecsByKind[kind] ?? text;
 
 const supported =
   "p.text(), p.enum(), p.integer(), p.smallint(), p.bigint('bigint'), p.double(), p.decimal(), p.boolean(), p.datetime(), p.date(), p.uuid(), p.json(), p.array(), " +
@@ -263,17 +264,17 @@ function columnOf(property: EntityProperty, table: string) {
   const isWord =
     type === 'text' && items?.every((item) => /^\w+$/.test(`${item}`));
   const types = `${type.replace(/^numeric\(.+/, 'numeric')} ${runtimeType}`;
-  const known = isWord ? {} : codecs[types];
-  if (!known || !isPlain(property)) {
+  const kind = isWord ? 'enum' : kindsByType[types];
+  if (!kind || !isPlain(property)) {
     reportFault(
       `${table}.${fieldNames?.[0] ?? name} has an unsupported type: ${declared}. Supported are ${supported}.`,
     );
   }
-  const codec = known ?? text;
+  const codec = codecs[kind ?? 'string'];
   const sql = quoted(`${fieldNames?.[0]}`);
   // Its lists have one order on every database, whatever its collation: no
   // upgrade of the system's library changes it.
-  const isFolded = codec === text;
+  const isFolded = codec === codecs.string;
   return {
     member: name,
     /** The quoted SQL name. */
@@ -401,7 +402,8 @@ export type Computed = Readonly<Record<string, (item: never) => unknown>>;
 /** Converts a value to a statement parameter. */
 export function parameterOf(value: unknown) {
   if (value instanceof Date) return value.toISOString();
-  return typeof value === 'bigint' ? `${value}` : (value ?? null);
+  if (typeof value === 'bigint') return `${value}`;
+  return value ?? null;
 }
 
 /** An array as PostgreSQL's text. */
