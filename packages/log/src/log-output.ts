@@ -31,16 +31,19 @@ export class LogOutput {
 
   /** @param format applied to lines when they are added */
   constructor(private readonly format = (lines: string) => lines) {
-    setInterval(() => this.#flush(), writeInterval).unref();
+    setInterval(() => this.#startWrite(), writeInterval).unref();
     process.once('exit', () => this.#writeLast());
   }
 
   /** Adds one line of pino's, or several of a worker's. */
   write(given: string) {
     const lines = this.format(given);
-    if (this.#length + Buffer.byteLength(lines) > maxPending)
+    const isFull = this.#length + Buffer.byteLength(lines) > maxPending;
+    if (isFull) {
       this.dropped += countLines(lines);
-    else this.#length += this.#pending.write(lines, this.#length);
+      return;
+    }
+    this.#length += this.#pending.write(lines, this.#length);
   }
 
   /** Writes the pending lines, as far as possible within this time. */
@@ -48,26 +51,24 @@ export class LogOutput {
     const giveUpAt = performance.now() + milliseconds;
     while (this.#length > 0 || this.#isWriting) {
       if (performance.now() >= giveUpAt) return;
-      this.#flush();
+      this.#startWrite();
       await new Promise((done) => setTimeout(done, 5));
     }
   }
 
-  #flush() {
+  #startWrite() {
     if (this.#isWriting || this.#length === 0) return;
-    const { dropped } = this;
+    const droppedBefore = this.dropped;
     const lines = this.#pending.subarray(0, this.#length);
     const note = this.#note();
     const bytes = note ? Buffer.concat([lines, Buffer.from(note)]) : lines;
-    const written = this.#pending;
-    this.#pending = this.#other;
-    this.#other = written;
+    [this.#pending, this.#other] = [this.#other, this.#pending];
     this.#length = 0;
     this.#isWriting = true;
     this.#write(bytes, (error) => {
       this.#isWriting = false;
       if (error) this.dropped += countLines(lines.toString());
-      else this.#reported = dropped;
+      else this.#reported = droppedBefore;
     });
   }
 

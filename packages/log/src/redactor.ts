@@ -7,18 +7,18 @@ const unprintable = /[^\x20-\x7e]/g;
 /** Makes client input safe to log: bounded, printable and without secrets. */
 export class Redactor {
   /**
-   * @param issued finds issued secrets, also truncated ones: a global
+   * @param issuedPattern finds issued secrets, also truncated ones: a global
    *   expression. Their first four characters are shown
    * @param configured a secret of another form
    */
   constructor(
-    private readonly issued: RegExp,
+    private readonly issuedPattern: RegExp,
     private readonly configured?: string,
   ) {}
 
   hasSecret(text: string) {
     return (
-      text.search(this.issued) >= 0 ||
+      text.search(this.issuedPattern) >= 0 ||
       (this.configured !== undefined && text.includes(this.configured))
     );
   }
@@ -30,9 +30,10 @@ export class Redactor {
   redact(text: string, length: number) {
     // Examines more than it returns: a truncated secret would not be
     // recognised, and an encoded one is longer.
-    let safe = text.length > length ? text.slice(0, 8 * length) : text;
-    const plain = safe.includes('%') ? decode(safe) : safe;
-    if (this.hasSecret(plain)) safe = this.withoutSecrets(plain);
+    const examined = text.slice(0, 8 * length);
+    const plain = examined.includes('%') ? decode(examined) : examined;
+    const hasSecret = this.hasSecret(plain);
+    const safe = hasSecret ? this.withoutSecrets(plain) : examined;
     // A terminal would interpret control characters, also those above 127.
     return safe.slice(0, length).replace(unprintable, '?');
   }
@@ -44,10 +45,10 @@ export class Redactor {
     return this.redact(path, longestPath);
   }
 
-  /** @returns the whole text, with what is left of its secrets */
+  /** @returns the text; of each secret its first four characters, or `[key]` */
   withoutSecrets(text: string) {
     const safe = text.replaceAll(
-      this.issued,
+      this.issuedPattern,
       (secret) => `${secret.slice(0, 4)}...`,
     );
     if (!this.configured) return safe;

@@ -63,7 +63,7 @@ export function proxies(
   app.addHook('onRequest', (request, _reply, done) => {
     const { headers, socket } = request;
     const chain = chainOf(headers['x-forwarded-for']);
-    const addresses = chain.map((text) => text.replace(withPort, '$1$2'));
+    const addresses = chain.map((text) => text.replace(hostAndPort, '$1$2'));
     headers['x-forwarded-for'] = addresses.join() || socket.remoteAddress;
     let hops = (request.ips ?? []).length - 1;
     if (typeof trustProxy === 'number') hops = trustProxy;
@@ -71,12 +71,9 @@ export function proxies(
       chainOf(headers[`x-forwarded-${name}`]).slice(-hops);
     const [host = headers.host ?? ''] = written('host');
     const [port = ''] = written('port');
-    const isUsual = port === '80' || port === '443';
-    const isPort = /^\d+$/.test(port);
     const hasPort = /:\d*$/.test(host);
-    const isMissing = isPort && !isUsual && !hasPort;
-    headers['x-forwarded-host'] = host;
-    if (isMissing) headers['x-forwarded-host'] += `:${port}`;
+    const isMissing = unusualPort.test(port) && !hasPort;
+    headers['x-forwarded-host'] = isMissing ? `${host}:${port}` : host;
     [headers['x-forwarded-proto']] = written('proto');
     // Each has stripped its own.
     const prefix = written('prefix').join('');
@@ -85,8 +82,11 @@ export function proxies(
   });
 }
 
-/** An address without its port, brackets and quotes. */
-const withPort = /^"?(?:\[(.+)\]|([\d.]+))(?::\d*)?"?$/;
+/** A port that the scheme does not imply. */
+const unusualPort = /^(?!(?:80|443)$)\d+$/;
+
+/** An address, perhaps with a port, brackets and quotes. */
+const hostAndPort = /^"?(?:\[(.+)\]|([\d.]+))(?::\d*)?"?$/;
 
 /** In characters: some 20 proxies. */
 const longestChain = 1000;

@@ -44,18 +44,19 @@ export function describeRoute(
   const own = { ...schema, ...(section && { tags: [section] }) } as Contract;
   if (!own.response) return own;
   const { deprecation, isIdempotent, live, scope = 'read' } = config;
-  const read = method === 'GET' && own.response[200];
+  const readResponse = method === 'GET' && own.response[200];
   const responses: Record<string, Response> = {
-    ...own.response,
     ...failuresOf(own, config),
     ...(isIdempotent && conflicts),
+    ...own.response,
   };
-  if (read && live) responses[200] = withEvents(read);
-  if (read) responses[304] = { ...notModified, headers: { ...read.headers } };
+  if (readResponse && live) responses[200] = withEvents(readResponse);
+  if (readResponse)
+    responses[304] = { ...notModified, headers: { ...readResponse.headers } };
   const response = Object.entries(responses).map(([status, described]) => {
     const headers = {
-      ...(read && /200|304/.test(status) && ofBoth),
-      ...(read && status === '200' && ofContent),
+      ...(readResponse && /200|304/.test(status) && ofBoth),
+      ...(readResponse && status === '200' && ofContent),
       ...described.headers,
       ...(isIdempotent && /^2/.test(status) && replayed),
       ...(deprecation && ofDeprecated),
@@ -63,11 +64,12 @@ export function describeRoute(
     const hasHeaders = Object.keys(headers).length > 0;
     return [status, { ...described, ...(hasHeaders && { headers }) }];
   });
-  const isCounted = read && 'X-Total-Count' in { ...read.headers };
+  const isCounted =
+    readResponse && 'X-Total-Count' in { ...readResponse.headers };
   const requestHeaders = {
     ...(isCounted && prefer),
-    ...(read && ifNoneMatch),
-    ...(read && live && lastEventId),
+    ...(readResponse && ifNoneMatch),
+    ...(readResponse && live && lastEventId),
     ...(isIdempotent && idempotencyKey),
   };
   return {
@@ -97,14 +99,14 @@ function withEvents(read: Response): Response {
 function failuresOf(contract: Contract, config: FastifyContextConfig) {
   return {
     400: badInput(contract, config),
-    403: lacksScope(config.scope ?? 'read'),
+    403: forbiddenResponse(config.scope ?? 'read'),
     ...(Boolean(contract.body) && withBody),
     ...everywhere,
   };
 }
 
 function badInput(
-  { querystring, body, response }: Contract,
+  { querystring, body }: Contract,
   { scope, isIdempotent }: FastifyContextConfig,
 ): Response {
   const wrongBody =
@@ -114,7 +116,7 @@ function badInput(
   if (Object.keys(properties).length > 0)
     return describedRefusal(querystring, 'A query parameter is invalid.', true);
   const refusesKey = scope?.endsWith('write') && !isIdempotent;
-  if (refusesKey && !response[400])
+  if (refusesKey)
     return documentedFailure(
       notIdempotent(),
       'The operation takes no Idempotency-Key.',
@@ -193,7 +195,7 @@ const withBody: Record<number, Response> = {
   415: failure('UNSUPPORTED_MEDIA_TYPE', 'Body is not JSON.', notJson),
 };
 
-const lacksScope = (scope: Scope) =>
+const forbiddenResponse = (scope: Scope) =>
   documentedFailure(
     forbidden(scope, { scopeNames: { read: scope } }),
     'The key or token lacks the scope.',

@@ -25,13 +25,13 @@ import {
   begin,
   type Contents,
   chunkSize,
+  describeRowCount,
   differingColumns,
   insertRows,
   lock,
   nonEmptyOf,
-  type OnRows,
+  type Progress,
   readTable,
-  rowCountOf,
   type StoredTable,
   setCounter,
   tableOf,
@@ -66,7 +66,7 @@ interface BackupOptions {
   force?: boolean;
   /** Marks the store as moved, after its last row was read. */
   retire?: boolean;
-  progress: OnRows;
+  progress: Progress;
   signal: AbortSignal;
 }
 
@@ -79,8 +79,8 @@ const moved =
  * Other processes may use it meanwhile, unless it is retired.
  *
  * @param file `-` for standard output
- * @throws Error when there is no store, or another process has the store open
- *   that should be retired
+ * @throws Error when there is no store, or the store is to be retired and another
+ *   process has it open
  */
 export async function backUp(
   file: string,
@@ -92,12 +92,9 @@ export async function backUp(
     assertFree(file, force);
     return writeWhole(file, async (handle) => {
       signal.throwIfAborted();
-      const aborted = once(signal, 'abort').then(() => {
-        throw signal.reason;
-      });
       const write = (text: string) => handle.appendFile(text);
       const written = writeStore(write, options, model, others);
-      const tables = await Promise.race([written, aborted]);
+      const tables = await Promise.race([written, rejectWhenAborted(signal)]);
       const { size: bytes } = await handle.stat();
       return { bytes, tables };
     });
@@ -114,6 +111,11 @@ export async function backUp(
   } finally {
     await rm(folder, { recursive: true });
   }
+}
+
+async function rejectWhenAborted(signal: AbortSignal): Promise<never> {
+  await once(signal, 'abort');
+  throw signal.reason;
 }
 
 /** @param write gets some whole lines at a time */
@@ -156,9 +158,8 @@ async function writeStore(
       await own.close();
     });
   });
-  const sha256 = hash.copy().digest('hex');
-  const end: BackupEnd = { tables: contents, sha256 };
-  await writeLines([JSON.stringify(end)]);
+  const end: BackupEnd = { tables: contents, sha256: hash.digest('hex') };
+  await write(`${JSON.stringify(end)}\n`);
   return contents;
 }
 
@@ -178,17 +179,21 @@ export async function restore(
   file: string,
   options: DatabaseOptions,
   model: Model,
-  progress: OnRows,
+  progress: Progress,
 ): Promise<{ tables: Contents[]; applied: string[] }> {
   const backup = await verify(file, options);
   const { migrations } = backup.head;
   assertKnownMigrations(migrations, model, file);
-  await Database.use(options, earlier(model, migrations), async (database) => {
-    await database.migrate();
-    const work = (session: Client) =>
-      load(session, backup, model, options, progress);
-    await database.exclusively(() => database.withSession(work));
-  });
+  await Database.use(
+    options,
+    modelAtBackup(model, migrations),
+    async (database) => {
+      await database.migrate();
+      const work = (session: Client) =>
+        load(session, backup, model, options, progress);
+      await database.exclusively(() => database.withSession(work));
+    },
+  );
   const applied = await Database.use(options, model, (database) =>
     database.migrate(),
   );
@@ -199,7 +204,7 @@ export async function restore(
  * The model at the time of the backup. Its entities are unknown: those of today
  * may have other columns.
  */
-function earlier(model: Model, names: string[]): Model {
+function modelAtBackup(model: Model, names: string[]): Model {
   const migrations = model.migrations.filter(({ name }) =>
     names.includes(name),
   );
@@ -212,7 +217,7 @@ async function load(
   backup: Backup,
   model: Model,
   options: DatabaseOptions,
-  progress: OnRows,
+  progress: Progress,
 ) {
   const { path, head, end } = backup;
   const refuse = (why: string) => {
@@ -228,18 +233,20 @@ async function load(
   const applied = await appliedMigrations(session);
   if (applied.length > head.migrations.length)
     refuse('has had more migrations than the backup');
-  const { foreign, missing } = await differingColumns(session, head.tables);
+  const { unknown, missing } = await differingColumns(session, head.tables);
   // A PostgreSQL may have tables of others.
   const ours = new Set(tablesOf(model).map(({ name }) => name));
-  const ownForeign = foreign.filter((column) => ours.has(tableOf(column)));
-  const misfits = [...ownForeign, ...missing].sort().join(', ');
+  const ownUnknown = unknown.filter((column) => ours.has(tableOf(column)));
+  const misfits = [...ownUnknown, ...missing].sort().join(', ');
   if (misfits)
-    throw changed(path, `its tables and migrations differ in ${misfits}`);
+    throw changedError(path, `its tables and migrations differ in ${misfits}`);
   // Without a lock, because the store may be another one that is in use.
   const nonEmpty = await nonEmptyOf(session, head.tables);
-  const expected = end.tables.filter(({ rows }) => rows > 0).map(rowCountOf);
+  const expected = end.tables
+    .filter(({ rows }) => rows > 0)
+    .map(describeRowCount);
   if (nonEmpty.length === 0) await insert(session, backup, progress);
-  else if (`${nonEmpty}` !== `${expected}`)
+  else if (!isDeepStrictEqual(nonEmpty, expected))
     refuse(`is not empty: ${nonEmpty.join(', ')}`);
   // The file may have changed since `verify`, or an empty table before it was
   // locked.
@@ -258,22 +265,29 @@ async function load(
 async function insert(
   session: Client,
   { path, head, end }: Backup,
-  progress: OnRows,
+  progress: Progress,
 ) {
   const lines = linesIn(path);
   await lock(session, head.tables);
+  // The head.
   await lines.next();
   for (const [at, table] of head.tables.entries()) {
     const { rows, counter } = end.tables[at] as Contents;
-    for (let left = rows; left > 0; ) {
-      const chunk: string[] = [];
-      for (; left > 0 && chunk.length < chunkSize; left -= 1)
-        chunk.push(`${(await lines.next()).value}`);
+    let left = rows;
+    while (left > 0) {
+      const chunk = await take(lines, Math.min(left, chunkSize));
       await insertRows(session, table, chunk);
+      left -= chunk.length;
       progress(table.name, rows - left);
     }
     if (counter !== null) await setCounter(session, table, counter);
   }
+}
+
+async function take(lines: AsyncIterator<Buffer | undefined>, count: number) {
+  const taken: string[] = [];
+  while (taken.length < count) taken.push(`${(await lines.next()).value}`);
+  return taken;
 }
 
 /**
@@ -284,26 +298,27 @@ async function verify(path: string, options: DatabaseOptions) {
   const hash = createHash('sha256');
   let first: string | undefined;
   let last: Buffer | undefined;
+  // The checksum is of all lines but the last, which has it.
   for await (const line of linesIn(path)) {
     if (last) hash.update(last).update('\n');
     first ??= `${line}`;
     last = line;
   }
   const head = parse<BackupHead>(first);
-  const end = parse<BackupEnd>(`${last}`);
+  const end = parse<BackupEnd>(last?.toString());
   const format = backupFormat(options);
   if (head?.format !== format)
     throw new Error(`${path} is not a file that begins with ${format}.`);
   if (!end?.sha256)
     throw new Error(`${path} is incomplete. Nothing was restored.`);
   if (end.sha256 !== hash.digest('hex'))
-    throw changed(path, 'its checksum is wrong');
+    throw changedError(path, 'its checksum is wrong');
   return { path, head, end };
 }
 
 type Backup = Awaited<ReturnType<typeof verify>>;
 
-const changed = (path: string, why: string) =>
+const changedError = (path: string, why: string) =>
   new Error(`${path} has been changed: ${why}. Nothing was restored.`);
 
 function parse<T>(line = ''): (Partial<T> & T) | undefined {

@@ -38,7 +38,7 @@ export interface Contents {
 }
 
 /** Called with the number of rows read or inserted so far. */
-export type OnRows = (table: string, rows: number) => void;
+export type Progress = (table: string, rows: number) => void;
 
 /** The tables of a model, the referenced ones first. Opens no connection. */
 export function tablesOf(model: Model): StoredTable[] {
@@ -120,10 +120,12 @@ export async function assertCurrent(
       `The store lacks migrations (${missing.join(', ')}). Run \`migrate\` first.`,
     );
   const names = tables.map(({ name }) => name);
-  const { foreign } = await differingColumns(session, tables);
-  const { rows } = await session.query<{ object: string }>(routines);
+  const { unknown } = await differingColumns(session, tables);
+  const { rows } = await session.query<{ object: string }>(
+    triggersAndFunctions,
+  );
   const objects = new Set(rows.map(({ object }) => object));
-  for (const column of foreign) {
+  for (const column of unknown) {
     const table = tableOf(column);
     if (names.includes(table)) objects.add(`column ${column}`);
     else objects.add(`table or view ${table}`);
@@ -134,7 +136,7 @@ export async function assertCurrent(
   );
 }
 
-const routines = `
+const triggersAndFunctions = `
   select format('trigger %s', trigger_name) as object
     from information_schema.triggers where trigger_schema = current_schema()
   union select format('function %s', routine_name)
@@ -160,7 +162,7 @@ export async function differingColumns(
   );
   const only = (ones: string[], others: string[]) =>
     ones.filter((one) => !others.includes(one));
-  return { foreign: only(found, known), missing: only(known, found) };
+  return { unknown: only(found, known), missing: only(known, found) };
 }
 
 /** @param column of `differingColumns` */
@@ -175,19 +177,19 @@ export const chunkSize = 500;
 /**
  * Reads a table within a transaction, as lines of JSON with exact numbers.
  *
- * @param onRows called with some lines at a time
+ * @param onLines called with some lines at a time
  */
 export async function readTable(
   session: ClientBase,
   table: StoredTable,
-  progress: OnRows,
-  onRows: (lines: string[]) => Promise<void> = async () => undefined,
+  progress: Progress,
+  onLines: (lines: string[]) => Promise<void> = async () => undefined,
 ): Promise<Contents> {
   const hash = createHash('sha256');
   let count = 0;
-  const rows = `select ${namesOfColumns(table)} from ${quoted(table.name)}`;
+  const selection = `select ${namesOfColumns(table)} from ${quoted(table.name)}`;
   await session.query(`declare stored no scroll cursor for
-    select to_json(stored)::text from (${rows}) stored
+    select to_json(stored)::text from (${selection}) stored
     order by ${keyOrder(table)}`);
   for (;;) {
     const { rows } = await session.query<{ to_json: string }>(
@@ -198,7 +200,7 @@ export async function readTable(
     const lines = rows.map((row) => row.to_json.replaceAll('\n', ' '));
     for (const line of lines) hash.update(`${line}\n`);
     count += lines.length;
-    await onRows(lines);
+    await onLines(lines);
     progress(table.name, count);
   }
   await session.query('close stored');
@@ -259,8 +261,10 @@ async function counterOf(
   return rows[0];
 }
 
-export const rowCountOf = ({ table, rows }: Pick<Contents, 'table' | 'rows'>) =>
-  `${table} has ${rows} rows`;
+export const describeRowCount = ({
+  table,
+  rows,
+}: Pick<Contents, 'table' | 'rows'>) => `${table} has ${rows} rows`;
 
 /** @returns descriptions of the tables that are not empty */
 export async function nonEmptyOf(session: ClientBase, tables: StoredTable[]) {
@@ -268,7 +272,7 @@ export async function nonEmptyOf(session: ClientBase, tables: StoredTable[]) {
   for (const { name: table } of tables) {
     const text = `select count(*) from ${quoted(table)}`;
     const rows = Number((await session.query(text)).rows[0].count);
-    if (rows > 0) nonEmpty.push(rowCountOf({ table, rows }));
+    if (rows > 0) nonEmpty.push(describeRowCount({ table, rows }));
   }
   return nonEmpty;
 }
@@ -276,7 +280,9 @@ export async function nonEmptyOf(session: ClientBase, tables: StoredTable[]) {
 /** Locks tables until the end of the transaction. */
 export async function lock(session: ClientBase, tables: StoredTable[]) {
   const names = tables.map(({ name }) => quoted(name));
-  await session.query(`lock table ${names} in access exclusive mode`);
+  await session.query(
+    `lock table ${names.join(', ')} in access exclusive mode`,
+  );
 }
 
 /** Sets the last id that the counter has issued. */

@@ -1,5 +1,9 @@
 import { listedIn } from '@animal-store/graphql-limits/cost';
-import type { FastifyInstance, RouteOptions } from 'fastify';
+import type {
+  FastifyInstance,
+  preValidationHookHandler,
+  RouteOptions,
+} from 'fastify';
 import type { TObject } from 'typebox';
 import { windowSeconds } from '../../access/limits/limiter.ts';
 import type { Meter } from '../../call.ts';
@@ -37,11 +41,11 @@ class QuotaMeter implements Meter {
   #turn: Promise<unknown> = Promise.resolve();
   #release: (() => Promise<void>) | undefined;
 
-  /** @param count the items that the request has read or written so far */
+  /** @param call counts the items that the request has read or written */
   constructor(
     private readonly quota: Quota,
     private readonly keyId: number,
-    private readonly count: { readonly items: number },
+    private readonly call: { readonly items: number },
   ) {}
 
   /**
@@ -56,9 +60,10 @@ class QuotaMeter implements Meter {
     mayCost: number,
     operation: () => Promise<Result>,
   ): Promise<Result> {
-    if (this.#release) return operation();
+    const isReserved = this.#release !== undefined;
+    if (isReserved) return operation();
     const result = this.#turn.then(async () => {
-      const release = await this.#charge(mayCost);
+      const release = await this.#hold(mayCost);
       return operation().finally(release);
     });
     this.#turn = result.catch(() => undefined);
@@ -72,7 +77,7 @@ class QuotaMeter implements Meter {
    * @throws StoreError TOO_MANY_REQUESTS
    */
   async reserve(mayCost: number) {
-    this.#release = await this.#charge(mayCost);
+    this.#release = await this.#hold(mayCost);
   }
 
   async release(): Promise<Record<string, string>> {
@@ -88,11 +93,11 @@ class QuotaMeter implements Meter {
     await returnUnusedUnits(0);
   }
 
-  async #charge(mayCost: number): Promise<() => Promise<void>> {
-    const before = this.count.items;
+  async #hold(mayCost: number): Promise<() => Promise<void>> {
+    const before = this.call.items;
     const returnUnusedUnits = await this.#take(mayCost);
     return async () => {
-      const cost = 1 + this.count.items - before;
+      const cost = 1 + this.call.items - before;
       const changed = await returnUnusedUnits(mayCost - cost);
       this.#state = changed ?? this.#state;
     };
@@ -103,14 +108,18 @@ class QuotaMeter implements Meter {
     this.#state = taken.state;
     if (taken.returnUnusedUnits) return taken.returnUnusedUnits;
     const ofMinute = `${this.quota.perMinute} units of this minute`;
-    let message = `What is left of this key's ${ofMinute} is taken by requests under way.`;
-    const headers = { 'retry-after': '1' };
-    if (taken.isUsedUp) {
-      message = `This key has used its ${ofMinute}.`;
-      headers['retry-after'] = `${taken.state.reset}`;
-    }
-    throw new StoreError('TOO_MANY_REQUESTS', message, { headers });
+    if (taken.isUsedUp)
+      throw tooMany(`This key has used its ${ofMinute}.`, taken.state.reset);
+    throw tooMany(
+      `What is left of this key's ${ofMinute} is taken by requests under way.`,
+      1,
+    );
   }
+}
+
+function tooMany(message: string, seconds: number) {
+  const headers = { 'retry-after': `${seconds}` };
+  return new StoreError('TOO_MANY_REQUESTS', message, { headers });
 }
 
 /**
@@ -167,15 +176,17 @@ function meterRequests(app: FastifyInstance, quota: Quota) {
 function chargeRoute(route: RouteOptions) {
   const { config, schema, preValidation = [] } = route;
   if (config?.public || config?.isUnmetered) return;
-  const query = schema?.querystring as TObject | undefined;
-  const isList = query?.properties.limit !== undefined;
-  route.preValidation = [preValidation].flat();
-  route.preValidation.push(({ call: { meter }, query, body }, _reply, done) => {
+  const querySchema = schema?.querystring as TObject | undefined;
+  const isList = querySchema?.properties.limit !== undefined;
+  const charge: preValidationHookHandler = (request, _reply, done) => {
+    const { query, body, call } = request;
+    const { meter } = call;
     if (!meter) return done();
     const { limit, ...filters } = query as Record<string, unknown>;
     const values = Object.values(filters).filter(Array.isArray).flat();
     const most = isList ? mostItems(limit) + values.length : 1;
     const listed = listedIn(body ?? {});
     meter.reserve(1 + most + listed).then(() => done(), done);
-  });
+  };
+  route.preValidation = [preValidation, charge].flat();
 }

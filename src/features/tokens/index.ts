@@ -2,23 +2,26 @@ import { kind, text, type ValuesOf } from '../../config/variables.ts';
 import { feature } from '../../feature.ts';
 import type { Provider } from './provider.ts';
 
-const httpUrl = kind('https:// or http:// address', (text) => {
-  const { protocol, search, hash, username, password } =
-    URL.parse(text) ?? new URL('none:');
-  const isPlain = `${search}${hash}${username}${password}` === '';
-  if (/^https?:$/.test(protocol) && isPlain) return text;
+const httpUrl = kind('https:// or http:// address', (given) => {
+  const url = URL.parse(given);
+  if (url && isPlainHttp(url)) return given;
   throw new Error(
     'must be an https:// or http:// address without a query and a password',
   );
 });
 
+function isPlainHttp({ protocol, search, hash, username, password }: URL) {
+  const hasMore = [search, hash, username, password].some(Boolean);
+  return /^https?:$/.test(protocol) && !hasMore;
+}
+
 /** A name of the provider (RFC 6749, appendix A.4), and a scope of ours. */
 const scopeName =
   /^[\x21\x23-\x5b\x5d-\x7e]+=(?:[a-z][\w-]*:)?(?:read|write|all)$/;
-const scopeNames = kind('list of `theirs=ours`', (text) => {
-  if (text.split(',').every((one) => scopeName.test(one))) return text;
+const scopeNames = kind('list of `theirs=ours`', (given) => {
+  if (given.split(',').every((one) => scopeName.test(one))) return given;
   throw new Error(
-    `must be names with read, write or all, or one of a module, like pets:read=read,visits:write=visits:write, not "${text}"`,
+    `must be names with read, write or all, or one of a module, like pets:read=read,visits:write=visits:write, not "${given}"`,
   );
 });
 

@@ -32,7 +32,7 @@ function shortLine({ pid: _pid, host: _host, ...line }: LogLine) {
   const at = styleText('dim', new Date(time).toTimeString().slice(0, 8));
   const isRequest = members.req && members.ms !== undefined;
   if (isRequest) return `${at} ${requestOf(members, msg)}`;
-  return `${at} ${eventOf(line, members)}`;
+  return `${at} ${eventOf(level, msg, members)}`;
 }
 
 /**
@@ -40,10 +40,10 @@ function shortLine({ pid: _pid, host: _host, ...line }: LogLine) {
  * code.
  */
 function requestOf({ req, ms, key, ...members }: Members, msg: string) {
-  const { api, operation, fields = [], status = msg, code } = members;
+  const { api, operation, fields = [], status, code } = members;
   const { method, path } = req as Members;
   const name = operation ?? (fields as string[]).join(' ');
-  const result = code ? `${status} ${code}` : `${status}`;
+  const result = [status ?? msg, code].filter(Boolean).join(' ');
   const words = [
     method,
     path,
@@ -63,7 +63,7 @@ function colourOf({ status = 500, code }: Members) {
   return 'green';
 }
 
-function eventOf({ level, msg }: Pick<LogLine, 'level' | 'msg'>, all: Members) {
+function eventOf(level: number, msg: string, all: Members) {
   const { config: _, err, ...members } = all;
   let line = msg;
   if (level === 40) line = styleText('yellow', msg);
@@ -76,6 +76,6 @@ function eventOf({ level, msg }: Pick<LogLine, 'level' | 'msg'>, all: Members) {
   const plain = details.join(', ').replace(/\p{Cc}/gu, '?');
   if (plain) line += `  ${styleText('dim', plain)}`;
   const { stack } = (err ?? {}) as { stack?: string };
-  if (stack) line += `\n${stack.replace(/[^\P{Cc}\n]/gu, '?')}`;
+  if (stack) line += `\n${stack.replace(/(?!\n)\p{Cc}/gu, '?')}`;
   return line;
 }
