@@ -37,7 +37,7 @@ export type FieldCost = (estimate: {
  * The most items of a page. @param asked the argument `limit`, `last` or
  * `first`; undefined or null when it is not given
  */
-export type MostItems = (asked: unknown) => number;
+type MostItems = (asked: unknown) => number;
 
 /**
  * The number of leaf fields that an item has for nothing. Each further one

@@ -11,7 +11,7 @@ import {
 } from 'graphql';
 
 /** Maximum size of an operation. */
-export interface OperationLimits {
+interface OperationLimits {
   /**
    * Maximum number of fields when every fragment is expanded. The parser's own
    * option bounds the text.

@@ -161,7 +161,7 @@ export interface Run {
 }
 
 /** Apollo Server copies its members for each request. */
-export interface RunContext {
+interface RunContext {
   readonly run: Run;
 }
 

@@ -12,7 +12,7 @@ import { formatError, graphQLErrorOf, logErrors, outcomeOf } from './answer.ts';
 import type { Execute, Executed, GraphQLContext } from './context.ts';
 import { executionOptions, type Operation } from './document.ts';
 
-export interface ExecutionOptions {
+interface ExecutionOptions {
   schema: GraphQLSchema;
   introspection: boolean;
   observers: readonly OperationObserver[];

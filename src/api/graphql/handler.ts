@@ -129,7 +129,7 @@ function isWebSocket({ headers }: FastifyRequest): boolean {
   return listOf(headers.upgrade?.toLowerCase()).includes('websocket');
 }
 
-export interface PipelineOptions extends DocumentOptions {
+interface PipelineOptions extends DocumentOptions {
   usage: DeprecationUsage;
   observers: readonly OperationObserver[];
 }

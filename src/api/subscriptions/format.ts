@@ -1,5 +1,5 @@
 /** Identifies a result in its list, so that a client can continue after it. */
-export type Position = string | number | bigint;
+type Position = string | number | bigint;
 
 /** The format of a stream of results. Results and errors are JSON. */
 export interface StreamFormat {
