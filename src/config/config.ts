@@ -65,7 +65,7 @@ export const coreVariables = {
     'An API key that is valid as long as this is set (keys.md).',
   ),
   REVISION: text(undefined, 'Commit of this build; the image sets it.'),
-  LOG_LEVEL: logLevel('info', 'Least level of a log line (logs.md).'),
+  LOG_LEVEL: logLevel('info', 'Lowest level that is logged (logs.md).'),
   LOG_FORMAT: logFormat(
     'auto',
     'JSON lines; `auto`: short lines on a terminal (logs.md).',
