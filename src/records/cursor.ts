@@ -10,13 +10,13 @@ export interface Place {
 }
 
 /** The member that a list is sorted by. */
-export function memberOf(sort: string) {
+export function sortedMember(sort: string) {
   return sort.replace(/_desc$/, '');
 }
 
 /** The cursor of a place in an order by a member other than the id. */
 export function cursorOf(sort: string, value: string, id: Int64) {
-  const place = JSON.stringify([memberOf(sort), value, `${id}`]);
+  const place = JSON.stringify([sortedMember(sort), value, `${id}`]);
   return Buffer.from(place).toString('base64url');
 }
 
@@ -42,7 +42,7 @@ export function placeOf(
   cursor: Int64 | string,
   { sort = 'id', parameter = 'after' }: Asked,
 ): Place {
-  const by = memberOf(sort);
+  const by = sortedMember(sort);
   if (by === 'id') {
     const id = int64From(cursor) ?? int64FromText(cursor);
     if (id === undefined) throw notACursor({ sort, parameter });

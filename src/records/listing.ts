@@ -10,10 +10,10 @@ import {
 import { cursorAt, type Page, type PageQuery } from '../validation/page.ts';
 import {
   cursorBeside,
-  memberOf,
   notACursor,
   type Place,
   placeOf,
+  sortedMember,
 } from './cursor.ts';
 import {
   type Filter,
@@ -138,7 +138,7 @@ export class Listings {
     if (known) return known;
     const isOwned = this.#isOwned(shape);
     const equal = this.#filters.filter(({ kind }) => kind === 'equal');
-    const { combinations } = this.#orders.get(memberOf(sort)) as Order;
+    const { combinations } = this.#orders.get(sortedMember(sort)) as Order;
     const shapes = isPlain(shape)
       ? combinations
           .map((one) => ({ ...shape, ...arranged(equal, one) }))
@@ -198,7 +198,7 @@ export class Listings {
     const page = this.#statements.page(layout);
     const flat = { ...layout, conditions: layout.conditions.map(flattened) };
     const { isDescending, hasPlace } = layout;
-    const plain = `${memberOf(sort)} ${isDescending} ${hasPlace} ${this.#isOwned(layout)}`;
+    const plain = `${sortedMember(sort)} ${isDescending} ${hasPlace} ${this.#isOwned(layout)}`;
     return {
       ...layout,
       family: isPlain(layout) ? plain : page.name,
@@ -212,7 +212,7 @@ export class Listings {
 
   /** @throws Error for an order that is not declared */
   #orderOf(sort: string, end: Filter | undefined) {
-    const order = this.#orders.get(memberOf(sort));
+    const order = this.#orders.get(sortedMember(sort));
     if (!order)
       throw new Error(
         `${this.table.name} is not sorted by ${sort}: name it in the orders of its Records.`,

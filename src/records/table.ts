@@ -3,7 +3,7 @@ import type { EntityMetadata, EntityProperty } from '@mikro-orm/core';
 import { escapeIdentifier as quoted } from 'pg';
 import { reportFault } from '../errors.ts';
 import { int64FromDigits } from '../validation/int64.ts';
-import type { Member } from '../validation/schemas.ts';
+import type { Kind } from '../validation/schemas.ts';
 
 /**
  * How the values of a column are transferred as PostgreSQL's text, and parsed.
@@ -18,8 +18,6 @@ interface Codec {
   /** True when a value's text may be empty or hold a comma. */
   isAnyText?: true;
 }
-
-type Kind = Member['kind'];
 
 const int64: Codec = { fromText: int64FromDigits };
 const word: Codec = {};

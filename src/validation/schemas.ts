@@ -73,7 +73,7 @@ const kinds = [
   'boolean',
   'string',
 ] as const;
-type Kind = (typeof kinds)[number];
+export type Kind = (typeof kinds)[number];
 
 /** Formats with a column of their own. */
 const kindsByFormat: Record<string, Kind> = {

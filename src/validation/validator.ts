@@ -122,14 +122,14 @@ function expected(rule: Rule, value: unknown) {
  */
 function butNot(value: unknown, expected = '') {
   if (value === null) return ', not null';
-  const type = typeOf(value);
+  const type = jsonTypeOf(value);
   const isRight = ['', type].includes(expected.replace('integer', 'number'));
   if (isRight) return '';
   const article = /^[ao]/.test(type) ? 'an' : 'a';
   return `, not ${article} ${type}`;
 }
 
-function typeOf(value: unknown) {
+function jsonTypeOf(value: unknown) {
   if (Array.isArray(value)) return 'array';
   if (typeof value === 'bigint' || value instanceof InexactNumber)
     return 'number';
