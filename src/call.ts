@@ -75,8 +75,8 @@ const operator: Caller = {
 export class Call {
   /** When it began (`performance.now()`). */
   readonly arrived = performance.now();
-  /** Its deadline (`performance.now()`). */
-  at: number;
+  /** When it is over (`performance.now()`). */
+  deadline: number;
   /** The authenticated caller; null on public routes and in commands. */
   caller: Caller | null = null;
   /** undefined without a quota. */
@@ -122,7 +122,7 @@ export class Call {
     private readonly timeout = Number.POSITIVE_INFINITY,
     private readonly connection?: { readonly destroyed: boolean },
   ) {
-    this.at = this.arrived + timeout;
+    this.deadline = this.arrived + timeout;
   }
 
   /** For commands and tests, to which the rows of all callers are open. */
@@ -137,7 +137,7 @@ export class Call {
 
   /** Restarts the deadline after an upload, which has its own limit. */
   restart(): void {
-    this.at = performance.now() + this.timeout;
+    this.deadline = performance.now() + this.timeout;
   }
 
   /** @param waited how long (ms) an input waited for its batch */

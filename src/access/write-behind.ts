@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify';
-import { Unavailable } from '../errors.ts';
+import { isOutcomeUnknown } from '../database/postgres-errors.ts';
 import { every } from './background.ts';
 
 /**
@@ -35,7 +35,7 @@ export class WriteBehind<Note> {
     try {
       await this.write([...notes.values()]);
     } catch (error) {
-      if (!(error instanceof Unavailable && error.isOutcomeUnknown)) {
+      if (!isOutcomeUnknown(error)) {
         const later = this.#notes;
         this.#notes = notes;
         for (const [key, note] of later) this.add(key, note);

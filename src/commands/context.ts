@@ -81,7 +81,8 @@ export async function withKeyTables<T>(
       return work(database);
     });
   return run().catch(async (error) => {
-    if (error !== unmigrated || !config.migrateOnStart) throw error;
+    const mayMigrate = error === unmigrated && config.migrateOnStart;
+    if (!mayMigrate) throw error;
     await migrateStore();
     return run();
   });

@@ -165,6 +165,7 @@ export function allVariables(
   owners: readonly VariableOwner[],
 ): typeof coreVariables & Variables {
   const own = owners.map((one) => one.variables);
+  // First for the order of the page, last so that none is redefined.
   return Object.assign({}, coreVariables, ...own, coreVariables);
 }
 

@@ -83,8 +83,8 @@ interface Waiting<In, Out> {
 }
 
 const sweepInterval = 100;
-/** How long (ms) a round trip may take without fewer reads in flight. */
-const longestWait = 100;
+/** Beyond the shortest round trip (ms): then fewer reads may be in flight. */
+const longExcess = 100;
 /** How long (ms) a batch in flight counts in the window. */
 const hangsAfter = 1000;
 
@@ -151,7 +151,8 @@ export class Batches<In, Out> {
       const since = performance.now();
       const isLate = this.isStuck || this.#isOld(this.#waiting.headOf(holder));
       const one = { input, call, since, resolve, reject };
-      if (isLate || !this.#waiting.push(holder, one)) {
+      const isQueued = !isLate && this.#waiting.push(holder, one);
+      if (!isQueued) {
         this.#refused += 1;
         return reject(Unavailable.busy());
       }
@@ -227,9 +228,8 @@ export class Batches<In, Out> {
 
   /** A full batch and a retried input do not wait for the one in flight. */
   get #isBlocked() {
-    const full = Math.min(this.#options.maxBatch, this.#window);
-    const isFull = this.#length >= full || this.#retries.length > 0;
-    return this.#blocking !== undefined && !isFull;
+    if (this.#blocking === undefined || this.#retries.length > 0) return false;
+    return this.#length < Math.min(this.#options.maxBatch, this.#window);
   }
 
   /**
@@ -284,10 +284,8 @@ export class Batches<In, Out> {
     } catch (error) {
       failure = failureOf(error);
       const mayRetry = size > 1 && this.#options.isRetryable(error);
-      const half = Math.ceil(size / 2);
-      const halves = [batch.slice(0, half), batch.slice(half)];
-      const parts = isWrite ? halves : batch.map((one) => [one]);
-      if (mayRetry) this.#retries.unshift(...parts);
+      const partSize = isWrite ? Math.ceil(size / 2) : 1;
+      if (mayRetry) this.#retries.unshift(...partsOf(batch, partSize));
       else for (const one of batch) one.reject(error);
     }
     for (const end of endings) end(failure);
@@ -308,13 +306,16 @@ export class Batches<In, Out> {
     // What is long with the fewest in flight is not long because of them.
     if (this.#window === fewest)
       this.#shortest += (duration - this.#shortest) / 64;
-    const isLong = duration - this.#shortest > longestWait;
-    let window = this.#window - 1;
-    if (this.#isLimited) window = this.#window + size;
-    if (isLong) window = this.#window / 2;
+    const isLong = duration - this.#shortest > longExcess;
     // Small batches make a full database slower.
-    const most = Math.min(2 * maxBatch, Math.floor(window));
+    const most = Math.min(2 * maxBatch, this.#nextWindow(size, isLong));
     this.#window = Math.max(fewest, most);
+  }
+
+  #nextWindow(size: number, isLong: boolean) {
+    if (isLong) return Math.floor(this.#window / 2);
+    if (this.#isLimited) return this.#window + size;
+    return this.#window - 1;
   }
 
   /**
@@ -323,10 +324,11 @@ export class Batches<In, Out> {
    */
   #rejectLate() {
     const now = performance.now();
-    const { outcomeUnknown, late } = Unavailable;
-    const lateInFlight = this.#options.isWrite ? outcomeUnknown : late;
+    const lateInFlight = this.#options.isWrite
+      ? Unavailable.outcomeUnknown
+      : Unavailable.late;
     for (const { call, reject } of [...this.#inFlight.keys()].flat())
-      if (call.at <= now) reject(lateInFlight());
+      if (call.deadline <= now) reject(lateInFlight());
     const isKept = (one: Waiting<In, Out>) => !isRejected(one, now);
     this.#waiting.filter(isKept);
     this.#retries = this.#retries
@@ -339,6 +341,13 @@ export class Batches<In, Out> {
   }
 }
 
+function partsOf<Item>(items: Item[], size: number) {
+  const parts: Item[][] = [];
+  for (let at = 0; at < items.length; at += size)
+    parts.push(items.slice(at, at + size));
+  return parts;
+}
+
 function settle<Out>(one: Waiting<unknown, Out>, output: unknown) {
   if (output instanceof Error) one.reject(output);
   else one.resolve(output as Out);
@@ -349,7 +358,7 @@ function settle<Out>(one: Waiting<unknown, Out>, output: unknown) {
  * disconnected.
  */
 function isRejected<In, Out>({ call, reject }: Waiting<In, Out>, now: number) {
-  const isOver = call.at <= now || call.hasLeft;
+  const isOver = call.deadline <= now || call.hasLeft;
   if (isOver) reject(Unavailable.late());
   return isOver;
 }

@@ -3,17 +3,18 @@ import { deserialize, serialize } from 'node:v8';
 import { isRawJSON, rawJSON } from '@animal-store/exact-json';
 import type { Call, Claim } from '../call.ts';
 import { StoreError, Unavailable } from '../errors.ts';
+import { causeOf, isOutcomeUnknown } from './postgres-errors.ts';
 import type { RunStatement, Statement } from './postgres-server.ts';
 
 /**
  * Allows a retry after an unknown outcome, because the idempotency key makes it
  * safe.
  */
-export function retryable(error: unknown): unknown {
-  if (!(error instanceof Unavailable && error.isOutcomeUnknown)) return error;
+export function safeToRepeat(error: unknown): unknown {
+  if (!isOutcomeUnknown(error)) return error;
   const message =
     'The database did not say whether this was stored: it may have been. Send it again with the same Idempotency-Key.';
-  return new Unavailable(message, error.cause);
+  return new Unavailable(message, causeOf(error));
 }
 
 /** The error for an idempotency key that was used for another input. */
@@ -77,11 +78,12 @@ export async function answerOnce<Answer>(
     await rows(storeAnswer, [...claim, stored.toString('base64')]);
     return answer;
   }
-  const [[known, stored] = []] = await rows(findAnswer, claim);
+  const [found = []] = await rows(findAnswer, claim);
+  const [known, stored] = found;
   if (known !== fingerprint) throw reused();
   call.replayed(true);
-  const found = deserialize(Buffer.from(`${stored}`, 'base64'));
-  return replaced(found, withRaw) as Answer;
+  const answer = deserialize(Buffer.from(`${stored}`, 'base64'));
+  return replaced(answer, withRaw) as Answer;
 }
 
 const rawName = 'JSON.rawJSON';

@@ -8,7 +8,7 @@ import {
   type QueueState,
   type RunBatch,
 } from './batches.ts';
-import { answerOnce, retryable } from './claims.ts';
+import { answerOnce, safeToRepeat } from './claims.ts';
 import { assertColumns } from './columns.ts';
 import {
   type AssertHeld,
@@ -60,18 +60,17 @@ const hasCitus = `
   select to_regclass('pg_catalog.pg_dist_partition') is not null`;
 
 /** Each holds a connection. */
-const alone = { maxBatch: 1, maxInFlight: 4, blockTime: 1000 };
+const oneByOne = { maxBatch: 1, maxInFlight: 4, blockTime: 1000 };
 const transactions = {
-  ...alone,
+  ...oneByOne,
   isWrite: true,
   collection: 'transaction',
   operation: 'run',
 };
-const readings = { ...alone, collection: 'entities', operation: 'read' };
+const readings = { ...oneByOne, collection: 'entities', operation: 'read' };
 type Alone = Batches<() => Promise<unknown>, unknown>;
-const runAlone = async ([run]: Array<() => Promise<unknown>>) => [
-  await run?.(),
-];
+const runEach = (batch: Array<() => Promise<unknown>>) =>
+  Promise.all(batch.map((run) => run()));
 
 /**
  * PostgreSQL through MikroORM for entities and migrations. Hot-path statements
@@ -206,16 +205,16 @@ export class Database {
     const tables = creates.map(
       (entity) => this.orm.getMetadata(entity).tableName,
     );
-    const claim = input && call.takeClaim();
+    const claim = input ? call.takeClaim() : undefined;
     const answerIn = (tx: Transaction) => {
       const doing = () => tx.run(work);
-      if (!claim) return doing();
+      if (!claim || !input) return doing();
       return answerOnce(tx.rows, call, claim, input, doing);
     };
     const attempt = async () => {
       const { answer, tx } = await this.primary.inTransaction(async (send) => {
         const tx = new Transaction(this.orm, tables, send);
-        const left = call.at - performance.now();
+        const left = call.deadline - performance.now();
         const answering = withTimeout(left, answerIn(tx), Unavailable.late);
         const answer = await answering.finally(() => tx.end());
         return { answer, tx };
@@ -223,12 +222,12 @@ export class Database {
       for (const listener of tx.listeners) listener();
       return answer;
     };
-    this.#transactions ??= this.batched(runAlone, transactions);
+    this.#transactions ??= this.batched(runEach, transactions);
     try {
       return (await this.#transactions.add(attempt, call)) as Answer;
     } catch (error) {
       const refusal = refusalIn(this.orm, error);
-      throw claim ? retryable(refusal) : refusal;
+      throw claim ? safeToRepeat(refusal) : refusal;
     }
   }
 
@@ -239,9 +238,13 @@ export class Database {
    * @throws Unavailable
    */
   async reading<Answer>(call: Call, work: Work<Answer>): Promise<Answer> {
-    const { em } =
-      currentTransaction() ?? new Transaction(this.orm, [], this.primary.send);
+    const { em } = currentTransaction() ?? this.#withoutTransaction();
     return (await this.#readAlone(() => work(em), call)) as Answer;
+  }
+
+  /** Its EntityManager sends each statement by itself. */
+  #withoutTransaction() {
+    return new Transaction(this.orm, [], this.primary.send);
   }
 
   /**
@@ -254,7 +257,7 @@ export class Database {
   }
 
   #readAlone(run: () => Promise<unknown>, call: Call): Promise<unknown> {
-    this.#readings ??= this.batched(runAlone, readings);
+    this.#readings ??= this.batched(runEach, readings);
     return this.#readings.add(run, call);
   }
 
@@ -279,8 +282,8 @@ export class Database {
   }
 
   async #ask(name: string, text: string, ...values: string[]) {
-    const [[value] = []] = await this.rows<[string]>({ name, text }, values);
-    return value;
+    const [row] = await this.rows<[string]>({ name, text }, values);
+    return row?.[0];
   }
 
   /**
@@ -299,11 +302,11 @@ export class Database {
     );
     const { observers = [] } = this.options;
     const batches = new Batches(run, {
-      maxWaiting: 8192,
-      isApart: () => currentTransaction() !== undefined,
-      maxAge,
       ...options,
+      maxWaiting: 8192,
+      maxAge,
       maxInFlight,
+      isApart: () => currentTransaction() !== undefined,
       observers,
     });
     this.#queues.push(batches);
@@ -422,8 +425,8 @@ export class Database {
   ): Promise<T> {
     const { own } = this;
     if (own) {
-      const alone = () => work(async () => undefined);
-      return own.exclusively(() => own.patiently(alone));
+      const held = () => work(async () => undefined);
+      return own.exclusively(() => own.patiently(held));
     }
     return this.withSession((holder) =>
       exclusivelyIn(holder, this.options, work),

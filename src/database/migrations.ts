@@ -197,9 +197,10 @@ export async function exclusivelyIn<T>(
   work: (assertHeld: AssertHeld) => Promise<T>,
 ): Promise<T> {
   await acquire(session, options);
-  const result = await work(
-    async () => void (await session.query('select 1').catch(lost)),
-  );
+  const assertHeld = async () => {
+    await session.query('select 1').catch(lost);
+  };
+  const result = await work(assertHeld);
   // PostgreSQL answers the commit of a failed transaction with ROLLBACK.
   const { command } = await session.query('commit').catch(lost);
   return command === 'COMMIT' ? result : lost();

@@ -11,8 +11,8 @@ export function isDataError(error: unknown) {
 
 /** True for what PostgreSQL or a rule refuses: the session can go on. */
 export function leavesSession(error: unknown) {
-  const isByRule = error instanceof StoreError;
-  return isDataError(error) || (isByRule && !(error instanceof Unavailable));
+  if (error instanceof Unavailable) return false;
+  return error instanceof StoreError || isDataError(error);
 }
 
 /**
@@ -101,14 +101,22 @@ export function unavailable(error: unknown) {
   if (isUnmigrated(error))
     return new Unavailable('The database has not been migrated.', error);
   if (!isTransient(error)) return undefined;
+  const message = `The database cannot ${abilityLost(error)}; try again shortly.`;
+  return new Unavailable(message, error);
+}
+
+function abilityLost(error: unknown) {
+  const state = `${sqlState(error)}`;
   // A full disk, or a standby: reads go on.
-  const what = /^(?:53100|25006)$/.test(`${sqlState(error)}`)
-    ? 'write now'
-    : 'be reached';
-  return new Unavailable(
-    `The database cannot ${what}; try again shortly.`,
-    error,
-  );
+  if (/^(?:53100|25006)$/.test(state)) return 'write now';
+  // A timeout, a lock, a conflict.
+  if (/^(?:57014|55P03|40)/.test(state)) return 'answer in time';
+  return 'be reached';
+}
+
+/** True for a write that may have been stored. */
+export function isOutcomeUnknown(error: unknown) {
+  return error instanceof Unavailable && error.isOutcomeUnknown;
 }
 
 /**
@@ -120,8 +128,8 @@ export function unavailable(error: unknown) {
 export function leavesOutcomeUnknown(error: unknown) {
   const state = sqlState(error);
   // Citus reports XX000 when it loses a worker node, perhaps during the commit.
-  if (state !== undefined && state !== 'XX000')
-    return /^(?:08|40003)/.test(state);
+  const isOfServer = state !== undefined && state !== 'XX000';
+  if (isOfServer) return /^(?:08|40003)/.test(state);
   const isUnsent = /and is not queryable$/.test((error as Error).message);
   return isTransient(error) && !isUnsent;
 }
@@ -171,7 +179,8 @@ export function refusalOf(
   // 23001 for `on delete restrict` since PostgreSQL 18.
   const isReference = state === '23503' || state === '23001';
   if (!isReference || members === '') return error;
-  if (members !== 'id') return noSuch(members, error);
+  const isReferredTo = members === 'id';
+  if (!isReferredTo) return noSuch(members, error);
   return conflict('It cannot be removed, because others refer to it.');
 }
 
@@ -185,7 +194,8 @@ export function noSuch(member: string, cause?: unknown) {
 export function sqlState(error: unknown) {
   const { code } = (error ?? {}) as { code?: unknown };
   if (typeof code !== 'string') return undefined;
-  return /^(?=.*\d)[0-9A-Z]{5}$/.exec(code)?.[0];
+  const isState = /^(?=.*\d)[0-9A-Z]{5}$/.test(code);
+  return isState ? code : undefined;
 }
 
 /**

@@ -280,13 +280,12 @@ export class PostgresServer {
       });
     // A statement that gets an idle connection waits for it, too, until the
     // next tick.
-    const timer =
-      pool.waitingCount > pool.idleCount
-        ? setTimeout(report, exhaustedAfter)
-        : undefined;
+    const isExhausted = () => pool.waitingCount > pool.idleCount;
+    const timer = isExhausted()
+      ? setTimeout(report, exhaustedAfter)
+      : undefined;
     const client = await connecting.finally(() => clearTimeout(timer));
-    if (exhaustion.ongoing && pool.waitingCount <= pool.idleCount)
-      exhaustion.recovered();
+    if (exhaustion.ongoing && !isExhausted()) exhaustion.recovered();
     return client;
   }
 
@@ -359,8 +358,10 @@ async function sendQuery(
 // more than all other work on a row.
 export const asText = { getTypeParser: () => (text: string) => text };
 
-const afterConflict = (error: unknown, attempt: number) =>
-  attempt <= retries && isConflict(error) ? attempt * conflictPause : undefined;
+function afterConflict(error: unknown, attempt: number) {
+  if (attempt > retries || !isConflict(error)) return undefined;
+  return attempt * conflictPause;
+}
 
 /**
  * Repeats work that failed for a temporary reason.

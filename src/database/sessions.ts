@@ -146,7 +146,8 @@ async function inspectSession(
     const { pid, role, timeout, jit, pathSource, schema } = rows[0];
     const set = `alter role ${role} set`;
     const advice: string[] = [];
-    if (!(timeout > 0 && timeout <= statementTimeout))
+    const isLimited = timeout > 0 && timeout <= statementTimeout;
+    if (!isLimited)
       advice.push(`${set} statement_timeout = ${statementTimeout}`);
     if (jit !== 'off') advice.push(`${set} jit = off`);
     if (advice.length > 0) onAdvice?.(advice);

@@ -59,7 +59,7 @@ export async function serve(options: ProcessOptions): Promise<RunningService> {
   let operations: FastifyInstance | undefined;
   if (!isWorker)
     operations = await openOperationsPort(config, log, parts, check);
-  server = open?.() ?? (await listen(options, { database, parts }));
+  server = open ? open() : await listen(options, { database, parts });
   const { collections, left } = server;
   return {
     async logStarted() {

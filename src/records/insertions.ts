@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import type { Call, Claim } from '../call.ts';
-import { retryable, reused } from '../database/claims.ts';
+import { reused, safeToRepeat } from '../database/claims.ts';
 import type { Batches, Database } from '../database/database.ts';
 import { currentTransaction, refusalIn } from '../database/transaction.ts';
 import { withTimeout } from '../database/with-timeout.ts';
@@ -134,7 +134,7 @@ export class Insertions<Item, New extends object> {
     const name = nameOf(claim);
     while (this.#inProgress.has(name)) {
       const earlier = this.#inProgress.get(name);
-      const left = call.at - performance.now();
+      const left = call.deadline - performance.now();
       await withTimeout(left, Promise.resolve(earlier), inUse);
     }
     const inserting = this.#insertRetryably(entry, call);
@@ -151,7 +151,7 @@ export class Insertions<Item, New extends object> {
   async #insertRetryably(entry: Entry<New>, call: Call) {
     const add = () =>
       this.#batches.add(entry, call).catch((error) => {
-        throw retryable(error);
+        throw safeToRepeat(error);
       });
     // Retries once when another process stored the same key first: the next
     // statement sees its row.

@@ -66,7 +66,7 @@ describe('help', () => {
     }
     expect(stdout).toMatch(/^ {2}PORT +TCP port to listen on\. \(4000\)$/m);
     expect(stdout).toMatch(
-      /^ {2}LOG_LEVEL +Least level of a log line \(logs.md\)\. One of fatal, .*, silent\. \(info\)$/m,
+      /^ {2}LOG_LEVEL +Lowest level that is logged \(logs.md\)\. One of fatal, .*, silent\. \(info\)$/m,
     );
   });
 

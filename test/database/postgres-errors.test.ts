@@ -41,17 +41,9 @@ describe('temporary errors', () => {
     ...['EMFILE', 'ENFILE', 'ECONNREFUSED', 'EAI_AGAIN'].map((code) =>
       thrown(code),
     ),
-    ...[
-      '08006',
-      '26000',
-      '28000',
-      '28P01',
-      '3D000',
-      '40001',
-      '53300',
-      '55P03',
-      '57014',
-    ].map((code) => thrown(code)),
+    ...['08006', '26000', '28000', '28P01', '3D000', '53300'].map((code) =>
+      thrown(code),
+    ),
     ...[stalePlan, lostWorker, ...lostByLibpq],
   ])('$code is temporary: the request is worth another try', (cause) => {
     const message = 'The database cannot be reached; try again shortly.';
@@ -63,16 +55,19 @@ describe('temporary errors', () => {
     });
   });
 
-  test.each(['53100', '25006'])(
-    '%s is temporary: nothing can be written',
-    (code) => {
-      const message = 'The database cannot write now; try again shortly.';
-      expect(unavailable(thrown(code))).toMatchObject({
-        message,
-        isOutcomeUnknown: false,
-      });
-    },
-  );
+  test.each([
+    ['53100', 'write now'],
+    ['25006', 'write now'],
+    ['40001', 'answer in time'],
+    ['55P03', 'answer in time'],
+    ['57014', 'answer in time'],
+  ])('%s is temporary: the database cannot %s', (code, what) => {
+    const message = `The database cannot ${what}; try again shortly.`;
+    expect(unavailable(thrown(code))).toMatchObject({
+      message,
+      isOutcomeUnknown: false,
+    });
+  });
 
   test.each(['42P01', '42703'])(
     '%s is temporary: the database is not migrated',

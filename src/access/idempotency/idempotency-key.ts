@@ -42,7 +42,7 @@ export function claimOf(
   const { id = 0, tenant } = call.caller ?? {};
   const parts = [keyIn(`${given}`)];
   if (path !== '' || tenant !== undefined) parts.push(path);
-  // A user may belong to several, and sees the answers of this one.
+  // A user may belong to several tenants, and sees the answers of this one.
   if (tenant !== undefined) parts.push(tenant);
   return {
     keyId: id,
@@ -103,8 +103,10 @@ export function idempotencyHooks({
   if (!config?.isIdempotent) {
     return {
       preValidation({ headers }, _reply, done) {
-        if (headers[idempotencyHeader] !== undefined) done(notIdempotent());
-        else done(headers['if-match'] === undefined ? undefined : unmatched());
+        if (headers[idempotencyHeader] !== undefined)
+          return done(notIdempotent());
+        if (headers['if-match'] !== undefined) return done(unmatched());
+        done();
       },
     };
   }

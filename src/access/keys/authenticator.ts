@@ -29,7 +29,7 @@ interface AuthenticatorOptions {
 }
 
 /** The cached look-up of a secret. */
-interface KnownKey {
+interface LookUp {
   /** null for an unknown, expired or revoked secret. */
   readonly caller: Caller | null;
   /** Why a token was refused. */
@@ -64,7 +64,7 @@ const bootstrapCaller: Caller = {
   scopes: ['write', 'all'],
 };
 const always = Number.POSITIVE_INFINITY;
-const knownBootstrap: KnownKey = {
+const knownBootstrap: LookUp = {
   caller: bootstrapCaller,
   validUntil: always,
   staleAt: always,
@@ -78,9 +78,9 @@ export class Authenticator {
    * By hash; for the bootstrap key by hash and address, because each address
    * has its own failure limit.
    */
-  readonly #known = new LRUCache<string, KnownKey>({ max: 20_000 });
+  readonly #known = new LRUCache<string, LookUp>({ max: 20_000 });
   readonly #bootstrapHash: string | undefined;
-  readonly #selections: Batches<string, KnownKey | null>;
+  readonly #selections: Batches<string, LookUp | null>;
 
   constructor(
     private readonly database: Database,
@@ -121,15 +121,19 @@ export class Authenticator {
     const hash = hashSecret(secret);
     const name = hash === this.#bootstrapHash ? `${hash} ${address}` : hash;
     const known = this.#known.get(name);
-    if (known?.caller && Date.now() >= known.validUntil) return null;
-    if (known && performance.now() < known.staleAt) return known.caller;
-    if (known?.caller) return this.#select(secret, hash, call);
+    const isFresh = known && performance.now() < known.staleAt;
+    if (known?.caller) {
+      if (Date.now() >= known.validUntil) return null;
+      return isFresh ? known.caller : this.#select(secret, hash, call);
+    }
+    if (isFresh) return null;
     // With a bootstrap key, any text that is long enough may be a guess at it,
     // so it counts as a wrong key.
     const mayBeGuess =
       this.#bootstrapHash !== undefined &&
       secret.length >= shortestBootstrapKey;
-    if (!mayBeGuess && !isSecret(secret) && !this.isToken(secret)) return null;
+    const mayBeValid = mayBeGuess || isSecret(secret) || this.isToken(secret);
+    if (!mayBeValid) return null;
     return this.#askWithinLimit(secret, hash, address, call);
   }
 
@@ -210,7 +214,7 @@ export class Authenticator {
     return caller;
   }
 
-  async #find(hash: string, call: Call): Promise<KnownKey | null> {
+  async #find(hash: string, call: Call): Promise<LookUp | null> {
     const found = await this.#selections.add(hash, call).catch((error) => {
       this.#tell('failed');
       throw error;
@@ -284,9 +288,9 @@ type KeyRow = [
 async function selectKeys(
   database: Database,
   hashes: string[],
-): Promise<Array<KnownKey | null>> {
+): Promise<Array<LookUp | null>> {
   const staleAt = performance.now() + freshFor;
-  const found = new Map<string, KnownKey>();
+  const found = new Map<string, LookUp>();
   const learn = (rows: KeyRow[]) => {
     for (const [hash, id, name, scope, expires, replaced] of rows) {
       const validUntil = Math.min(timeOf(expires), timeOf(replaced));

@@ -35,8 +35,8 @@ export function mayWrite({ method }: Pick<RouteOptions, 'method'>): boolean {
  */
 export function requireScope(route: RouteOptions, tag?: string): void {
   const { scope = mayWrite(route) ? 'write' : 'read' } = route.config ?? {};
-  const isOfModule = tag === undefined || scope.includes(':');
-  const needed = isOfModule ? scope : `${scopeNameOf(tag)}:${scope}`;
+  const isComplete = tag === undefined || scope.includes(':');
+  const needed = isComplete ? scope : `${scopeNameOf(tag)}:${scope}`;
   route.config = { ...route.config, scope: needed as Scope };
 }
 

@@ -69,8 +69,10 @@ export function requestLog(
       const userAgent = headers['user-agent'];
       const hasRefusedKey = !caller && status >= 400;
       const keyHint = hasRefusedKey ? hintOf(request) : caller?.hint;
-      const hasPlainName = isPlain(operation?.name);
-      const name = id ?? (hasPlainName && operation?.name);
+      const clientsName = isPlain(operation?.name)
+        ? operation?.name
+        : undefined;
+      const name = id ?? clientsName;
       const hasBody = isAnswered && method !== 'HEAD';
       const bytes = reply.getHeader('content-length');
 
