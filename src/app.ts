@@ -18,7 +18,8 @@ import { connections, roomForConnections } from './api/http/connections.ts';
 import { cors } from './api/http/headers.ts';
 import { lifecycle } from './api/http/lifecycle.ts';
 import { caching } from './api/http/negotiation.ts';
-import { overload } from './api/http/overload.ts';
+import { acceptConnectionsFirst, overload } from './api/http/overload.ts';
+
 import { addresses, routeHooks } from './api/http/routes.ts';
 import { origin, proxies, serverOptions } from './api/http/server.ts';
 import {
@@ -133,6 +134,7 @@ const build = async (options: AppOptions): Promise<FastifyInstance> => {
     isProxied: config.http.trustProxy !== false,
   });
   await cors(app, config.http.corsOrigins);
+  acceptConnectionsFirst(app);
   overload(app, config.http.maxLoopDelay);
   bearer(app, keys);
   addresses(app);

@@ -1,4 +1,5 @@
 import { monitorEventLoopDelay, performance } from 'node:perf_hooks';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Incident } from '@animal-store/log/incident';
 import type { FastifyInstance } from 'fastify';
 import { Unavailable } from '../../errors.ts';
@@ -10,6 +11,56 @@ declare module 'fastify' {
     /** Number of requests rejected because the event loop was overloaded. */
     shedRequests: number;
   }
+}
+
+/**
+ * Accepts queued connections before it begins requests. Node accepts one
+ * connection per turn of the event loop (libuv, `uv__server_io`), so of
+ * thousands of new clients the last would wait for seconds while the requests
+ * of the first make turns long. Nearly every turn accepts a connection, and the
+ * event loop is busy: more connections are queued. Requests then wait until all
+ * are accepted, at most a second. For the same time afterwards none has to wait.
+ * Public routes, including health checks, never wait.
+ */
+export function acceptConnectionsFirst(app: FastifyInstance): void {
+  let accepted = 0;
+  let isWatching = false;
+  /** undefined while no request has to wait. */
+  let pause: Promise<void> | undefined;
+  const countTurns = () => performance.nodeTiming.uvMetricsInfo.loopCount;
+  const isQueuedFor = async (milliseconds: number) => {
+    accepted = 0;
+    const turns = countTurns();
+    const before = performance.eventLoopUtilization();
+    await sleep(milliseconds, undefined, { ref: false });
+    const { utilization } = performance.eventLoopUtilization(before);
+    const nearlyAll = 0.8 * (countTurns() - turns);
+    const fewest = pause ? 1 : Math.max(2, nearlyAll);
+    return utilization > 0.5 && accepted >= fewest;
+  };
+  const watch = async () => {
+    isWatching = true;
+    let free = 100;
+    while (await isQueuedFor(free)) {
+      const since = performance.now();
+      const { promise, resolve } = Promise.withResolvers<void>();
+      pause = promise;
+      do free = performance.now() - since;
+      while (free < 1000 && (await isQueuedFor(10)));
+      pause = undefined;
+      resolve();
+    }
+    isWatching = false;
+  };
+  app.server.on('connection', () => {
+    if (!isWatching) void watch();
+    accepted += 1;
+  });
+  app.addHook('onRequest', ({ routeOptions }, _reply, done) => {
+    const isPublic = routeOptions.config.public === true;
+    if (pause && !isPublic) void pause.then(() => done());
+    else done();
+  });
 }
 
 /**
