@@ -16,14 +16,15 @@ import {
 import * as disabledPlugins from '@apollo/server/plugin/disabled';
 import type { FastifyBaseLogger } from 'fastify';
 import {
+  BREAK,
   type DocumentNode,
   executeSync,
   type GraphQLSchema,
   getOperationAST,
   NoSchemaIntrospectionCustomRule,
   type OperationDefinitionNode,
-  print,
   type ValidationRule,
+  visit,
 } from 'graphql';
 import { LRUCache } from 'lru-cache';
 import type { Config } from '../../config/config.ts';
@@ -59,7 +60,7 @@ export class Operation {
   readonly name: string | undefined;
   /** Whether the operator has registered its document, and so its name. */
   readonly isTrusted: boolean;
-  /** Whether its document may have conditions: `@` is also in texts. */
+  /** Whether its document has conditions. */
   readonly hasDirectives: boolean;
   /** Names of its root fields in the schema, by response key. */
   readonly fields: ReadonlyMap<string, string>;
@@ -82,7 +83,7 @@ export class Operation {
     this.type = node.operation;
     this.name = node.name?.value;
     this.isTrusted = isTrusted;
-    this.hasDirectives = print(document).includes('@');
+    this.hasDirectives = hasDirectives(document);
     this.fields = new Map(
       roots.map(({ alias, name }) => [(alias ?? name).value, name.value]),
     );
@@ -92,6 +93,17 @@ export class Operation {
     this.estimate = estimateOf(schema, document, node, { maxCost, mostItems });
     this.execute = executor(this);
   }
+}
+
+function hasDirectives(document: DocumentNode): boolean {
+  let isFound = false;
+  visit(document, {
+    Directive() {
+      isFound = true;
+      return BREAK;
+    },
+  });
+  return isFound;
 }
 
 /** At most 500 documents, whose texts have at most a million characters. */
