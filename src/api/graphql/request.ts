@@ -40,9 +40,19 @@ export interface Accepted {
 const multipartRange =
   /^\s*multipart\/mixed\s*;(?:.*;)?\s*subscriptionSpec="?1\.0\b/i;
 
+const onlyJson: Accepted = {
+  mediaType: mediaTypes.json,
+  stream: undefined,
+  prefersEvents: false,
+};
+
 /** The formats that a client accepts, by its `Accept`. */
 export function acceptedIn(request: Pick<FastifyRequest, 'headers'>): Accepted {
-  const accept = acceptOf(request) ?? '';
+  const accept = acceptOf(request);
+  // Negotiating costs more than comparing, and nearly all clients of
+  // `application/json` send one of these.
+  if (accept === undefined || accept === '*/*' || accept === 'application/json')
+    return onlyJson;
   const events = serverSentEvents.mediaType;
   const types = acceptedTypes(request, [...Object.values(mediaTypes), events]);
   const isMultipart = listOf(accept).some((one) => multipartRange.test(one));
