@@ -18,6 +18,8 @@ interface Entry<New> {
   isReplay?: boolean;
 }
 type Row = Array<string | null>;
+/** The fingerprint is that of an earlier input; null for a new row. */
+type Outcome = [place: string, fingerprint: string | null, generated: string];
 
 // One batch in flight per process: the next one fills while this one becomes
 // durable.
@@ -177,48 +179,47 @@ export class Insertions<Item, New extends object> {
   async #insertPlain(entries: Entry<New>[]) {
     const { insert, insertOne } = this.statements;
     const columns = this.#columnsOf(entries);
-    const rows = await (entries.length === 1
-      ? this.database.rows<Row>(insertOne, columns.flat())
-      : this.database.rows<Row>(insert, columns));
+    const isSingle = entries.length === 1;
+    const rows = isSingle
+      ? await this.database.rows<Row>(insertOne, columns.flat())
+      : await this.database.rows<Row>(insert, columns);
     // A sharded table returns them unordered.
     rows.sort(([a], [b]) => Number(BigInt(`${a}`) - BigInt(`${b}`)));
-    return entries.map(
-      ({ item }, at) =>
-        this.table.mergeGenerated(item, rows[at] as Row) as Item,
-    );
+    return entries.map(({ item }, at) => this.#merged(item, rows[at] as Row));
+  }
+
+  #merged(item: New, generated: Row) {
+    return this.table.mergeGenerated(item, generated) as Item;
   }
 
   /** Inserts entries with a new key or without a key: all or none. */
   async #insertMixed(entries: Entry<New>[]) {
     const claims = entries.map(({ claim }) => claim);
-    const fingerprints = entries.map(
-      ({ item, claim }) =>
-        claim && Buffer.from(fingerprintOf(this.table, item), 'hex'),
-    );
-    const rows = await this.database.rows<
-      [place: string, fingerprint: string | null, generated: string]
-    >(this.statements.insertOnce, [
+    const fingerprints = entries.map(({ item, claim }) => {
+      if (!claim) return undefined;
+      return Buffer.from(fingerprintOf(this.table, item), 'hex');
+    });
+    const values = [
       ...this.#columnsOf(entries),
       claims.map((claim) => claim?.keyId),
       claims.map((claim) => claim?.operation),
       claims.map((claim) => claim?.hash),
       fingerprints,
-    ]);
+    ];
+    const { insertOnce } = this.statements;
+    const rows = await this.database.rows<Outcome>(insertOnce, values);
     const outcomes: Array<Item | null | Error> = entries.map(() => null);
     for (const [place, fingerprint, generated] of rows) {
       const at = Number(place) - 1;
       const entry = entries[at] as Entry<New>;
       const row: Row = JSON.parse(generated);
       entry.isReplay = fingerprint !== null;
-      if (fingerprint === null)
-        outcomes[at] = this.table.mergeGenerated(entry.item, row) as Item;
       // A failure concerns only this entry: the others are inserted.
-      else
-        outcomes[at] = await this.#storedItem(
-          entry.item,
-          row,
-          fingerprint,
-        ).catch((error: Error) => error);
+      outcomes[at] = entry.isReplay
+        ? await this.#storedItem(entry.item, row, `${fingerprint}`).catch(
+            (error: Error) => error,
+          )
+        : this.#merged(entry.item, row);
     }
     return outcomes;
   }
@@ -234,7 +235,7 @@ export class Insertions<Item, New extends object> {
     if (!own.startsWith(fingerprint)) throw reused();
     const isWhole = generated.length === table.generated.length;
     if (isWhole && ['', all].includes(known))
-      return table.mergeGenerated(item, generated) as Item;
+      return this.#merged(item, generated);
     const id = generated.slice(0, 1);
     const [row] = await database.rows<Row>(this.statements.findOne, id);
     if (!row) throw reused();

@@ -99,20 +99,14 @@ export class ListReader<Item extends { readonly id: Int64 }> {
     horizon: Int64 | undefined,
   ) {
     if (row[0] === null) return { items: [], hasNext: false };
-    const { columns, decodeColumns } = this.table;
-    const texts = columns.map((column, at) => textsOf(column, `${row[at]}`));
-    const count = texts[0]?.length ?? 0;
-    let items: Item[] = [];
-    for (let place = 0; place < count && place < limit; place += 1)
-      items.push(decodeColumns(texts, place) as Item);
-    let hasNext = count > limit;
-    if (horizon !== undefined && shape.by.length === 0) {
-      const visible = items.filter(({ id }) => id <= horizon);
-      hasNext &&= visible.length === items.length;
-      items = visible;
-    }
-    const order = row[columns.length];
+    const { columns } = this.table;
+    const { read, found } = this.#itemsIn(row, limit);
+    const endsAtHorizon = horizon !== undefined && shape.by.length === 0;
+    const items = endsAtHorizon ? read.filter(({ id }) => id <= horizon) : read;
+    const isWhole = items.length === read.length;
+    const hasNext = isWhole && found > limit;
     if (isBackward) items.reverse();
+    const order = row[columns.length];
     if (!order) return { items: shared(items), hasNext };
     const values: unknown[] = JSON.parse(order).slice(0, items.length);
     if (isBackward) values.reverse();
@@ -120,6 +114,17 @@ export class ListReader<Item extends { readonly id: Int64 }> {
       cursorOf(shape.sort, `${values[at]}`, id),
     );
     return { items: shared(items), hasNext, cursors };
+  }
+
+  /** @returns at most `limit` items, and how many the row has */
+  #itemsIn(row: ListRow, limit: number) {
+    const { columns, decodeColumns } = this.table;
+    const texts = columns.map((column, at) => textsOf(column, `${row[at]}`));
+    const found = texts[0]?.length ?? 0;
+    const read: Item[] = [];
+    for (let place = 0; place < Math.min(found, limit); place += 1)
+      read.push(decodeColumns(texts, place) as Item);
+    return { read, found };
   }
 
   async #total(listing: Listing) {

@@ -7,6 +7,7 @@ import { StoreError } from '../errors.ts';
 import type { Int64 } from '../validation/int64.ts';
 import { totalCost } from '../validation/page.ts';
 import { type Member, memberOf } from '../validation/schemas.ts';
+import { maxPageLength } from '../validation/validator.ts';
 import type { Ownership } from './ownership.ts';
 import { codecs, parameterOf, Table, textIn } from './table.ts';
 
@@ -38,8 +39,9 @@ type ItemOf<Of extends Row> = Of extends TObject
  *     select date_trunc('month', "at", 'UTC') as month, count(*) as visits
  *     from ${visits} as visit where "petId" = ${petId} group by 1 order by 1`
  *
- * @throws StoreError BAD_USER_INPUT for more than 1,000 rows; Unavailable;
- *   Error for a value that the schema excludes
+ * @throws StoreError BAD_USER_INPUT for more than 1,000 rows, or more
+ *   characters than a page may have; Unavailable; Error for a value that the
+ *   schema excludes
  */
 export function select<const Of extends Row>(call: Call, row: Of) {
   const { texts, decode } = isSource(row) ? ofSource(row) : ofSchema(row);
@@ -57,13 +59,21 @@ export function select<const Of extends Row>(call: Call, row: Of) {
     const name = `select_${hash('sha256', text).slice(0, 16)}`;
     const rows = await source.database.select(call, { name, text }, values);
     call.count(rows.length + totalCost);
-    if (rows.length <= mostRows) return rows.map(decode) as Array<ItemOf<Of>>;
-    throw new StoreError(
-      'BAD_USER_INPUT',
-      `This has more than ${mostRows} rows: ask for less.`,
-    );
+    if (rows.length > mostRows) throw tooMuch(`${mostRows} rows`);
+    if (lengthOf(rows) > maxPageLength)
+      throw tooMuch(`${maxPageLength} characters`);
+    return rows.map(decode) as Array<ItemOf<Of>>;
   };
 }
+
+function lengthOf(rows: ReadonlyArray<ReadonlyArray<string | null>>) {
+  let length = 0;
+  for (const row of rows) for (const text of row) length += text?.length ?? 0;
+  return length;
+}
+
+const tooMuch = (most: string) =>
+  new StoreError('BAD_USER_INPUT', `This has more than ${most}: ask for less.`);
 
 const isSource = (value: unknown): value is Source =>
   (value as Partial<Source> | null | undefined)?.table instanceof Table;

@@ -19,6 +19,8 @@ export type Input<Schema extends TSchema> = Validated<Static<Schema>>;
 // 100 items with this many characters take up to 16 MiB, because JSON writes a
 // character as six bytes at most. No later code counts bytes.
 const maxItemLength = 27_962;
+/** The same of a whole page. */
+export const maxPageLength = 100 * maxItemLength;
 
 /**
  * Compiles the schema of an object.

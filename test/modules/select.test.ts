@@ -130,6 +130,20 @@ describe('own SQL', () => {
     await expect(one(schema, sql)).rejects.toThrow(fault);
   });
 
+  test('has at most as many characters as a page, and says so', async () => {
+    const texts = Type.Object({ one: text });
+    const rows = (count: number, length: number) =>
+      select(all, texts)`
+        select repeat('x', ${length}::int) as one from generate_series(1, ${count}) as one, (select min(id) from ${diaries} as diary) as least`;
+    expect(await rows(100, 27_962)).toHaveLength(100);
+    const refusal = {
+      code: 'BAD_USER_INPUT',
+      message: 'This has more than 2796200 characters: ask for less.',
+    };
+    await expect(rows(100, 27_963)).rejects.toMatchObject(refusal);
+    await expect(rows(1000, 2797)).rejects.toMatchObject(refusal);
+  });
+
   test('has at most 1,000 rows, and says so', async () => {
     const rows = (count: number) =>
       select(all, sums)`
