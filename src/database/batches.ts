@@ -285,7 +285,7 @@ export class Batches<In, Out> {
       failure = failureOf(error);
       const mayRetry = size > 1 && this.#options.isRetryable(error);
       const partSize = isWrite ? Math.ceil(size / 2) : 1;
-      if (mayRetry) this.#retries.unshift(...partsOf(batch, partSize));
+      if (mayRetry) this.#retries.unshift(...split(batch, partSize));
       else for (const one of batch) one.reject(error);
     }
     for (const end of endings) end(failure);
@@ -341,7 +341,7 @@ export class Batches<In, Out> {
   }
 }
 
-function partsOf<Item>(items: Item[], size: number) {
+function split<Item>(items: Item[], size: number) {
   const parts: Item[][] = [];
   for (let at = 0; at < items.length; at += size)
     parts.push(items.slice(at, at + size));

@@ -2,13 +2,13 @@ import { MikroORM } from '@mikro-orm/postgresql';
 import { Client } from 'pg';
 import type { Call } from '../call.ts';
 import { Unavailable } from '../errors.ts';
+import { answerOnce, safeToRepeat } from './answer-once.ts';
 import {
   Batches,
   type BatchOptions,
   type QueueState,
   type RunBatch,
 } from './batches.ts';
-import { answerOnce, safeToRepeat } from './claims.ts';
 import { assertColumns } from './columns.ts';
 import {
   type AssertHeld,

@@ -4,7 +4,7 @@ import { CreateIdempotencyKey } from '../../migrations/2026_11_22_120000_create_
 import { CreateKeyEvent } from '../../migrations/2026_11_22_130000_create_key_event.ts';
 import { AllowScopesOfModules } from '../../migrations/2026_11_28_010000_allow_scopes_of_modules.ts';
 import { DeprecatedCall } from '../access/deprecations/usage.ts';
-import { IdempotencyKey } from '../access/idempotency/expiry.ts';
+import { IdempotencyKey } from '../access/idempotency/idempotency-key.entity.ts';
 import { ApiKey, KeyEvent } from '../access/keys/api-key.entity.ts';
 import type { Module } from '../api/module.ts';
 import { loadConfig } from '../config/config.ts';

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import type { Call, Claim } from '../call.ts';
-import { reused, safeToRepeat } from '../database/claims.ts';
+import { reused, safeToRepeat } from '../database/answer-once.ts';
 import type { Batches, Database } from '../database/database.ts';
 import { currentTransaction, refusalIn } from '../database/transaction.ts';
 import { withTimeout } from '../database/with-timeout.ts';
@@ -19,7 +19,11 @@ interface Entry<New> {
 }
 type Row = Array<string | null>;
 /** The fingerprint is that of an earlier input; null for a new row. */
-type Outcome = [place: string, fingerprint: string | null, generated: string];
+type InsertedRow = [
+  place: string,
+  fingerprint: string | null,
+  generated: string,
+];
 
 // One batch in flight per process: the next one fills while this one becomes
 // durable.
@@ -207,7 +211,7 @@ export class Insertions<Item, New extends object> {
       fingerprints,
     ];
     const { insertOnce } = this.statements;
-    const rows = await this.database.rows<Outcome>(insertOnce, values);
+    const rows = await this.database.rows<InsertedRow>(insertOnce, values);
     const outcomes: Array<Item | null | Error> = entries.map(() => null);
     for (const [place, fingerprint, generated] of rows) {
       const at = Number(place) - 1;

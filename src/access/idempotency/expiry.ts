@@ -1,38 +1,6 @@
-import { defineEntity, p } from '@mikro-orm/core';
 import type { FastifyInstance } from 'fastify';
 import type { Database, Statement } from '../../database/database.ts';
 import { every } from '../background.ts';
-
-const idempotencyKeyTable = defineEntity({
-  name: 'IdempotencyKey',
-  tableName: 'idempotency_key',
-  properties: {
-    /**
-     * The caller's key; 0 is the configured key. Rotation does not change it.
-     */
-    keyId: p.integer().primary(),
-    /** The name in the API, the same for REST and GraphQL: `createPet`. */
-    operation: p.text().primary(),
-    /** SHA-256 of the client's `Idempotency-Key`. */
-    hash: p.blob().primary(),
-    /** SHA-256 of the validated input, and the names of its members. */
-    fingerprint: p.blob(),
-    /**
-     * The generated values of the row as PostgreSQL's texts, the id first. The
-     * input contains the others.
-     */
-    generated: p.array(),
-    createdAt: p.datetime().defaultRaw('now()').index(),
-  },
-});
-
-/**
- * The table `idempotency_key`: creations that must not be repeated. It contains
- * no client data.
- */
-export class IdempotencyKey extends idempotencyKeyTable.class {}
-
-idempotencyKeyTable.setClass(IdempotencyKey);
 
 const maxRows = 1000;
 

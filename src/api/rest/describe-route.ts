@@ -9,7 +9,7 @@ import {
   longestKey,
   notIdempotent,
 } from '../../access/idempotency/idempotency-key.ts';
-import { reused } from '../../database/claims.ts';
+import { reused } from '../../database/answer-once.ts';
 import { internalError, StoreError } from '../../errors.ts';
 import { inUse } from '../../records/insertions.ts';
 import { forbidden, type Scope } from '../../scopes.ts';

@@ -30,7 +30,7 @@ import {
   insertRows,
   lock,
   nonEmptyOf,
-  type Progress,
+  type ReportRows,
   readTable,
   type StoredTable,
   setCounter,
@@ -66,7 +66,7 @@ interface BackupOptions {
   force?: boolean;
   /** Marks the store as moved, after its last row was read. */
   retire?: boolean;
-  progress: Progress;
+  progress: ReportRows;
   signal: AbortSignal;
 }
 
@@ -179,7 +179,7 @@ export async function restore(
   file: string,
   options: DatabaseOptions,
   model: Model,
-  progress: Progress,
+  progress: ReportRows,
 ): Promise<{ tables: Contents[]; applied: string[] }> {
   const backup = await verify(file, options);
   const { migrations } = backup.head;
@@ -217,7 +217,7 @@ async function load(
   backup: Backup,
   model: Model,
   options: DatabaseOptions,
-  progress: Progress,
+  progress: ReportRows,
 ) {
   const { path, head, end } = backup;
   const refuse = (why: string) => {
@@ -265,7 +265,7 @@ async function load(
 async function insert(
   session: Client,
   { path, head, end }: Backup,
-  progress: Progress,
+  progress: ReportRows,
 ) {
   const lines = linesIn(path);
   await lock(session, head.tables);

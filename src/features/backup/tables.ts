@@ -38,7 +38,7 @@ export interface Contents {
 }
 
 /** Called with the number of rows read or inserted so far. */
-export type Progress = (table: string, rows: number) => void;
+export type ReportRows = (table: string, rows: number) => void;
 
 /** The tables of a model, the referenced ones first. Opens no connection. */
 export function tablesOf(model: Model): StoredTable[] {
@@ -182,7 +182,7 @@ export const chunkSize = 500;
 export async function readTable(
   session: ClientBase,
   table: StoredTable,
-  progress: Progress,
+  progress: ReportRows,
   onLines: (lines: string[]) => Promise<void> = async () => undefined,
 ): Promise<Contents> {
   const hash = createHash('sha256');

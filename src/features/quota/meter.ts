@@ -109,15 +109,15 @@ class QuotaMeter implements Meter {
     if (taken.returnUnusedUnits) return taken.returnUnusedUnits;
     const ofMinute = `${this.quota.perMinute} units of this minute`;
     if (taken.isUsedUp)
-      throw tooMany(`This key has used its ${ofMinute}.`, taken.state.reset);
-    throw tooMany(
+      throw overQuota(`This key has used its ${ofMinute}.`, taken.state.reset);
+    throw overQuota(
       `What is left of this key's ${ofMinute} is taken by requests under way.`,
       1,
     );
   }
 }
 
-function tooMany(message: string, seconds: number) {
+function overQuota(message: string, seconds: number) {
   const headers = { 'retry-after': `${seconds}` };
   return new StoreError('TOO_MANY_REQUESTS', message, { headers });
 }
