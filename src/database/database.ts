@@ -195,6 +195,13 @@ export class Database {
    * runs again, so it has no other effects.
    *
    * @throws StoreError as `Records` does, Unavailable; any error rolls back
+   * @example
+   *   const creates = [VisitEntity, TreatmentEntity];
+   *   database.transaction(call, { creates, input }, async () => {
+   *     const visit = await visits.create(input.visit, call);
+   *     await treatments.create({ visitId: visit.id, price }, call);
+   *     return visit;
+   *   });
    */
   async transaction<Answer>(
     call: Call,

@@ -52,6 +52,8 @@ class ExactJsonType extends JsonType {
  * `p.text().nullable()`. The database assigns the `id`, and each change
  * increments the `version`. An entity may replace others by properties written
  * by hand, such as relations.
+ *
+ * @example properties: { ...columnsOf(toySchema), ownerId: () => ... }
  */
 export function columnsOf<Schema extends TObject>({ properties }: Schema) {
   const columns = Object.entries(properties).map(([name, member]) => [

@@ -20,7 +20,11 @@ export interface Lists<Member extends string = string> {
   in?: readonly Member[] | undefined;
   /** Filters that may ask for null: `ownerId_is_null`. */
   nulls?: readonly Member[] | undefined;
-  /** The combinations of filters, beside none; all of them when undefined. */
+  /**
+   * The combinations of filters, beside none.
+   *
+   * @default all of them
+   */
   combinations?: ReadonlyArray<readonly Member[]> | undefined;
   /** Beside the id: `sort=at`. Those of texts are in lower case. */
   orders?: readonly Member[] | undefined;
@@ -85,6 +89,7 @@ export function membersOf<Member extends string>(lists: Lists<Member>) {
  *
  * @param noun names one item in the descriptions; its plural ends in s
  * @param lists what the `Records` of the list get, too
+ * @example listQuery('toy', toySchema, { filters: ['kind'], orders: ['madeAt'] })
  */
 export function listQuery<Item extends TObject>(
   noun: string,

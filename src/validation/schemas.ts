@@ -8,7 +8,11 @@ import {
   unwrapped,
 } from './validator.ts';
 
-/** int64 on the wire: a JSON integer, exact to the last digit. */
+/**
+ * int64 on the wire: a JSON integer, exact to the last digit.
+ *
+ * @example ownerId: int64Schema({ description: 'The owner.' })
+ */
 export function int64Schema(options: {
   description: string;
   examples?: number[];
@@ -17,7 +21,9 @@ export function int64Schema(options: {
 }
 
 interface TextOptions {
+  /** @default 0 */
   minLength?: number;
+  /** @default 1000 */
   maxLength?: number;
   pattern?: string;
   format?: string;
@@ -30,6 +36,7 @@ interface TextOptions {
  *
  * @param options `maxLength` is in characters (Unicode code points), as JSON
  *   Schema counts them
+ * @example name: textSchema({ maxLength: 200, description: 'The full name.' })
  */
 export function textSchema(options: TextOptions) {
   return Type.String({ ...options, maxLength: options.maxLength ?? 1000 });
@@ -46,6 +53,8 @@ function decimalPattern(precision: number, scale: number) {
 /**
  * An exact decimal, as text like `12.30`, because most clients read a JSON
  * number as a double.
+ *
+ * @example price: decimalSchema(8, 2, { description: 'In euros.' })
  */
 export function decimalSchema(
   precision: number,
@@ -131,7 +140,11 @@ export function memberOf(schema: TSchema): Member {
   };
 }
 
-/** A date and time: RFC 3339, section 5.6, to the millisecond. */
+/**
+ * A date and time: RFC 3339, section 5.6, to the millisecond.
+ *
+ * @example at: moment({ description: 'When it begins.' })
+ */
 export function moment(options: { description: string; examples?: string[] }) {
   return Type.Unsafe<Date>({ type: 'string', format: 'date-time', ...options });
 }
@@ -142,7 +155,11 @@ export function moment(options: { description: string; examples?: string[] }) {
  */
 type Required = TSchema & { '~optional'?: never };
 
-/** The same schema, or null. */
+/**
+ * The same schema, or null.
+ *
+ * @example note: Type.Optional(nullable(textSchema({ description: 'A note.' })))
+ */
 export function nullable<Schema extends Required>(schema: Schema) {
   const { allOf = [schema], ...rest } = schema as TSchema & {
     allOf?: TSchema[];
@@ -174,6 +191,8 @@ export type Removal = Input<typeof removalSchema>;
  * The input of a change: the version that the client has read, and the members
  * to set. Others stay, null clears (RFC 7396). Defaults are left out: they
  * would overwrite absent members.
+ *
+ * @example changeSchema({ state, price }, { $id: 'CheckupChange' })
  */
 export function changeSchema<Members extends TProperties>(
   members: Members,
@@ -195,8 +214,10 @@ export function changeSchema<Members extends TProperties>(
 }
 
 /**
- * An item has all members, so no default. Its texts have no bounds, because some may have been
- * stored before the input had these.
+ * An item has all members, so no default. Its texts have no bounds, because
+ * some may have been stored before the input had these.
+ *
+ * @example itemSchema({ id, ...members }, { $id: 'Toy' })
  */
 export function itemSchema<Members extends TProperties>(
   members: Members,
@@ -221,7 +242,11 @@ export function itemSchema<Members extends TProperties>(
   );
 }
 
-/** One of the values of an enumeration, as a named component. */
+/**
+ * One of the values of an enumeration, as a named component.
+ *
+ * @example enumSchema('VisitState', { planned: 'planned' }, 'Where it stands.')
+ */
 export function enumSchema<Value extends string>(
   id: string,
   values: Record<string, Value>,
@@ -239,7 +264,11 @@ export function enumSchema<Value extends string>(
   });
 }
 
-/** Refers to a named schema, and describes its meaning here. */
+/**
+ * Refers to a named schema, and describes its meaning here.
+ *
+ * @example state: use(VisitState, 'Where the visit stands.')
+ */
 export function use<Schema extends Required>(
   schema: Schema,
   description: string,
@@ -247,7 +276,11 @@ export function use<Schema extends Required>(
   return Type.Unsafe<Static<Schema>>({ allOf: [schema], description });
 }
 
-/** A member that clients may omit; for the service it is always present. */
+/**
+ * A member that clients may omit; for the service it is always present.
+ *
+ * @example state: withDefault(use(VisitState, 'Its state.'), 'planned')
+ */
 export function withDefault<Schema extends TSchema>(
   schema: Schema,
   value: Static<Schema>,
@@ -258,6 +291,8 @@ export function withDefault<Schema extends TSchema>(
 /**
  * Documents the id in a path, which stays text. Nothing validates it: an id
  * that is not an int64 is a 404.
+ *
+ * @example params: idSchema('toyId', 'toy')
  */
 export function idSchema<Name extends string>(name: Name, noun: string) {
   const id = int64Schema({

@@ -55,6 +55,8 @@ export function objectTypeOf<Schema extends TObject>(schema: Schema) {
 /**
  * The GraphQL type of inputs. The resolver validates them by the schema, so a
  * moment is text.
+ *
+ * @example const NewToyType = inputTypeOf(newToySchema);
  */
 export function inputTypeOf<Schema extends TObject>(schema: Schema) {
   const type = inputTypes.get(schema) ?? classOf(schema, 'input');
@@ -69,6 +71,8 @@ const objectTypes = new WeakMap<TObject, ClassType>();
 /**
  * The arguments of a list, below others too, of its connection and of its live
  * list, which have the members of the list's query.
+ *
+ * @example const { list: ToyArguments } = argumentsOf(toyQuerySchema);
  */
 export function argumentsOf({ properties }: TObject) {
   const { limit: _, after: __, before: ___, sort, ...filters } = properties;

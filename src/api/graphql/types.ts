@@ -155,6 +155,7 @@ class PageInfo {
  *
  * @param name of that type
  * @param nouns for the nodes, in the plural
+ * @example const ToyConnection = connectionOf(ToyType, 'Toy', 'toys');
  */
 export function connectionOf(
   Node: ClassType,
@@ -219,8 +220,10 @@ export function connectionOf(
 const greatestInt = 2 ** 31 - 1;
 
 /**
- * The cursors are the page's, or the ids, like `after` in other lists. @param
- * count called once if the client asks for the total
+ * The cursors are the page's, or the ids, like `after` in other lists.
+ *
+ * @param count called once if the client asks for the total
+ * @example toConnection(await toys.list(query, call), () => toys.count(query, call))
  */
 export function toConnection(
   page: Page<{ id: Int64 }>,
@@ -290,7 +293,11 @@ interface Cursors {
   before?: string | null;
 }
 
-/** A mutation that accepts `Idempotency-Key` for its creations. */
+/**
+ * A mutation that accepts `Idempotency-Key` for its creations.
+ *
+ * @example @Mutation(() => ToyType, { description: '...' }) @Idempotent()
+ */
 export function Idempotent(): MethodDecorator {
   return Extensions({ isIdempotent: true });
 }
@@ -300,6 +307,8 @@ export function Idempotent(): MethodDecorator {
  * returns what `LiveList.subscribe` returns; `makeLive` makes it the field's
  * `subscribe`, because type-graphql's own has no access to the resolver's
  * instance.
+ *
+ * @example @Live(() => ToyType, { description: 'Every toy, each once.' })
  */
 export function Live(
   type: () => object,

@@ -38,7 +38,9 @@ interface Declared<
   output: Out;
   /**
    * The entities of which it creates rows, all or none, once for an
-   * `Idempotency-Key`. Without it, the operation only reads.
+   * `Idempotency-Key`.
+   *
+   * @default none: the operation only reads
    */
   creates?: readonly EntityName[];
   /** What it may answer else, by status: `failure(...)`. */
@@ -48,6 +50,16 @@ interface Declared<
 /**
  * Declares an operation, once for the process. What `serve` returns goes to
  * `resources` of its module.
+ *
+ * @example
+ *   const turnover = operation({
+ *     name: 'turnover',
+ *     description: 'Sums by month.',
+ *     path: '/turnover',
+ *     input: Type.Object({ from: moment({ description: 'The first day.' }) }),
+ *     output: Type.Array(turnoverSchema, { maxItems: 100 }),
+ *   });
+ *   // In `open`: resources: [turnover.serve(database, ({ from }, call) => ...)]
  */
 export function operation<
   const In extends TObject,

@@ -51,8 +51,11 @@ export function success(
 }
 
 /**
- * A documented page of a list. @param name of the list's component @param
- * isCounted whether the list has a total
+ * A documented page of a list.
+ *
+ * @param name of the list's component
+ * @param isCounted whether the list has a total
+ * @example response: { 200: pageOf(toySchema, 'Toys', 'A page of toys.', true) }
  */
 export function pageOf(
   item: TSchema,
@@ -80,6 +83,11 @@ const total = {
   ),
 };
 
+/**
+ * A documented failure.
+ *
+ * @example 404: failure('NOT_FOUND', 'No such toy.', 'There is no toy 7.')
+ */
 export function failure(
   code: ErrorCode,
   description: string,
