@@ -95,6 +95,7 @@ function recordStatement(
     };
     const database = {
       orm,
+      model: {},
       isSharded: async () => false,
       read: record,
       rows: record,

@@ -124,7 +124,7 @@ test('a database that only answered a ping has no connection left when it is clo
     );
     const code = {
       isOutcomeUnknown: false,
-      message: 'The database cannot be reached; try again shortly.',
+      message: 'The database cannot answer in time; try again shortly.',
     };
     expect(sold).toMatchObject({ status: 'rejected', reason: code });
     expect(others).toMatchObject(
