@@ -238,6 +238,17 @@ describe.each<[string, Class]>([
       expect(await namesStored()).toHaveLength(100);
     });
 
+    test('far too many inputs are refused as such, also beside another request', async () => {
+      const names = Array.from({ length: 100 }, (_, at) => `coin ${at}`);
+      const empty = Array.from({ length: 131_072 }, () => ({}));
+      const [{ results }, ...refused] = await Promise.all(
+        [named(...names), empty, [empty]].map((inputs) => add(inputs)),
+      );
+      expect(results).toHaveLength(100);
+      const status = { error: expect.objectContaining({ status: 400 }) };
+      expect(refused).toMatchObject([status, status]);
+    });
+
     test('150 small requests at once leave each other room for their answers', async () => {
       const names = Array.from({ length: 150 }, (_, at) => `coin ${at}`);
       const answers = await Promise.all(names.map((name) => add(named(name))));

@@ -11,7 +11,7 @@ import {
   itemOperationsOf,
   type ResourceServices,
 } from './definition.ts';
-import { createEach, outcomesOf, toOutcome } from './several.ts';
+import { createEach, maxItems, outcomesOf, toOutcome } from './several.ts';
 
 /** Adds the REST routes of a resource. */
 export function addRoutes(
@@ -87,7 +87,8 @@ function addCreateMany(
   const { bodyLimit } = app.initialConfig;
   const mayAnswer = ({ body, headers }: FastifyRequest) => {
     const { 'content-length': length = bodyLimit } = headers;
-    return Number(length) + listedIn(body ?? {}) * beside;
+    const count = Math.min(listedIn(body ?? {}), maxItems);
+    return Number(length) + count * beside;
   };
   const config = { isIdempotent: true, mayAnswer };
   app.post(`${path}/batch`, { schema, config }, async (request) => {

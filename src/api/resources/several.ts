@@ -8,7 +8,8 @@ import { toLoggedFailure } from '../http/failures.ts';
 import { ErrorSchema } from '../rest/documented-responses.ts';
 import type { ResourceService } from './definition.ts';
 
-const maxItems = 100;
+/** Of a request for several creations. */
+export const maxItems = 100;
 
 /** The body of several creations; those that are invalid are read as errors. */
 export function severalOf(input: TObject, types: string) {
