@@ -285,7 +285,9 @@ export class Batches<In, Out> {
       failure = failureOf(error);
       const mayRetry = size > 1 && this.#options.isRetryable(error);
       const partSize = isWrite ? Math.ceil(size / 2) : 1;
-      if (mayRetry) this.#retries.unshift(...split(batch, partSize));
+      const since = performance.now();
+      const again = batch.map((one) => ({ ...one, since }));
+      if (mayRetry) this.#retries.unshift(...split(again, partSize));
       else for (const one of batch) one.reject(error);
     }
     for (const end of endings) end(failure);

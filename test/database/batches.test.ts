@@ -146,6 +146,29 @@ test('a batch of writes that are all bad takes two trips for each', async () => 
   expect(trips).toHaveLength(2 * 10 - 1);
 });
 
+test.each([
+  { isWrite: true, failures: 2 },
+  { isWrite: false, failures: 1 },
+])(
+  'a retried input has waited to leave, not in failed batches: $isWrite',
+  async ({ isWrite, failures }) => {
+    let now = 0;
+    mock.method(performance, 'now', () => now);
+    const { trips, add, answerFrom } = withTrips({ isWrite });
+    const call = new Call();
+    const outputs = [add(1, call), add(2), add(3), add(4)];
+    for (let at = 0; at < failures; at += 1) {
+      await departures();
+      now += 100;
+      trips[at]?.fail(new Error('one is bad'));
+    }
+    await answerFrom(failures, 4);
+    mock.restoreAll();
+    expect(await Promise.all(outputs)).toEqual(names([1, 2, 3, 4]));
+    expect(call.waited).toBe(0);
+  },
+);
+
 test('inputs of a failed batch of reads are retried alone, in parallel, before later ones: the bad input fails alone', async () => {
   const { trips, add, inputs, answerFrom } = withTrips({ maxInFlight: 4 });
   const [good, bad] = [add(1), add(2)];
