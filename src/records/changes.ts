@@ -97,11 +97,12 @@ export class Changes<Item> {
       if (this.#versionOf(stored) === version)
         await check(changes, call, stored);
     }
+    const { columns } = this.table;
     const members = Object.fromEntries(
-      given.map(([name, value]) => [
-        name,
-        this.table.column(name).write(value),
-      ]),
+      given.map(([name, value]) => {
+        const column = columns.find(({ member }) => member === name);
+        return [name, column?.write(value)];
+      }),
     );
     const json = JSON.stringify(members);
     const row = await this.#write(this.#changes, call, id, version, json);

@@ -162,3 +162,19 @@ test('of changes that read the same version one wins', async () => {
     }
   },
 );
+
+test('a member without a column is ignored, by a change as by a creation', async () => {
+  const offers = open();
+  const more = { extra: 'none' };
+  const { id, version } = await offers.create({
+    title: 'Vase',
+    price: null,
+    ...more,
+  });
+  const changed = await change(offers, id, { version, title: 'Jug', ...more });
+  expect(changed).toMatchObject({ id, title: 'Jug' });
+  expect(changed).not.toHaveProperty('extra');
+  const { version: next } = changed ?? {};
+  const same = await change(offers, id, { version: next, ...more });
+  expect(same).toMatchObject({ id, title: 'Jug' });
+});
