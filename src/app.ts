@@ -61,7 +61,10 @@ declare module 'fastify' {
 
 export interface AppOptions {
   config: Config;
-  /** Already open and migrated. The caller closes it after closing the app. */
+  /**
+   * Already open, and migrated unless MIGRATE_ON_START is false. The caller
+   * closes it after closing the app.
+   */
   database: Database;
   modules: Module[];
   /** Defaults to lines on standard output. */

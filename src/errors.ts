@@ -32,8 +32,9 @@ const ofOperations = {
 } as const;
 
 /**
- * All error codes. REST sends code and status in an Error body, GraphQL in
- * `errors[].extensions`.
+ * The service's own error codes; others are Apollo Server's
+ * (api/graphql/answer.ts). REST sends code and status in an Error body, GraphQL
+ * in `errors[].extensions`.
  */
 export const httpStatusOf = { ...common, ...ofOperations };
 
@@ -144,11 +145,14 @@ export class Unavailable extends StoreError {
 }
 
 const faultsOfBuild = new AsyncLocalStorage<string[]>();
-/** Those that modules have when they are imported. */
+/**
+ * Faults that modules report while they are imported. While it is frozen,
+ * `reportFault` throws outside a build.
+ */
 let declared: string[] = [];
 Object.freeze(declared);
 
-/** From now on until the first build, `reportFault` collects faults, too. */
+/** Makes `reportFault` collect faults already before the first build. */
 export function noteFaults(): void {
   declared = [];
 }
@@ -175,7 +179,7 @@ export function reportThrown<T>(work: () => T): T | undefined {
 }
 
 /**
- * Builds something of modules.
+ * Runs a build, and collects the faults that modules report meanwhile.
  *
  * @throws Error with a line for every fault, also of what they declare
  */

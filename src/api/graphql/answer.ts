@@ -21,10 +21,7 @@ import { acceptedIn, mediaTypes, Unprocessable } from './request.ts';
 /** The outcome of a request. */
 export interface Outcome {
   data?: unknown;
-  /**
-   * The status from the executor; 500 when the status is that of the first
-   * error.
-   */
+  /** The executor's status; 500 stands for the status of the first error. */
   status?: number | undefined;
   /** As they are sent. */
   errors?: readonly GraphQLFormattedError[] | undefined;

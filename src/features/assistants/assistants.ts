@@ -6,7 +6,7 @@ import { hasScope, type Scope } from '../../scopes.ts';
 /** The operations as tools of assistants (@animal-store/openapi-mcp). */
 const tools: Omit<OpenApiMcpOptions, 'document' | 'origins'> = {
   name: 'animal-store',
-  // A tool's own request is charged, and needs its scope.
+  // Each tool's REST request is charged, and needs the scope of its operation.
   config: {
     scope: 'read',
     leadsToLogin: true,

@@ -16,7 +16,7 @@ interface BackupFlags {
   retire?: boolean;
 }
 
-/** Each loads what it runs: help and usage errors come at once. */
+/** Each loads its code when it runs, so help and usage errors come at once. */
 export function backupCommands(program: Command, stores: Stores) {
   program.commandsGroup('The database:');
   const backingUp = program
@@ -42,7 +42,7 @@ export function backupCommands(program: Command, stores: Stores) {
         signal,
         progress,
       }).catch((error) => {
-        // The process ends although the store may not answer.
+        // The process ends even if the store does not answer.
         if (signal.aborted) process.exit();
         throw error;
       });

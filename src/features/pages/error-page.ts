@@ -45,8 +45,8 @@ function isForPage(
   { status }: StoreError,
   { method, originalUrl }: FastifyRequest,
 ) {
-  // Unlike `decodeURI`, this decodes a path of which other parts cannot be
-  // decoded.
+  // `decodeURI` throws if one part of the path cannot be decoded; this decodes
+  // the others.
   const decoded = originalUrl.replace(/%([2-7][\da-f])/gi, (_, hex) =>
     String.fromCharCode(Number.parseInt(hex, 16)),
   );

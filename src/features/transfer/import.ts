@@ -47,7 +47,7 @@ interface ImportOptions {
   /** True when numbers may be texts of digits. */
   isLenient?: boolean;
   dryRun?: boolean | undefined;
-  /** Each line of a source is added once; each line is added when absent. */
+  /** Each line of a source is added once; without one, at every import. */
   source?: string;
 }
 
