@@ -267,7 +267,7 @@ export class Batches<In, Out> {
   }
 
   async #runBatch(batch: Waiting<In, Out>[]) {
-    const { collection, operation, isWrite, observers } = this.#options;
+    const { collection, operation, observers } = this.#options;
     const { length: size } = batch;
     const now = performance.now();
     this.#inFlight.set(batch, now);
@@ -284,16 +284,21 @@ export class Batches<In, Out> {
     } catch (error) {
       failure = failureOf(error);
       const mayRetry = size > 1 && this.#options.isRetryable(error);
-      const partSize = isWrite ? Math.ceil(size / 2) : 1;
-      const since = performance.now();
-      const again = batch.map((one) => ({ ...one, since }));
-      if (mayRetry) this.#retries.unshift(...split(again, partSize));
+      if (mayRetry) this.#retry(batch);
       else for (const one of batch) one.reject(error);
     }
     for (const end of endings) end(failure);
     this.#inFlight.delete(batch);
     if (this.#blocking === batch) this.#releaseNext();
     else this.#schedule();
+  }
+
+  /** They wait once more, from now on. */
+  #retry(batch: Waiting<In, Out>[]) {
+    const since = performance.now();
+    const again = batch.map((one) => ({ ...one, since }));
+    const size = this.#options.isWrite ? Math.ceil(batch.length / 2) : 1;
+    this.#retries.unshift(...split(again, size));
   }
 
   /**
