@@ -1,5 +1,6 @@
 // runs: embedded, postgres
 import { hash } from 'node:crypto';
+import { mock } from 'node:test';
 import { Call } from '../../src/call.ts';
 import { PetService } from '../../src/modules/pets/pet.service.ts';
 import { sentDuring, stock } from '../support/database-access.ts';
@@ -73,6 +74,28 @@ describe('a list', () => {
     );
     expect([sent?.name, more]).toEqual([oneList, []]);
   });
+});
+
+// Citus refuses several lists of a table that was distributed meanwhile.
+test('lists whose common statement is refused are read one by one', async () => {
+  await stock(store.database, 4);
+  const { database } = store;
+  const read = database.read.bind(database);
+  const refusing = mock.method(database, 'read', (async (statement, values) => {
+    if (!statement.name.startsWith('lists_')) return read(statement, values);
+    throw Object.assign(new Error('complex joins'), { code: '0A000' });
+  }) as typeof read);
+  const first = list({ limit: 1, after: '0' });
+  const other = list({ limit: 2, after: '0', status: 'available' });
+  const pages = await Promise.all([first(), other()]);
+  expect(pages.map(({ items }) => items.length)).toEqual([1, 2]);
+  const names = refusing.mock.calls.map(({ arguments: [one] }) => one.name);
+  expect(names).toEqual([
+    expect.stringMatching(/^lists_pet_/),
+    oneList,
+    oneList,
+  ]);
+  refusing.mock.restore();
 });
 
 describe('an item', () => {

@@ -7,6 +7,7 @@ import { beforeAll, describe, expect, test } from '../support/jest.ts';
 import { rest } from '../support/rest.ts';
 import { citusLayout } from '../support/servers/citus-database.ts';
 import { onNode, storeForAll } from '../support/store.ts';
+import { practiceFields } from './practice/fields.ts';
 import { practiceModule, practiceOn } from './practice/practice.module.ts';
 import { EntityRecords } from './repositories/entity-records.ts';
 
@@ -37,14 +38,7 @@ const collections: Array<[string, Module]> = [
   ['MikroORM', practiceOn(EntityRecords)],
 ];
 describeHere.each(collections)('a practice on %s', (_name, module) => {
-  fieldsForAll({
-    Pet: ['visits', 'tags'],
-    Tag: ['pets'],
-    Owner: ['visits'],
-    Visit: ['pet', 'owner', 'treatments'],
-    Treatment: ['visit'],
-    PetTag: ['pet', 'tag'],
-  });
+  fieldsForAll(practiceFields);
   const store = storeForAll({}, undefined, { more: [module] });
 
   type Answer = { status: number; code?: string; message?: string; item?: any };
