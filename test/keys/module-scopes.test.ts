@@ -1,5 +1,4 @@
 import { checkupsModule } from '../modules/checkups/checkups.module.ts';
-import { fieldsForAll } from '../support/field-resolvers.ts';
 import { graphqlText, graphqlThrice } from '../support/graphql.ts';
 import { expect, test } from '../support/jest.ts';
 import { rest } from '../support/rest.ts';
@@ -7,7 +6,6 @@ import { storeForAll } from '../support/store.ts';
 
 /** Scopes of one module, through both APIs. */
 
-fieldsForAll({ Pet: ['checkups'], Checkup: ['pet'] });
 const store = storeForAll({}, addOne, { more: [checkupsModule] });
 
 async function addOne() {

@@ -19,7 +19,6 @@ import {
 import { validator } from '../../src/validation/validator.ts';
 import { sql } from '../support/database-access.ts';
 import { openStream } from '../support/events.ts';
-import { fieldsForAll } from '../support/field-resolvers.ts';
 import { graphqlText } from '../support/graphql.ts';
 import {
   afterAll,
@@ -74,7 +73,6 @@ describeHere('checkups', () => {
       ({ id }: { id: number }) => id,
     );
   };
-  fieldsForAll({ Pet: ['checkups'], Checkup: ['pet'] });
   const store = storeForAll({}, addPets, { more: [checkupsModule] });
 
   const send = (method: string, path: string, json?: object, headers = {}) =>

@@ -7,7 +7,6 @@ import { int64 } from '../../src/validation/int64.ts';
 import { pageQueryMembers, sortSchema } from '../../src/validation/page.ts';
 import { validator } from '../../src/validation/validator.ts';
 import { sql } from '../support/database-access.ts';
-import { fieldsForAll } from '../support/field-resolvers.ts';
 import { graphqlThrice } from '../support/graphql.ts';
 import { beforeEach, describe, expect, test } from '../support/jest.ts';
 import { rest } from '../support/rest.ts';
@@ -21,7 +20,6 @@ import { toysModule } from './toys/toys.module.ts';
 
 /** Lists in the orders that their collection declares: toys by age. */
 
-fieldsForAll({ Pet: ['checkups'], Checkup: ['pet'] });
 const store = storeForAll({}, undefined, {
   more: [toysModule, checkupsModule],
 });

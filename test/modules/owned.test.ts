@@ -2,7 +2,6 @@ import { Call } from '../../src/call.ts';
 import { LiveList } from '../../src/records/live-list.ts';
 import { Records } from '../../src/records/records.ts';
 import { openStream } from '../support/events.ts';
-import { fieldsForAll } from '../support/field-resolvers.ts';
 import { graphqlText } from '../support/graphql.ts';
 import { beforeAll, describe, expect, test } from '../support/jest.ts';
 import { citusLayout } from '../support/servers/citus-database.ts';
@@ -38,7 +37,6 @@ const collections: Array<[string, Repositories]> = [
   ['MikroORM', EntityRecords],
 ];
 describeHere.each(collections)('diaries on %s', (_name, Collection) => {
-  fieldsForAll({ Diary: ['remarks'], Remark: ['diary'] });
   const store = storeForAll({}, undefined, { more: [diariesOn(Collection)] });
 
   const callers = callersForAll(store);

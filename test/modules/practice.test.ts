@@ -1,13 +1,11 @@
 import { globSync, readFileSync } from 'node:fs';
 import type { Module } from '../../src/api/module.ts';
 import { openStream } from '../support/events.ts';
-import { fieldsForAll } from '../support/field-resolvers.ts';
 import { graphqlText } from '../support/graphql.ts';
 import { beforeAll, describe, expect, test } from '../support/jest.ts';
 import { rest } from '../support/rest.ts';
 import { citusLayout } from '../support/servers/citus-database.ts';
 import { onNode, storeForAll } from '../support/store.ts';
-import { practiceFields } from './practice/fields.ts';
 import { practiceModule, practiceOn } from './practice/practice.module.ts';
 import { EntityRecords } from './repositories/entity-records.ts';
 
@@ -38,7 +36,6 @@ const collections: Array<[string, Module]> = [
   ['MikroORM', practiceOn(EntityRecords)],
 ];
 describeHere.each(collections)('a practice on %s', (_name, module) => {
-  fieldsForAll(practiceFields);
   const store = storeForAll({}, undefined, { more: [module] });
 
   type Answer = { status: number; code?: string; message?: string; item?: any };

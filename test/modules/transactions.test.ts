@@ -11,7 +11,6 @@ import { Records } from '../../src/records/records.ts';
 import type { Int64 } from '../../src/validation/int64.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { sql } from '../support/database-access.ts';
-import { fieldsForAll } from '../support/field-resolvers.ts';
 import {
   beforeAll,
   beforeEach,
@@ -41,7 +40,6 @@ import { toysModule } from './toys/toys.module.ts';
 const describeHere = citusLayout ? describe.skip : describe;
 
 describeHere('a transaction', () => {
-  fieldsForAll({ Pet: ['checkups'], Checkup: ['pet'] });
   const store = storeForAll({}, undefined, {
     more: [toysModule, checkupsModule],
   });

@@ -1,6 +1,26 @@
+import type { Module } from '../../src/api/module.ts';
 import { afterAll, beforeAll } from './jest.ts';
 
 type FieldsByType = Record<string, string[]>;
+
+/** What the modules of tests add to types, by the names of their tags. */
+const fieldsOfModules: Record<string, FieldsByType> = {
+  Checkups: { Pet: ['checkups'], Checkup: ['pet'] },
+  Diaries: { Diary: ['remarks'], Remark: ['diary'] },
+  Practice: {
+    Pet: ['visits', 'tags'],
+    Tag: ['pets'],
+    Owner: ['visits'],
+    Visit: ['pet', 'owner', 'treatments'],
+    Treatment: ['visit'],
+    PetTag: ['pet', 'tag'],
+  },
+};
+
+/** Declares the fields of modules for the tests of a file. */
+export function fieldsOfModulesForAll(modules: Module[]): void {
+  for (const { tag } of modules) fieldsForAll(fieldsOfModules[tag.name] ?? {});
+}
 
 /**
  * What `forgetFields` has removed. A module declares its fields once, when the
@@ -9,9 +29,8 @@ type FieldsByType = Record<string, string[]>;
 let forgotten: any[] = [];
 
 /**
- * The fields that the modules of a file add to types with `@FieldResolver`.
- * Call it before the store opens: another file may have imported the same
- * modules before.
+ * The fields that a file adds to types with `@FieldResolver`. Call it before
+ * the store opens: another file may have imported the same modules before.
  */
 export function fieldsForAll(names: FieldsByType): void {
   beforeAll(() => {

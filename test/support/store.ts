@@ -21,6 +21,7 @@ import {
   optionsFor,
   type TestDatabase,
 } from './database.ts';
+import { fieldsOfModulesForAll } from './field-resolvers.ts';
 import { afterAll, beforeAll } from './jest.ts';
 import { distributionOf, type Layout } from './servers/citus.ts';
 import { citusLayout } from './servers/citus-database.ts';
@@ -155,6 +156,7 @@ export function storeForAll(
   options?: StartStoreOptions,
 ): Store {
   const store = {} as Store;
+  fieldsOfModulesForAll(options?.more ?? []);
   beforeAll(async () => {
     Object.assign(store, await startStore(env, options));
     await prepare?.();

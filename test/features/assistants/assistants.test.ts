@@ -3,7 +3,6 @@ import { checkupsModule } from '../../modules/checkups/checkups.module.ts';
 import { toysModule } from '../../modules/toys/toys.module.ts';
 import { operations } from '../../support/contract.ts';
 import { sql } from '../../support/database-access.ts';
-import { fieldsForAll } from '../../support/field-resolvers.ts';
 import { beforeEach, describe, expect, test } from '../../support/jest.ts';
 import { eventually } from '../../support/process.ts';
 import { rest } from '../../support/rest.ts';
@@ -572,7 +571,6 @@ describe('a request', () => {
       { api: end.api, id: end.id },
     ]);
   const observers = [{ request: { ended } }];
-  fieldsForAll({ Pet: ['checkups'], Checkup: ['pet'] });
   const more = storeForAll({ MCP: 'true' }, undefined, {
     more: [toysModule, checkupsModule],
     observers,

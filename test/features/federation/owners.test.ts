@@ -1,6 +1,5 @@
 import { callersForAll } from '../../modules/diaries/callers.ts';
 import { diariesModule } from '../../modules/diaries/diaries.module.ts';
-import { fieldsForAll } from '../../support/field-resolvers.ts';
 import { describe, expect, test } from '../../support/jest.ts';
 import { citusLayout } from '../../support/servers/citus-database.ts';
 import { storeForAll } from '../../support/store.ts';
@@ -10,7 +9,6 @@ import { storeForAll } from '../../support/store.ts';
 const describeHere = citusLayout ? describe.skip : describe;
 
 describeHere('rows of callers', () => {
-  fieldsForAll({ Diary: ['remarks'], Remark: ['diary'] });
   const store = storeForAll({ GRAPHQL_FEDERATION: 'true' }, undefined, {
     more: [diariesModule],
   });

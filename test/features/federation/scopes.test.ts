@@ -1,11 +1,9 @@
 import { checkupsModule } from '../../modules/checkups/checkups.module.ts';
-import { fieldsForAll } from '../../support/field-resolvers.ts';
 import { graphqlThrice } from '../../support/graphql.ts';
 import { expect, test } from '../../support/jest.ts';
 import { rest } from '../../support/rest.ts';
 import { storeForAll } from '../../support/store.ts';
 
-fieldsForAll({ Pet: ['checkups'], Checkup: ['pet'] });
 const federated = { GRAPHQL_FEDERATION: 'true' };
 const store = storeForAll(federated, addOne, { more: [checkupsModule] });
 

@@ -1,11 +1,8 @@
-import { practiceFields } from '../../modules/practice/fields.ts';
 import { practiceModule } from '../../modules/practice/practice.module.ts';
-import { fieldsForAll } from '../../support/field-resolvers.ts';
 import { expect, test } from '../../support/jest.ts';
 import { rest } from '../../support/rest.ts';
 import { storeForAll } from '../../support/store.ts';
 
-fieldsForAll(practiceFields);
 const store = storeForAll({ QUOTA_PER_MINUTE: '40' }, undefined, {
   more: [practiceModule],
 });

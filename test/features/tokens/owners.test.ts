@@ -11,7 +11,6 @@ import {
   RemarkEntity,
   remark,
 } from '../../modules/diaries/diary.ts';
-import { fieldsForAll } from '../../support/field-resolvers.ts';
 import { graphqlText } from '../../support/graphql.ts';
 import { beforeAll, describe, expect, test } from '../../support/jest.ts';
 import { rest } from '../../support/rest.ts';
@@ -20,7 +19,6 @@ import { providerForAll } from './provider.ts';
 
 /** Rows that belong to users, or to their tenants. */
 
-fieldsForAll({ Diary: ['remarks'], Remark: ['diary'] });
 const provider = providerForAll();
 const tokenOf = (claims: object) =>
   provider.token({ scope: 'pets:write', ...claims });

@@ -21,7 +21,6 @@ import {
   Size,
 } from '../../modules/crates/crate.entity.ts';
 import { sql } from '../../support/database-access.ts';
-import { fieldsForAll } from '../../support/field-resolvers.ts';
 import { newFolder } from '../../support/folder.ts';
 import { beforeEach, expect, test } from '../../support/jest.ts';
 import { migrationOf } from '../../support/migrations.ts';
@@ -62,7 +61,6 @@ const cratesModule: Module<Records<Crate, NewCrate>> = {
 // Citus allows a foreign key between distributed tables only when both are
 // distributed by it.
 const more = citusLayout ? [cratesModule] : [cratesModule, checkupsModule];
-fieldsForAll({ Pet: ['checkups'], Checkup: ['pet'] });
 const store = storeForAll({}, undefined, { more });
 beforeEach(() => sql(store.database, 'truncate "Order" restart identity'));
 

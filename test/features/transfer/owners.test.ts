@@ -7,7 +7,6 @@ import { seed } from '../../../src/features/transfer/seed.ts';
 import { callersForAll } from '../../modules/diaries/callers.ts';
 import { diariesModule } from '../../modules/diaries/diaries.module.ts';
 import { sql } from '../../support/database-access.ts';
-import { fieldsForAll } from '../../support/field-resolvers.ts';
 import { newFolder } from '../../support/folder.ts';
 import { describe, expect, test } from '../../support/jest.ts';
 import { citusLayout } from '../../support/servers/citus-database.ts';
@@ -18,7 +17,6 @@ import { storeForAll } from '../../support/store.ts';
 const describeHere = citusLayout ? describe.skip : describe;
 
 describeHere('rows of callers', () => {
-  fieldsForAll({ Diary: ['remarks'], Remark: ['diary'] });
   const store = storeForAll({}, undefined, {
     more: [diariesModule],
   });

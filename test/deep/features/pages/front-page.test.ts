@@ -1,7 +1,6 @@
 import type { Page, Route } from 'playwright-core';
 import { checkupsModule } from '../../../modules/checkups/checkups.module.ts';
 import { toysModule } from '../../../modules/toys/toys.module.ts';
-import { fieldsForAll } from '../../../support/field-resolvers.ts';
 import { beforeEach, expect, test } from '../../../support/jest.ts';
 import { rest } from '../../../support/rest.ts';
 import { storeForAll } from '../../../support/store.ts';
@@ -407,7 +406,6 @@ inBrowser(() => {
 });
 
 inBrowser(() => {
-  fieldsForAll({ Pet: ['checkups'], Checkup: ['pet'] });
   const store = storeForAll({}, undefined, {
     more: [toysModule, checkupsModule],
   });
