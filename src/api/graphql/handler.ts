@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify';
 import type { GraphQLSchema } from 'graphql';
 import type { DeprecationUsage } from '../../access/deprecations/usage.ts';
 import { StoreError } from '../../errors.ts';
@@ -81,8 +81,7 @@ export async function graphQL(
   app.setErrorHandler(sendGraphQLError);
   // Also formats rejections before routing (PUT, no key) as GraphQL responses.
   app.setNotFoundHandler(answerNotFound);
-  app.route({
-    method: ['GET', 'POST'],
+  const route: Omit<RouteOptions, 'method'> = {
     url: '',
     schema: { hide: true },
     // Root fields charge themselves. Apollo Server and the resolvers validate
@@ -107,7 +106,9 @@ export async function graphQL(
       call.operation = { name: parameters.operationName, fields: undefined };
       return sendOutcome(await answer(parameters, context), context);
     },
-  });
+  };
+  // Apart, because a feature may add to one of them.
+  for (const method of ['GET', 'POST']) app.route({ ...route, method });
 }
 
 /**

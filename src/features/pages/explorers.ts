@@ -58,7 +58,7 @@ const frame = 'https://sandbox.embed.apollographql.com/';
 export function serveSandbox(site: Site) {
   const { app } = site;
   let page: HtmlPage | undefined;
-  // A callback, because it runs for every GraphQL request.
+  // A callback, because it runs for every GET of GraphQL.
   const send: preHandlerHookHandler = (request, reply, done) => {
     if (!isNavigation(request)) return done();
     varyBy(reply, 'Accept');
@@ -66,7 +66,7 @@ export function serveSandbox(site: Site) {
     site.sendPage(reply, page, site.bar('/graphql'));
   };
   app.addHook('onRoute', (route) => {
-    if (route.url !== '/graphql') return;
+    if (route.url !== '/graphql' || route.method === 'POST') return;
     route.config = { ...route.config, public: orNavigation(route) };
     route.preHandler = send;
   });
