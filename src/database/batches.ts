@@ -1,7 +1,8 @@
 import type { Call } from '../call.ts';
 import { Unavailable } from '../errors.ts';
-import { FairQueue } from '../shared-budget.ts';
+import type { Holder } from '../shared-budget.ts';
 import {
+  type Failure,
   failureOf,
   isDataError,
   isWorthAnotherTry,
@@ -16,7 +17,7 @@ export interface DatabaseObserver {
    * @returns a function to call once, when the batch has an answer or has
    *   failed as a whole
    */
-  sent(batch: SentBatch): (failure?: ReturnType<typeof failureOf>) => void;
+  sent(batch: SentBatch): (failure?: Failure) => void;
 }
 
 /** Low-cardinality labels for a queue. */
@@ -74,13 +75,15 @@ export interface BatchOptions extends QueueName {
   isRetryable?(error: unknown): boolean;
 }
 
-interface Waiting<In, Out> {
-  readonly input: In;
+interface Waiting {
+  readonly input: unknown;
   readonly call: Call;
   readonly since: number;
-  resolve(output: Out): void;
+  resolve(output: unknown): void;
   reject(error: unknown): void;
 }
+
+type Batch = Waiting[];
 
 const sweepInterval = 100;
 /** Beyond the shortest round trip (ms): then fewer reads may be in flight. */
@@ -96,19 +99,19 @@ const hangsAfter = 1000;
  * written after the input arrived. Inputs of several callers leave in turn.
  */
 export class Batches<In, Out> {
-  readonly #run: RunBatch<In, Out>;
+  readonly #run: RunBatch<unknown, unknown>;
   readonly #options: Required<BatchOptions>;
-  readonly #waiting: FairQueue<Waiting<In, Out>>;
+  readonly #waiting: FairQueue<Waiting>;
   /**
    * Parts of failed batches: each read alone, halves of writes. So some at fault
    * cost few more trips, and all at fault two for each.
    */
-  #retries: Waiting<In, Out>[][] = [];
+  #retries: Batch[] = [];
   /** When the last batch was answered. */
   #answeredAt = 0;
   /** When each was sent. */
-  readonly #inFlight = new Map<Waiting<In, Out>[], number>();
-  #blocking: Waiting<In, Out>[] | undefined;
+  readonly #inFlight = new Map<Batch, number>();
+  #blocking: Batch | undefined;
   #releaseTimer: NodeJS.Timeout | undefined;
   #isScheduled = false;
   #isConcurrent = false;
@@ -127,7 +130,7 @@ export class Batches<In, Out> {
    */
   constructor(run: RunBatch<In, Out>, options: BatchOptions) {
     const { isWrite = false } = options;
-    this.#run = run;
+    this.#run = run as RunBatch<unknown, unknown>;
     this.#waiting = new FairQueue(options.maxWaiting);
     this.#options = {
       isWrite,
@@ -146,22 +149,26 @@ export class Batches<In, Out> {
    */
   add(input: In, call: Call): Promise<Out> {
     if (this.#options.isApart()) return this.#runAlone(input);
-    return new Promise((resolve, reject) => {
-      const holder = call.caller?.id;
-      const since = performance.now();
-      const isLate = this.isStuck || this.#isOld(this.#waiting.headOf(holder));
-      const one = { input, call, since, resolve, reject };
-      const isQueued = !isLate && this.#waiting.push(holder, one);
-      if (!isQueued) {
-        this.#refused += 1;
-        return reject(Unavailable.busy());
-      }
-      this.#sweeper ??= setInterval(
-        () => this.#rejectLate(),
-        sweepInterval,
-      ).unref();
-      this.#schedule();
-    });
+    const { promise, resolve, reject } = Promise.withResolvers<Out>();
+    const since = performance.now();
+    if (!this.#queue({ input, call, since, resolve, reject })) {
+      this.#refused += 1;
+      return Promise.reject(Unavailable.busy());
+    }
+    this.#sweeper ??= setInterval(
+      () => this.#rejectLate(),
+      sweepInterval,
+    ).unref();
+    this.#schedule();
+    return promise;
+  }
+
+  /** @returns false when it is refused */
+  #queue(one: Waiting) {
+    const holder = one.call.caller?.id;
+    const first = this.#waiting.headOf(holder);
+    const isLate = this.isStuck || this.#isOld(first);
+    return !isLate && this.#waiting.push(holder, one);
   }
 
   async #runAlone(input: In): Promise<Out> {
@@ -179,22 +186,23 @@ export class Batches<In, Out> {
     return this.#waiting.heads.some((one) => this.#isOld(one));
   }
 
-  #isOld(one: Waiting<In, Out> | undefined) {
+  #isOld(one: Waiting | undefined) {
     return one !== undefined && ageOf(one) > this.#options.maxAge;
   }
 
   get #length() {
-    return this.#retries.flat().length + this.#waiting.length;
+    const retried = this.#retries.flat();
+    return retried.length + this.#waiting.length;
   }
 
   get state(): QueueState {
     const { collection, operation } = this.#options;
-    const ages = [...this.#retries.flat(), ...this.#waiting.heads].map(ageOf);
+    const oldest = [...this.#retries.flat(), ...this.#waiting.heads];
     return {
       collection,
       operation,
       waiting: this.#length,
-      oldest: Math.max(0, ...ages),
+      oldest: Math.max(0, ...oldest.map(ageOf)),
       refused: this.#refused,
     };
   }
@@ -203,12 +211,12 @@ export class Batches<In, Out> {
   get #room() {
     const { maxBatch, maxInFlight } = this.#options;
     if (this.#inFlight.size >= maxInFlight) return 0;
-    let room = this.#window;
-    const since = performance.now() - hangsAfter;
-    for (const [{ length }, sent] of this.#inFlight) {
-      if (sent > since) room -= length;
+    const hangsSince = performance.now() - hangsAfter;
+    let counted = 0;
+    for (const [batch, sentAt] of this.#inFlight) {
+      if (sentAt > hangsSince) counted += batch.length;
     }
-    return Math.min(maxBatch, room);
+    return Math.min(maxBatch, this.#window - counted);
   }
 
   #schedule() {
@@ -229,7 +237,8 @@ export class Batches<In, Out> {
   /** A full batch and a retried input do not wait for the one in flight. */
   get #isBlocked() {
     if (this.#blocking === undefined || this.#retries.length > 0) return false;
-    return this.#length < Math.min(this.#options.maxBatch, this.#window);
+    const full = Math.min(this.#options.maxBatch, this.#window);
+    return this.#length < full;
   }
 
   /**
@@ -244,8 +253,7 @@ export class Batches<In, Out> {
 
   #dispatch() {
     this.#isScheduled = false;
-    // The window may have become smaller since.
-    const batch = this.#room > 0 ? this.#nextBatch() : [];
+    const batch = this.#nextBatch();
     this.#isConcurrent = batch.length > 1;
     if (batch.length > 0) void this.#runBatch(batch);
     this.#schedule();
@@ -256,36 +264,31 @@ export class Batches<In, Out> {
    * client has disconnected.
    */
   #nextBatch() {
-    const now = performance.now();
-    const batch: Waiting<In, Out>[] = [];
-    while (this.#length > 0 && batch.length === 0) {
+    // The window may have become smaller since the batch was scheduled.
+    while (this.#length > 0 && this.#room > 0) {
       const next = this.#retries.shift() ?? this.#waiting.take(this.#room);
       this.#isLimited = this.#waiting.length > 0;
-      batch.push(...next.filter((one) => !isRejected(one, now)));
+      const batch = next.filter(isWanted);
+      if (batch.length > 0) return batch;
     }
-    return batch;
+    return [];
   }
 
-  async #runBatch(batch: Waiting<In, Out>[]) {
-    const { collection, operation, observers } = this.#options;
-    const { length: size } = batch;
-    const now = performance.now();
-    this.#inFlight.set(batch, now);
+  async #runBatch(batch: Batch) {
+    const sentAt = performance.now();
+    this.#inFlight.set(batch, sentAt);
     this.#blocking = batch;
-    for (const { call, since } of batch) call.batched(now - since, size);
-    const calls = batch.map(({ call }) => call);
-    const sent = { collection, operation, size, calls };
-    const endings = observers.map((one) => one.sent(sent));
-    let failure: ReturnType<typeof failureOf> | undefined;
+    for (const { call, since } of batch)
+      call.batched(sentAt - since, batch.length);
+    const endings = this.#observe(batch);
+    let failure: Failure | undefined;
     try {
       const outputs = await this.#run(batch.map(({ input }) => input));
-      this.#adapt(size, performance.now() - now);
+      this.#adapt(batch.length, performance.now() - sentAt);
       for (const [at, one] of batch.entries()) settle(one, outputs[at]);
     } catch (error) {
       failure = failureOf(error);
-      const mayRetry = size > 1 && this.#options.isRetryable(error);
-      if (mayRetry) this.#retry(batch);
-      else for (const one of batch) one.reject(error);
+      this.#fail(batch, error);
     }
     for (const end of endings) end(failure);
     this.#inFlight.delete(batch);
@@ -293,12 +296,28 @@ export class Batches<In, Out> {
     else this.#schedule();
   }
 
+  #observe(batch: Batch) {
+    const { collection, operation, observers } = this.#options;
+    const calls = batch.map(({ call }) => call);
+    const sent = { collection, operation, size: batch.length, calls };
+    return observers.map((observer) => observer.sent(sent));
+  }
+
+  #fail(batch: Batch, error: unknown) {
+    const isRetried = batch.length > 1 && this.#options.isRetryable(error);
+    if (isRetried) this.#retry(batch);
+    else for (const one of batch) one.reject(error);
+  }
+
   /** They wait once more, from now on. */
-  #retry(batch: Waiting<In, Out>[]) {
+  #retry(batch: Batch) {
     const since = performance.now();
     const again = batch.map((one) => ({ ...one, since }));
-    const size = this.#options.isWrite ? Math.ceil(batch.length / 2) : 1;
-    this.#retries.unshift(...split(again, size));
+    const half = Math.ceil(batch.length / 2);
+    const size = this.#options.isWrite ? half : 1;
+    const parts: Batch[] = [];
+    while (again.length > 0) parts.push(again.splice(0, size));
+    this.#retries.unshift(...parts);
   }
 
   /**
@@ -310,9 +329,9 @@ export class Batches<In, Out> {
     this.#answeredAt = performance.now();
     this.#shortest = Math.min(this.#shortest, duration);
     const { window: fewest, maxBatch } = this.#options;
+    const excess = duration - this.#shortest;
     // What is long with the fewest in flight is not long because of them.
-    if (this.#window === fewest)
-      this.#shortest += (duration - this.#shortest) / 64;
+    if (this.#window === fewest) this.#shortest += excess / 64;
     const isLong = duration - this.#shortest > longExcess;
     // Small batches make a full database slower.
     const most = Math.min(2 * maxBatch, this.#nextWindow(size, isLong));
@@ -334,13 +353,12 @@ export class Batches<In, Out> {
     const lateInFlight = this.#options.isWrite
       ? Unavailable.outcomeUnknown
       : Unavailable.late;
-    for (const { call, reject } of [...this.#inFlight.keys()].flat())
+    const inFlight = [...this.#inFlight.keys()].flat();
+    for (const { call, reject } of inFlight)
       if (call.deadline <= now) reject(lateInFlight());
-    const isKept = (one: Waiting<In, Out>) => !isRejected(one, now);
-    this.#waiting.filter(isKept);
-    this.#retries = this.#retries
-      .map((part) => part.filter(isKept))
-      .filter((part) => part.length > 0);
+    this.#waiting.filter(isWanted);
+    const retries = this.#retries.map((part) => part.filter(isWanted));
+    this.#retries = retries.filter((part) => part.length > 0);
     this.#schedule();
     if (this.#length > 0 || this.#inFlight.size > 0) return;
     clearInterval(this.#sweeper);
@@ -348,28 +366,77 @@ export class Batches<In, Out> {
   }
 }
 
-function split<Item>(items: Item[], size: number) {
-  const parts: Item[][] = [];
-  for (let at = 0; at < items.length; at += size)
-    parts.push(items.slice(at, at + size));
-  return parts;
-}
-
-function settle<Out>(one: Waiting<unknown, Out>, output: unknown) {
-  if (output instanceof Error) one.reject(output);
-  else one.resolve(output as Out);
+function settle({ resolve, reject }: Waiting, output: unknown) {
+  if (output instanceof Error) reject(output);
+  else resolve(output);
 }
 
 /**
- * Rejects the input when its deadline has passed or its client has
- * disconnected.
+ * Rejects an input whose deadline has passed or whose client has disconnected.
  */
-function isRejected<In, Out>({ call, reject }: Waiting<In, Out>, now: number) {
-  const isOver = call.deadline <= now || call.hasLeft;
+function isWanted({ call, reject }: Waiting) {
+  const isOver = call.deadline <= performance.now() || call.hasLeft;
   if (isOver) reject(Unavailable.late());
-  return isOver;
+  return !isOver;
 }
 
-function ageOf({ since }: { since: number }) {
+function ageOf({ since }: Waiting) {
   return performance.now() - since;
+}
+
+/** What callers wait for: one of each in turn. */
+export class FairQueue<Item> {
+  length = 0;
+  readonly #queues = new Map<Holder, Item[]>();
+
+  constructor(private readonly size: number) {}
+
+  /** The first item of each caller. */
+  get heads(): Item[] {
+    return [...this.#queues.values()].flatMap((queue) => queue.slice(0, 1));
+  }
+
+  headOf(holder: Holder): Item | undefined {
+    return this.#queues.get(holder)?.[0];
+  }
+
+  /**
+   * Callers share the size as that of a `SharedBudget`.
+   *
+   * @returns false when the caller has too many
+   */
+  push(holder: Holder, item: Item): boolean {
+    const queue = this.#queues.get(holder) ?? [];
+    const left = this.size - this.length;
+    const hasRoom = this.length === 0 || queue.length + 2 <= left;
+    if (!hasRoom) return false;
+    queue.push(item);
+    this.length += 1;
+    this.#queues.set(holder, queue);
+    return true;
+  }
+
+  /** Takes the next items. */
+  take(count: number): Item[] {
+    const taken: Item[] = [];
+    // A map yields what is set meanwhile, last.
+    for (const [holder, queue] of this.#queues) {
+      if (taken.length === count) break;
+      taken.push(queue.shift() as Item);
+      this.#queues.delete(holder);
+      if (queue.length > 0) this.#queues.set(holder, queue);
+    }
+    this.length -= taken.length;
+    return taken;
+  }
+
+  /** Removes the items for which `keeps` is false. */
+  filter(keeps: (item: Item) => boolean) {
+    for (const [holder, queue] of this.#queues) {
+      const kept = queue.filter(keeps);
+      this.length += kept.length - queue.length;
+      if (kept.length > 0) this.#queues.set(holder, kept);
+      else this.#queues.delete(holder);
+    }
+  }
 }

@@ -1,6 +1,6 @@
 import { MikroORM } from '@mikro-orm/postgresql';
 import { Client } from 'pg';
-import type { Call } from '../call.ts';
+import { type Call, openTransaction } from '../call.ts';
 import { Unavailable } from '../errors.ts';
 import { answerOnce, safeToRepeat } from './answer-once.ts';
 import {
@@ -26,8 +26,11 @@ import {
 import { isUnmigrated } from './postgres-errors.ts';
 
 import {
+  createPool,
+  endPool,
   type PoolState,
   PostgresServer,
+  poolOf,
   type Rows,
   type Statement,
 } from './postgres-server.ts';
@@ -37,9 +40,8 @@ import {
   pendingMigrations,
 } from './readiness.ts';
 import type { OpenReads, Reads } from './reads.ts';
-import { createPool, endPool, poolOf, Sessions } from './sessions.ts';
+import { Sessions } from './sessions.ts';
 import {
-  currentTransaction,
   type Frame,
   nestedTransaction,
   refusalIn,
@@ -58,6 +60,10 @@ export type { PoolState, Statement } from './postgres-server.ts';
 
 const hasCitus = `
   select to_regclass('pg_catalog.pg_dist_partition') is not null`;
+
+/** The transaction in which this code runs. */
+export const currentTransaction = () =>
+  openTransaction.getStore() as Transaction | undefined;
 
 /** Each holds a connection. */
 const oneByOne = { maxBatch: 1, maxInFlight: 4, blockTime: 1000 };

@@ -9,8 +9,8 @@ import {
   leavesOutcomeUnknown,
   sqlState,
 } from './postgres-errors.ts';
-import { retry } from './postgres-server.ts';
-import { endPool, poolOf, Sessions } from './sessions.ts';
+import { endPool, poolOf, retry } from './postgres-server.ts';
+import { Sessions } from './sessions.ts';
 
 /**
  * How a migration waits for its locks: the time (ms) of one attempt, the number

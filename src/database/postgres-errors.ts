@@ -80,6 +80,9 @@ export function isStalePlan(error: unknown) {
   return routine === 'RevalidateCachedQuery';
 }
 
+/** What observers learn of a failure. */
+export type Failure = ReturnType<typeof failureOf>;
+
 /** The code of an error: PostgreSQL's, or that of a system call. */
 export function codeOf(error: unknown): string | undefined {
   const {

@@ -1,11 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Incident } from '@animal-store/log/incident';
-import type {
+import type { MikroORM, PostgreSqlConnection } from '@mikro-orm/postgresql';
+import {
   Pool,
-  PoolClient,
-  QueryArrayConfig,
-  QueryConfig,
-  QueryResult,
+  type PoolClient,
+  type PoolConfig,
+  type QueryArrayConfig,
+  type QueryConfig,
+  type QueryResult,
 } from 'pg';
 import { Unavailable } from '../errors.ts';
 import type { DatabaseLog } from './options.ts';
@@ -19,7 +21,7 @@ import {
   sqlState,
   unavailable,
 } from './postgres-errors.ts';
-import { releaseOnce, type Sessions } from './sessions.ts';
+import type { Sessions } from './sessions.ts';
 
 /**
  * A statement that is prepared once per connection. `name` is unique among all
@@ -382,5 +384,46 @@ export async function retry<T>(
       if (pause === undefined) throw error;
       await sleep(pause * (0.5 + Math.random()));
     }
+  }
+}
+
+/**
+ * Returns the connection pool of an ORM. MikroORM never releases a connection
+ * that breaks in a transaction, because the rollback fails first
+ * (https://github.com/kysely-org/kysely/issues/1990). The pool would stay one
+ * connection short, and closing it would wait for that connection.
+ */
+export async function poolOf(orm: MikroORM): Promise<Pool> {
+  const connection = orm.em.getConnection() as PostgreSqlConnection;
+  const pool = await connection.getNativeClient();
+  // Code that releases the connection itself does so before the next turn of
+  // the event loop.
+  pool.on('connect', (client) =>
+    client.once('end', () => setImmediate(releaseOnce, client, true)),
+  );
+  return pool;
+}
+
+/** Creates a pool without an ORM. */
+export function createPool(config: PoolConfig): Pool {
+  const pool = new Pool(config);
+  // A connection that breaks is replaced; its user gets the error from the
+  // statement.
+  pool.on('error', () => undefined);
+  pool.on('connect', (client) => client.on('error', () => undefined));
+  return pool;
+}
+
+/** MikroORM ends the pool only if one of its entity managers has used it. */
+export async function endPool(orm: MikroORM, pool: Pool) {
+  await orm.close(true);
+  if (!pool.ending) await pool.end();
+}
+
+export function releaseOnce(client: PoolClient, failure: unknown) {
+  try {
+    client.release(failure !== undefined);
+  } catch {
+    // It was released already.
   }
 }

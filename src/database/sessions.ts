@@ -1,12 +1,5 @@
 import { Socket } from 'node:net';
-import type { MikroORM, PostgreSqlConnection } from '@mikro-orm/postgresql';
-import {
-  Client,
-  type ClientConfig,
-  Pool,
-  type PoolClient,
-  type PoolConfig,
-} from 'pg';
+import { Client, type ClientConfig } from 'pg';
 import {
   type ConnectionOptions,
   parse,
@@ -203,45 +196,4 @@ function socketWithTimeout(statementTimeout: number) {
   if (statementTimeout > 0)
     socket.setTimeout(statementTimeout + 1000, () => socket.destroy(silence));
   return socket;
-}
-
-/**
- * Returns the connection pool of an ORM. MikroORM never releases a connection
- * that breaks in a transaction, because the rollback fails first
- * (https://github.com/kysely-org/kysely/issues/1990). The pool would stay one
- * connection short, and closing it would wait for that connection.
- */
-export async function poolOf(orm: MikroORM): Promise<Pool> {
-  const connection = orm.em.getConnection() as PostgreSqlConnection;
-  const pool = await connection.getNativeClient();
-  // Code that releases the connection itself does so before the next turn of
-  // the event loop.
-  pool.on('connect', (client) =>
-    client.once('end', () => setImmediate(releaseOnce, client, true)),
-  );
-  return pool;
-}
-
-/** Creates a pool without an ORM. */
-export function createPool(config: PoolConfig): Pool {
-  const pool = new Pool(config);
-  // A connection that breaks is replaced; its user gets the error from the
-  // statement.
-  pool.on('error', () => undefined);
-  pool.on('connect', (client) => client.on('error', () => undefined));
-  return pool;
-}
-
-/** MikroORM ends the pool only if one of its entity managers has used it. */
-export async function endPool(orm: MikroORM, pool: Pool) {
-  await orm.close(true);
-  if (!pool.ending) await pool.end();
-}
-
-export function releaseOnce(client: PoolClient, failure: unknown) {
-  try {
-    client.release(failure !== undefined);
-  } catch {
-    // It was released already.
-  }
 }

@@ -11,10 +11,6 @@ import {
   type Statement,
 } from './postgres-server.ts';
 
-/** The transaction in which this code runs. */
-export const currentTransaction = () =>
-  openTransaction.getStore() as Transaction | undefined;
-
 export type Work<Answer> = (em: EntityManager) => Promise<Answer>;
 
 /** What a transaction says of itself. */

@@ -1,8 +1,12 @@
 import { hash } from 'node:crypto';
 import type { Call, Claim } from '../call.ts';
 import { reused, safeToRepeat } from '../database/answer-once.ts';
-import type { Batches, Database } from '../database/database.ts';
-import { currentTransaction, refusalIn } from '../database/transaction.ts';
+import {
+  type Batches,
+  currentTransaction,
+  type Database,
+} from '../database/database.ts';
+import { refusalIn } from '../database/transaction.ts';
 import { withTimeout } from '../database/with-timeout.ts';
 import { StoreError } from '../errors.ts';
 import type { Statements } from './statements.ts';

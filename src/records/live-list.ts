@@ -1,5 +1,5 @@
 import { Call } from '../call.ts';
-import { currentTransaction } from '../database/transaction.ts';
+import { currentTransaction } from '../database/database.ts';
 import { StoreError, Unavailable } from '../errors.ts';
 import type { Int64 } from '../validation/int64.ts';
 import type { FilterOf } from '../validation/list-query.ts';

@@ -1,4 +1,5 @@
-import { FairQueue, SharedBudget } from '../../src/shared-budget.ts';
+import { FairQueue } from '../../src/database/batches.ts';
+import { SharedBudget } from '../../src/shared-budget.ts';
 import { describe, expect, test } from '../support/jest.ts';
 
 /** What callers share: each leaves room for the next one. */

@@ -12,6 +12,7 @@ import {
   reasonOf,
 } from '../../database/postgres-errors.ts';
 import {
+  createPool,
   type PoolState,
   PostgresServer,
   type Rows,
@@ -19,11 +20,7 @@ import {
   type Statement,
 } from '../../database/postgres-server.ts';
 import type { Reads } from '../../database/reads.ts';
-import {
-  createPool,
-  Sessions,
-  settingsDropped,
-} from '../../database/sessions.ts';
+import { Sessions, settingsDropped } from '../../database/sessions.ts';
 import { withTimeout } from '../../database/with-timeout.ts';
 import { Unavailable } from '../../errors.ts';
 

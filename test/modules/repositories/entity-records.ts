@@ -1,8 +1,10 @@
 import { type EntityName, LockMode, raw, wrap } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { Call, whenCommitted } from '../../../src/call.ts';
-import type { Database } from '../../../src/database/database.ts';
-import { currentTransaction } from '../../../src/database/transaction.ts';
+import {
+  currentTransaction,
+  type Database,
+} from '../../../src/database/database.ts';
 import { type ChangeOf, staleVersion } from '../../../src/records/changes.ts';
 import { cursorOf } from '../../../src/records/cursor.ts';
 import {
