@@ -21,7 +21,7 @@ import {
   Operation,
 } from './document.ts';
 import { interpreter } from './execution.ts';
-import { charge } from './guards.ts';
+import { charge } from './pipeline.ts';
 import {
   acceptedIn,
   type FindDocument,

@@ -6,7 +6,7 @@ import { reportFault, reportThrown } from '../../errors.ts';
 import { serveDocument } from '../http/documents.ts';
 import { lastEventIdOf } from '../subscriptions/subscriptions.ts';
 import type { GraphQLContext } from './context.ts';
-import { guardRoots } from './guards.ts';
+import { guardRoots } from './pipeline.ts';
 import { resolvedFields, type SchemaPart, setScopes } from './scopes.ts';
 
 declare module 'fastify' {

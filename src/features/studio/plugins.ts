@@ -14,7 +14,7 @@ import {
   Operation,
   type Run,
 } from '../../api/graphql/document.ts';
-import { charge } from '../../api/graphql/guards.ts';
+import { charge } from '../../api/graphql/pipeline.ts';
 import type { GraphQLParts, Pipeline } from '../../api/graphql/handler.ts';
 
 type Plugins = readonly ApolloServerPlugin<GraphQLContext>[];
