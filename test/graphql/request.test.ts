@@ -1,11 +1,14 @@
-import { type Outcome, statusOf } from '../../src/api/graphql/answer.ts';
 import {
   acceptedIn,
-  type FindDocument,
   mediaTypes,
-  readParameters,
+  type Outcome,
+  statusOf,
   Unprocessable,
-} from '../../src/api/graphql/request.ts';
+} from '../../src/api/graphql/answer.ts';
+import {
+  type FindDocument,
+  readParameters,
+} from '../../src/api/graphql/handler.ts';
 import { expect, test } from '../support/jest.ts';
 
 /** A request of GraphQL over HTTP, and the status of its response. */

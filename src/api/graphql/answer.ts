@@ -12,11 +12,63 @@ import {
   StoreError,
 } from '../../errors.ts';
 import { logFailure, toLoggedFailure } from '../http/failures.ts';
+import { acceptedTypes, acceptOf, listOf } from '../http/negotiation.ts';
 import type { EventStream } from '../subscriptions/event-stream.ts';
-import { serverSentEvents, streamHeaders } from '../subscriptions/format.ts';
+import {
+  multipart,
+  type StreamFormat,
+  serverSentEvents,
+  streamHeaders,
+} from '../subscriptions/format.ts';
 import { sendStream } from '../subscriptions/subscriptions.ts';
-import type { GraphQLContext } from './context.ts';
-import { acceptedIn, mediaTypes, Unprocessable } from './request.ts';
+import type { Accepted, GraphQLContext } from './context.ts';
+
+/**
+ * Media types of responses. The second says that its body is GraphQL's whatever
+ * the status is.
+ */
+export const mediaTypes = {
+  json: 'application/json; charset=utf-8',
+  response: 'application/graphql-response+json; charset=utf-8',
+} as const;
+
+/**
+ * Anchored, because a search would take a time that grows with the square of
+ * the header's length.
+ */
+const multipartRange =
+  /^\s*multipart\/mixed\s*;(?:.*;)?\s*subscriptionSpec="?1\.0\b/i;
+
+const onlyJson: Accepted = {
+  mediaType: mediaTypes.json,
+  stream: undefined,
+  prefersEvents: false,
+};
+
+/** The formats that a client accepts, by its `Accept`. */
+export function acceptedIn(request: Pick<FastifyRequest, 'headers'>): Accepted {
+  const accept = acceptOf(request);
+  // Negotiating costs more than comparing, and nearly all clients of
+  // `application/json` send one of these.
+  if (accept === undefined || accept === '*/*' || accept === 'application/json')
+    return onlyJson;
+  const events = serverSentEvents.mediaType;
+  const types = acceptedTypes(request, [...Object.values(mediaTypes), events]);
+  const isMultipart = listOf(accept).some((one) => multipartRange.test(one));
+  const namesEvents = /text\/event-stream/i.test(accept);
+  let stream: StreamFormat | undefined;
+  if (isMultipart) stream = multipart;
+  if (namesEvents && types.includes(events)) stream = serverSentEvents;
+  const prefersEvents = stream === serverSentEvents && types[0] === events;
+  let mediaType = types.find((type) => type !== events);
+  // Clients of streams accept a single result as JSON, even if `Accept` does not
+  // list it.
+  if (stream && (prefersEvents || !mediaType)) mediaType = mediaTypes.json;
+  return { mediaType, stream, prefersEvents };
+}
+
+/** The error for JSON that is not a request of GraphQL over HTTP: a 422. */
+export class Unprocessable extends StoreError {}
 
 /** The outcome of a request. */
 export interface Outcome {

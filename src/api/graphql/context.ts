@@ -2,7 +2,29 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { ExecutionResult } from 'graphql';
 import type { Call } from '../../call.ts';
 import type { EventStream } from '../subscriptions/event-stream.ts';
-import type { Accepted } from './request.ts';
+import type { StreamFormat } from '../subscriptions/format.ts';
+
+/** The parameters of a request. Null and empty ones are absent. */
+export interface RequestParameters {
+  query?: string | undefined;
+  documentId?: unknown;
+  operationName?: string | undefined;
+  variables?: Record<string, unknown> | undefined;
+  extensions?: Record<string, unknown> | undefined;
+}
+
+/** The formats that a client accepts. */
+export interface Accepted {
+  /** The media type of a result; undefined when it accepts none. */
+  mediaType: string | undefined;
+  /**
+   * The format of a subscription; undefined when the client names none.
+   * Wildcards do not count.
+   */
+  stream: StreamFormat | undefined;
+  /** True when a single result must be a server-sent event, too. */
+  prefersEvents: boolean;
+}
 
 /** The context of resolvers. */
 export interface GraphQLContext {

@@ -18,9 +18,7 @@ import type { FastifyBaseLogger } from 'fastify';
 import {
   BREAK,
   type DocumentNode,
-  executeSync,
   type GraphQLSchema,
-  getOperationAST,
   NoSchemaIntrospectionCustomRule,
   type OperationDefinitionNode,
   type ValidationRule,
@@ -29,14 +27,8 @@ import {
 import { LRUCache } from 'lru-cache';
 import type { Config } from '../../config/config.ts';
 import { mostItems } from '../../validation/page.ts';
-import {
-  formatError,
-  graphQLErrorOf,
-  type Outcome,
-  outcomeOf,
-} from './answer.ts';
+import { formatError, graphQLErrorOf, type Outcome } from './answer.ts';
 import type { Execute } from './context.ts';
-import type { RequestParameters } from './request.ts';
 import { type Uses, usesOf } from './scopes.ts';
 
 /**
@@ -44,14 +36,16 @@ import { type Uses, usesOf } from './scopes.ts';
  */
 export const executionOptions = { maxCoercionErrors: 5 };
 
+/** Prepares the execution of an operation. */
+export type Executor = (operation: Operation) => Execute;
+
 export interface DocumentOptions
   extends Pick<Config['graphql'], 'introspection' | 'apq' | 'limits'> {
   schema: GraphQLSchema;
   logger: FastifyBaseLogger;
   /** Whether the operator has registered all documents, and so their names. */
   isTrusted?: boolean | undefined;
-  /** Prepares the execution of an operation. */
-  executor: (operation: Operation) => Execute;
+  executor: Executor;
 }
 
 /** An operation of a valid document, with everything derived from it once. */
@@ -107,63 +101,12 @@ function hasDirectives(document: DocumentNode): boolean {
 }
 
 /** At most 500 documents, whose texts have at most a million characters. */
-const documentCache = () =>
+export const documentCache = () =>
   new LRUCache<string, DocumentNode>({
     max: 500,
     maxSize: 1_000_000,
     sizeCalculation: ({ loc }) => 1 + (loc?.end ?? 0),
   });
-
-/**
- * Finds the operations of requests. An accepted text is cached here, because
- * hashing it and running Apollo's hooks cost as much as a small operation.
- */
-export class Documents {
-  readonly #accepted = documentCache();
-  readonly #operations = new WeakMap<OperationDefinitionNode, Operation>();
-
-  constructor(
-    private readonly apollo: Apollo,
-    private readonly options: DocumentOptions,
-  ) {}
-
-  /** The operation of a text that was accepted before. */
-  known({
-    query,
-    operationName,
-    extensions,
-  }: RequestParameters): Operation | Outcome | undefined {
-    if (query === undefined || extensions?.persistedQuery !== undefined)
-      return undefined;
-    const document = this.#accepted.get(query);
-    return document && this.operationIn(document, operationName);
-  }
-
-  /** @returns the operation, or the errors because of which there is none */
-  async find(parameters: RequestParameters): Promise<Operation | Outcome> {
-    const { found, outcome } = await this.apollo.run(parameters, { run: {} });
-    const { source, document } = found ?? {};
-    if (outcome.failures || !source || !document) return outcome;
-    const accepted = this.#accepted.get(source) ?? document;
-    this.#accepted.set(source, accepted);
-    return this.operationIn(accepted, parameters.operationName);
-  }
-
-  operationIn(
-    document: DocumentNode,
-    operationName: string | undefined,
-  ): Operation | Outcome {
-    const node = getOperationAST(document, operationName);
-    if (!node) {
-      const { schema } = this.options;
-      return outcomeOf(executeSync({ schema, document, operationName }));
-    }
-    const operation =
-      this.#operations.get(node) ?? new Operation(document, node, this.options);
-    this.#operations.set(node, operation);
-    return operation;
-  }
-}
 
 /** What a plugin of ours keeps of a request. */
 export interface Run {

@@ -9,8 +9,8 @@ import type { ListEvent } from '../../records/live-list.ts';
 import type { OperationObserver } from '../../runtime/observers.ts';
 import { serverSentEvents } from '../subscriptions/format.ts';
 import { formatError, graphQLErrorOf, logErrors, outcomeOf } from './answer.ts';
-import type { Execute, Executed, GraphQLContext } from './context.ts';
-import { executionOptions, type Operation } from './document.ts';
+import type { Executed, GraphQLContext } from './context.ts';
+import { type Executor, executionOptions, type Operation } from './document.ts';
 
 interface ExecutionOptions {
   schema: GraphQLSchema;
@@ -19,9 +19,7 @@ interface ExecutionOptions {
 }
 
 /** Executes with graphql-js. */
-export function interpreter(
-  options: ExecutionOptions,
-): (operation: Operation) => Execute {
+export function interpreter(options: ExecutionOptions): Executor {
   const { schema, introspection } = options;
   return (operation) => {
     const { document, name: operationName, type } = operation;

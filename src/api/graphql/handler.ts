@@ -1,33 +1,21 @@
 import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify';
 import type { GraphQLSchema } from 'graphql';
-import type { DeprecationUsage } from '../../access/deprecations/usage.ts';
 import { StoreError } from '../../errors.ts';
-import type { OperationObserver } from '../../runtime/observers.ts';
+import { isRecord } from '../../validation/validator.ts';
+import { parseJson } from '../http/bodies.ts';
 import { STATUS_CODES } from '../http/malformed.ts';
 import { listOf, varyBy } from '../http/negotiation.ts';
 import { answerNotFound } from '../http/routes.ts';
 import {
-  type Outcome,
-  outcomeOf,
-  refused,
+  acceptedIn,
   sendGraphQLError,
   sendOutcome,
+  Unprocessable,
 } from './answer.ts';
-import type { Execute, GraphQLContext } from './context.ts';
-import {
-  Apollo,
-  type DocumentOptions,
-  Documents,
-  Operation,
-} from './document.ts';
+import type { RequestParameters } from './context.ts';
+import { Apollo, type Executor } from './document.ts';
 import { interpreter } from './execution.ts';
-import { charge } from './pipeline.ts';
-import {
-  acceptedIn,
-  type FindDocument,
-  type RequestParameters,
-  readParameters,
-} from './request.ts';
+import { Pipeline, type PipelineOptions } from './pipeline.ts';
 import type { References } from './scopes.ts';
 
 /** What features change of the GraphQL API; at most one has each. */
@@ -39,10 +27,7 @@ export interface GraphQLParts {
   /** Whether the operator has registered all documents, and so their names. */
   isTrusted?: boolean;
   /** Prepares executions. @param interpret those of graphql-js */
-  executor?(
-    schema: GraphQLSchema,
-    interpret: (operation: Operation) => Execute,
-  ): (operation: Operation) => Execute;
+  executor?(schema: GraphQLSchema, interpret: Executor): Executor;
   /** Answers in place of the pipeline, by its steps. */
   answer?(
     pipeline: Pipeline,
@@ -54,10 +39,10 @@ export interface GraphQLParts {
  * Serves the GraphQL API at the plugin's prefix, by POST and (queries only)
  * GET.
  *
- * The steps of a request: media types and parameters
- * (request.ts); then those of the pipeline; the answer. Apollo
- * Server's CSRF prevention is not needed: every request has `Authorization`,
- * which foreign pages cannot send without a preflight.
+ * The steps of a request: media types and parameters; then those of the
+ * pipeline; the answer. Apollo Server's CSRF prevention is not needed: every
+ * request has `Authorization`, which foreign pages cannot send without a
+ * preflight.
  */
 export async function graphQL(
   app: FastifyInstance,
@@ -74,7 +59,7 @@ export async function graphQL(
   const all = { ...options, isTrusted, executor };
   const apollo = new Apollo(all);
   await apollo.start();
-  const pipeline = new Pipeline(new Documents(apollo, all), all);
+  const pipeline = new Pipeline(apollo, all);
   const answer =
     (await parts.answer?.(pipeline, app)) ?? pipeline.answer.bind(pipeline);
 
@@ -130,66 +115,84 @@ function isWebSocket({ headers }: FastifyRequest): boolean {
   return listOf(headers.upgrade?.toLowerCase()).includes('websocket');
 }
 
-interface PipelineOptions extends DocumentOptions {
-  usage: DeprecationUsage;
-  observers: readonly OperationObserver[];
+/**
+ * Returns the parameters with the text of the document that they name. @throws
+ * StoreError
+ */
+export type FindDocument = (parameters: RequestParameters) => RequestParameters;
+
+const unprocessable = (message: string) =>
+  new Unprocessable('BAD_USER_INPUT', message);
+
+/**
+ * Reads the parameters of a request.
+ *
+ * @param findDocument without it, only texts run
+ * @throws StoreError
+ */
+export function readParameters(
+  request: Pick<FastifyRequest, 'method' | 'headers' | 'query' | 'body'>,
+  findDocument?: FindDocument,
+): RequestParameters {
+  let given = request.body;
+  if (request.method !== 'POST') given = searchParameters(request);
+  if (Array.isArray(given))
+    throw unprocessable(
+      'The body must be one operation, a JSON object: a list of them is not accepted.',
+    );
+  if (!isRecord(given))
+    throw unprocessable(
+      'The body must be a JSON object with a member `query`, sent with Content-Type: application/json.',
+    );
+  const parameters: RequestParameters = {
+    query: parameterIn(given, 'query', isString, 'a string') || undefined,
+    documentId: given.documentId || undefined,
+    operationName: parameterIn(given, 'operationName', isString, 'a string'),
+    variables: parameterIn(given, 'variables', isRecord, 'an object'),
+    extensions: parameterIn(given, 'extensions', isRecord, 'an object'),
+  };
+  const found = findDocument?.(parameters) ?? parameters;
+  if (found.query || found.extensions?.persistedQuery) return found;
+  // Its client then sends the text.
+  if (found.documentId)
+    throw new Unprocessable('PERSISTED_QUERY_NOT_SUPPORTED', noDocuments);
+  throw unprocessable(
+    'There is no `query`: it must be the text of an operation.',
+  );
 }
 
-/** The steps of a request, from its parameters to its outcome. */
-export class Pipeline {
-  constructor(
-    readonly documents: Documents,
-    readonly options: PipelineOptions,
-  ) {}
+const noDocuments =
+  'No documents are registered here: send the text as `query`.';
 
-  async answer(
-    parameters: RequestParameters,
-    context: GraphQLContext,
-  ): Promise<Outcome> {
-    const { documents } = this;
-    const found =
-      documents.known(parameters) ?? (await documents.find(parameters));
-    if (!(found instanceof Operation)) return found;
-    return this.perform(found, parameters.variables, context);
-  }
+const isString = (value: unknown): value is string => typeof value === 'string';
 
-  async perform(
-    operation: Operation,
-    variables: Record<string, unknown> = {},
-    context: GraphQLContext,
-  ): Promise<Outcome> {
-    this.begin(operation, context);
-    const { options } = this;
-    let outcome: Outcome;
-    try {
-      await charge(operation, variables, context, options);
-      outcome = outcomeOf(await operation.execute(variables, context));
-    } catch (error) {
-      outcome = refused(error as Error);
-    }
-    return this.end(operation, context, outcome);
-  }
-
-  /** Tells observers of an operation. */
-  begin(operation: Operation, context: GraphQLContext): void {
-    const { name, fieldNames: fields, type } = operation;
-    const { call } = context;
-    context.operation = operation;
-    call.operation = { name, fields };
-    call.isWrite = type === 'mutation';
-    for (const observer of this.options.observers)
-      observer.began?.(operation, call);
-  }
-
-  /** Ends its observation. A stream continues, and reports its own end. */
-  end(
-    operation: Operation,
-    { call }: GraphQLContext,
-    outcome: Outcome,
-  ): Outcome {
-    if (outcome.stream) return outcome;
-    for (const observer of this.options.observers)
-      observer.ended(operation, call, outcome.errors);
-    return outcome;
-  }
+function parameterIn<Value>(
+  given: Record<string, unknown>,
+  name: string,
+  isValid: (value: unknown) => value is Value,
+  type: string,
+): Value | undefined {
+  const value = given[name] ?? undefined;
+  if (value === undefined || isValid(value)) return value;
+  throw unprocessable(`\`${name}\` must be ${type}.`);
 }
+
+/** An empty parameter is an absent one (GraphQL over HTTP, "GET"). */
+function searchParameters({
+  query,
+  headers: { 'content-type': type },
+}: Pick<FastifyRequest, 'query' | 'headers'>): Record<string, unknown> {
+  if (type && !/^application\/json\s*(?:;|$)/i.test(type))
+    throw new StoreError('UNSUPPORTED_MEDIA_TYPE', noParameters);
+  const given: Record<string, unknown> = { ...(query as object) };
+  for (const [name, value] of Object.entries(given)) {
+    const isJson = name === 'variables' || name === 'extensions';
+    if (value === '') delete given[name];
+    else if (isJson && isString(value))
+      given[name] = parseJson(Buffer.from(value), `The ${name} are`);
+  }
+  return given;
+}
+
+const noParameters =
+  'A GET request must have no Content-Type other than application/json.';

@@ -1,10 +1,14 @@
 import { costOf, type Estimate } from '@animal-store/graphql-limits/cost';
 import {
+  type DocumentNode,
   defaultFieldResolver,
+  executeSync,
   GraphQLError,
   type GraphQLField,
   type GraphQLResolveInfo,
   type GraphQLSchema,
+  getOperationAST,
+  type OperationDefinitionNode,
 } from 'graphql';
 import type { DeprecationUsage } from '../../access/deprecations/usage.ts';
 import {
@@ -14,13 +18,26 @@ import {
 } from '../../access/idempotency/idempotency-key.ts';
 import type { Claim, Meter } from '../../call.ts';
 import { StoreError } from '../../errors.ts';
+import type { OperationObserver } from '../../runtime/observers.ts';
 import { forbidden, hasScope } from '../../scopes.ts';
 import { mostItems } from '../../validation/page.ts';
-import type { GraphQLContext } from './context.ts';
-import type { Operation } from './document.ts';
+import { type Outcome, outcomeOf, refused } from './answer.ts';
+import type { GraphQLContext, RequestParameters } from './context.ts';
+import {
+  type Apollo,
+  type DocumentOptions,
+  documentCache,
+  Operation,
+} from './document.ts';
 import { scopeOf } from './scopes.ts';
 
-// What an operation, and each of its root fields, needs before it runs.
+// The steps of a request, from its parameters to its outcome, and what each of
+// its root fields needs before it runs.
+
+export interface PipelineOptions extends DocumentOptions {
+  usage: DeprecationUsage;
+  observers: readonly OperationObserver[];
+}
 
 /**
  * Room for the answer of a mutation, which is kept before it runs. A unit may
@@ -28,34 +45,125 @@ import { scopeOf } from './scopes.ts';
  */
 const bytesPerUnit = 12_288;
 
-/**
- * Checks and charges an operation before its execution. @throws StoreError or
- * GraphQLError
- */
-export async function charge(
-  operation: Operation,
-  variables: Record<string, unknown>,
-  context: GraphQLContext,
-  { schema, usage }: { schema: GraphQLSchema; usage: DeprecationUsage },
-): Promise<void> {
-  const { type, uses } = operation;
-  const { request, reply, call } = context;
-  const { caller, meter } = call;
+export class Pipeline {
+  /**
+   * The documents of accepted texts, because hashing a text and running Apollo's
+   * hooks cost as much as a small operation.
+   */
+  readonly #accepted = documentCache();
+  readonly #operations = new WeakMap<OperationDefinitionNode, Operation>();
 
-  assertMethod(operation, context);
-  const missing = uses.scopes.find((scope) => !hasScope(caller, scope));
-  if (missing) throw forbidden(missing, caller);
-  const isMutation = type === 'mutation';
-  const hasKey = request.headers[idempotencyHeader] !== undefined;
-  if (isMutation && hasKey) assertIdempotent(schema, operation);
-  const estimate = operation.estimate(variables);
-  const room = estimate.cost * bytesPerUnit;
-  if (isMutation) request.server.unread.hold(request, reply, room);
-  // A subscription is charged per event.
-  if (meter && type !== 'subscription') await chargeRest(meter, estimate);
-  if (!caller) return;
-  for (const [field, removal] of uses.deprecated)
-    usage.called(caller, field, removal);
+  constructor(
+    private readonly apollo: Apollo,
+    readonly options: PipelineOptions,
+  ) {}
+
+  async answer(
+    parameters: RequestParameters,
+    context: GraphQLContext,
+  ): Promise<Outcome> {
+    const found = this.#known(parameters) ?? (await this.#find(parameters));
+    if (!(found instanceof Operation)) return found;
+    return this.perform(found, parameters.variables, context);
+  }
+
+  /** The operation of a text that was accepted before. */
+  #known({ query = '', operationName, extensions }: RequestParameters) {
+    if (extensions?.persistedQuery !== undefined) return undefined;
+    const document = this.#accepted.get(query);
+    return document && this.operationIn(document, operationName);
+  }
+
+  /** @returns the operation, or the errors because of which there is none */
+  async #find(parameters: RequestParameters): Promise<Operation | Outcome> {
+    const { found, outcome } = await this.apollo.run(parameters, { run: {} });
+    const { source, document } = found ?? {};
+    if (outcome.failures || !source || !document) return outcome;
+    const accepted = this.#accepted.get(source) ?? document;
+    this.#accepted.set(source, accepted);
+    return this.operationIn(accepted, parameters.operationName);
+  }
+
+  operationIn(
+    document: DocumentNode,
+    operationName: string | undefined,
+  ): Operation | Outcome {
+    const node = getOperationAST(document, operationName);
+    if (!node) {
+      const { schema } = this.options;
+      return outcomeOf(executeSync({ schema, document, operationName }));
+    }
+    const operation =
+      this.#operations.get(node) ?? new Operation(document, node, this.options);
+    this.#operations.set(node, operation);
+    return operation;
+  }
+
+  async perform(
+    operation: Operation,
+    variables: Record<string, unknown> = {},
+    context: GraphQLContext,
+  ): Promise<Outcome> {
+    this.begin(operation, context);
+    let outcome: Outcome;
+    try {
+      await this.charge(operation, variables, context);
+      outcome = outcomeOf(await operation.execute(variables, context));
+    } catch (error) {
+      outcome = refused(error as Error);
+    }
+    return this.end(operation, context, outcome);
+  }
+
+  /** Tells observers of an operation. */
+  begin(operation: Operation, context: GraphQLContext): void {
+    const { name, fieldNames: fields, type } = operation;
+    const { call } = context;
+    context.operation = operation;
+    call.operation = { name, fields };
+    call.isWrite = type === 'mutation';
+    for (const observer of this.options.observers)
+      observer.began?.(operation, call);
+  }
+
+  /** Checks and charges it before its execution. @throws StoreError or GraphQLError */
+  async charge(
+    operation: Operation,
+    variables: Record<string, unknown>,
+    context: GraphQLContext,
+  ): Promise<void> {
+    const { schema, usage } = this.options;
+    const { type, uses } = operation;
+    const { request, reply, call } = context;
+    const { caller, meter } = call;
+
+    assertMethod(operation, context);
+    const missing = uses.scopes.find((scope) => !hasScope(caller, scope));
+    if (missing) throw forbidden(missing, caller);
+    const isMutation = type === 'mutation';
+    const hasKey = request.headers[idempotencyHeader] !== undefined;
+    if (isMutation && hasKey) assertIdempotent(schema, operation);
+    const estimate = operation.estimate(variables);
+    const room = estimate.cost * bytesPerUnit;
+    if (isMutation) request.server.unread.hold(request, reply, room);
+    // A subscription is charged per event.
+    if (meter && type !== 'subscription') await chargeRest(meter, estimate);
+    if (!caller) return;
+    for (const [field, removal] of uses.deprecated)
+      usage.called(caller, field, removal);
+  }
+
+  /** Ends its observation. A stream continues, and reports its own end. */
+  end(
+    operation: Operation,
+    { call }: GraphQLContext,
+    outcome: Outcome,
+  ): Outcome {
+    if (outcome.stream) return outcome;
+    for (const observer of this.options.observers)
+      observer.ended(operation, call, outcome.errors);
+    return outcome;
+  }
 }
 
 /**

@@ -1,7 +1,6 @@
 import { GraphQLError, type GraphQLSchema, Kind, visit } from 'graphql';
 import type { CompiledQuery } from 'graphql-jit';
-import type { Execute } from '../../api/graphql/context.ts';
-import type { Operation } from '../../api/graphql/document.ts';
+import type { Executor, Operation } from '../../api/graphql/document.ts';
 
 /**
  * Executes with graphql-jit. It compiles an operation at its second use,
@@ -11,8 +10,8 @@ import type { Operation } from '../../api/graphql/document.ts';
  */
 export function compiler(
   schema: GraphQLSchema,
-  interpreter: (operation: Operation) => Execute,
-): (operation: Operation) => Execute {
+  interpreter: Executor,
+): Executor {
   return (operation) => {
     const interpret = interpreter(operation);
     if (!isSuitable(operation)) return interpret;

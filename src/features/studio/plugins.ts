@@ -14,8 +14,8 @@ import {
   Operation,
   type Run,
 } from '../../api/graphql/document.ts';
-import { charge } from '../../api/graphql/pipeline.ts';
-import type { GraphQLParts, Pipeline } from '../../api/graphql/handler.ts';
+import type { GraphQLParts } from '../../api/graphql/handler.ts';
+import type { Pipeline } from '../../api/graphql/pipeline.ts';
 
 type Plugins = readonly ApolloServerPlugin<GraphQLContext>[];
 
@@ -108,10 +108,10 @@ export const answerWithPlugins =
 
 /** @throws GraphQLError when the document has no such operation */
 function operationIn(
-  { documents }: Pipeline,
-  ...named: Parameters<Pipeline['documents']['operationIn']>
+  pipeline: Pipeline,
+  ...named: Parameters<Pipeline['operationIn']>
 ): Operation {
-  const found = documents.operationIn(...named);
+  const found = pipeline.operationIn(...named);
   if (found instanceof Operation) return found;
   throw found.failures?.[0];
 }
@@ -128,12 +128,7 @@ function performing(pipeline: Pipeline): ApolloServerPlugin<ApolloContext> {
           const own = operationIn(pipeline, document, request.operationName);
           run.operation = own;
           pipeline.begin(own, contextValue);
-          run.charged = charge(
-            own,
-            run.variables,
-            contextValue,
-            pipeline.options,
-          );
+          run.charged = pipeline.charge(own, run.variables, contextValue);
           await run.charged;
         },
         async responseForOperation({ operation }) {

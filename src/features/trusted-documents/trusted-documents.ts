@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
+import type { RequestParameters } from '../../api/graphql/context.ts';
 import type { GraphQLParts } from '../../api/graphql/handler.ts';
-import type { RequestParameters } from '../../api/graphql/request.ts';
 import { readText } from '../../config/text-file.ts';
 import { StoreError } from '../../errors.ts';
 
