@@ -1,4 +1,4 @@
-import { addressOf, Redactor } from '@animal-store/log/redactor';
+import { Redactor } from '@animal-store/log/redactor';
 import Fastify, { type FastifyInstance } from 'fastify';
 import { deprecationHooks } from './access/deprecations/deprecation.ts';
 import { DeprecationUsage } from './access/deprecations/usage.ts';
@@ -44,7 +44,11 @@ import {
   readiness,
 } from './runtime/health.ts';
 import { Log } from './runtime/log/log.ts';
-import { loggingOptions, requestLog } from './runtime/log/request-log.ts';
+import {
+  addressOf,
+  loggingOptions,
+  requestLog,
+} from './runtime/log/request-log.ts';
 import { observersOf } from './runtime/observers.ts';
 import { scopeNameOf } from './scopes.ts';
 

@@ -1,12 +1,14 @@
 import { isIP } from 'node:net';
 import Fastify, { type FastifyInstance } from 'fastify';
+import { pino } from 'pino';
 import { sendError } from '../api/http/failures.ts';
 import { dataHeaders } from '../api/http/headers.ts';
 import type { Config } from '../config/config.ts';
 import { StoreError } from '../errors.ts';
 import type { Parts } from '../feature.ts';
 import { type CheckReadiness, health } from '../runtime/health.ts';
-import type { Log } from '../runtime/log/log.ts';
+import type { Log, LogSettings } from '../runtime/log/log.ts';
+import { addressOf } from '../runtime/log/request-log.ts';
 
 /** Small, so that the service's own connections always find room. */
 const maxConnections = 32;
@@ -56,12 +58,50 @@ export async function openOperationsPort(
     );
   });
   await app.register(health, { check });
-  await app.register(log.page);
+  await app.register(logSettings, { log });
   for (const part of parts) part.operations?.(app);
   await app.listen({ port, host }).catch((error) => {
     throw Object.assign(error, { variables: 'OPERATIONS_' });
   });
   return app;
+}
+
+const settingsSchema = {
+  type: 'object',
+  additionalProperties: false,
+  minProperties: 1,
+  properties: {
+    level: { enum: [...Object.keys(pino.levels.values), 'silent'] },
+    sample: { type: 'number', minimum: 0, maximum: 1 },
+  },
+};
+
+/**
+ * `GET /log` and `PUT /log`: `{"level":"debug","sample":0.1}`, or one of the
+ * two. The settings apply to all workers, until a restart. PUT and JSON need a
+ * preflight, which is not answered, so a web page in an operator's browser
+ * cannot change them.
+ */
+async function logSettings(app: FastifyInstance, { log }: { log: Log }) {
+  app.removeContentTypeParser('text/plain');
+  app.get('/log', async () => log.settings);
+  app.put<{ Body: Partial<LogSettings> }>(
+    '/log',
+    { schema: { body: settingsSchema } },
+    async (request) => {
+      const before = log.settings;
+      const after = { ...before, ...request.body };
+      // Always logged, so that a change of level explains the missing lines. A
+      // silent log stays silent.
+      if (before.level !== 'silent' || after.level !== 'silent')
+        log.logger.level = 'info';
+      const fields = { before, after, address: addressOf(request) };
+      log.logger.info(fields, 'log settings changed');
+      log.settings = after;
+      log.onChange?.(after);
+      return after;
+    },
+  );
 }
 
 const localName = /^(?:[\w-]+|[\w.-]+\.(?:localhost|local|internal|svc))$/i;

@@ -1,5 +1,3 @@
-import { isIP } from 'node:net';
-
 /** Of a URL's path, in characters. */
 const longestPath = 256;
 const unprintable = /[^\x20-\x7e]/g;
@@ -64,13 +62,4 @@ function decode(text: string) {
   return text.replace(/%(?:25)*([2-7][\da-f])/gi, (_, hex: string) =>
     String.fromCharCode(Number.parseInt(hex, 16)),
   );
-}
-
-/**
- * The client's IP address without its zone (`fe80::1%eth0`); undefined when a
- * proxy sent an invalid one.
- */
-export function addressOf({ ip }: { ip: string }): string | undefined {
-  if (isIP(ip) === 0) return undefined;
-  return ip.split('%', 1)[0];
 }

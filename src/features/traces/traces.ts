@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { hostname } from 'node:os';
 import { Incident } from '@animal-store/log/incident';
-import { addressOf, Redactor } from '@animal-store/log/redactor';
+import { Redactor } from '@animal-store/log/redactor';
 import {
   type Attributes,
   type Context,
@@ -49,6 +49,7 @@ import {
   other,
   routeLabel,
 } from '../../runtime/labels.ts';
+import { addressOf } from '../../runtime/log/request-log.ts';
 import type {
   OperationObserver,
   RequestObserver,

@@ -1,6 +1,5 @@
 import { hostname } from 'node:os';
-import { addressOf, type Redactor } from '@animal-store/log/redactor';
-import type { FastifyPluginAsync } from 'fastify';
+import type { Redactor } from '@animal-store/log/redactor';
 import { type DestinationStream, type Logger, pino } from 'pino';
 import type { Config } from '../../config/config.ts';
 
@@ -50,46 +49,7 @@ export class Log {
     this.logger.level = level;
     this.sample = sample;
   }
-
-  /**
-   * `GET /log` and `PUT /log` on the operations port:
-   * `{"level":"debug","sample":0.1}`, or one of the two. The settings apply to
-   * all workers, until a restart. PUT and JSON need a preflight, which is not
-   * answered, so a web page in an operator's browser cannot change them.
-   */
-  readonly page: FastifyPluginAsync = async (app) => {
-    app.removeContentTypeParser('text/plain');
-    app.get('/log', async () => this.settings);
-    app.put<{ Body: Partial<LogSettings> }>(
-      '/log',
-      { schema: { body: settingsSchema } },
-      async (request) => {
-        const before = this.settings;
-        const after = { ...before, ...request.body };
-        // Always logged, so that a change of level explains the missing lines.
-        // A silent log stays silent.
-        if (before.level !== 'silent' || after.level !== 'silent')
-          this.logger.level = 'info';
-        const fields = { before, after, address: addressOf(request) };
-        this.logger.info(fields, 'log settings changed');
-        this.settings = after;
-        this.onChange?.(after);
-        return after;
-      },
-    );
-  };
 }
-
-const levels = [...Object.keys(pino.levels.values), 'silent'];
-const settingsSchema = {
-  type: 'object',
-  additionalProperties: false,
-  minProperties: 1,
-  properties: {
-    level: { enum: levels },
-    sample: { type: 'number', minimum: 0, maximum: 1 },
-  },
-};
 
 /**
  * Omits other members that drivers attach to errors: Redis' failed command may

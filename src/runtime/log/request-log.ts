@@ -1,11 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import { addressOf, type Redactor } from '@animal-store/log/redactor';
+import { isIP } from 'node:net';
+import type { Redactor } from '@animal-store/log/redactor';
 import {
   type FastifyRequest,
   type FastifyServerOptions,
   LogController,
 } from 'fastify';
+import { LRUCache } from 'lru-cache';
 import type { RequestObserver } from '../observers.ts';
 import type { Log } from './log.ts';
 
@@ -54,6 +56,18 @@ export function requestLog(
   const isPlain = (name: string | undefined) =>
     name !== undefined && plainName.test(name) && !redactor.hasSecret(name);
 
+  /** As JSON: most clients are one of a few programs. */
+  const userAgents = new LRUCache<string, string>({
+    max: 100,
+    memoMethod: (text) =>
+      JSON.stringify(redactor.redact(text, longestUserAgent)),
+  });
+  // The path of a route without parameters contains nothing of the client.
+  const pathOf = ({ originalUrl, routeOptions: { url } }: FastifyRequest) => {
+    const [path] = originalUrl.split('?', 1);
+    return path === url ? path : redactor.redactPath(originalUrl);
+  };
+
   return {
     ended(request, reply, { milliseconds, isAnswered, api, id }) {
       if (!log.logger.isLevelEnabled('info')) return;
@@ -80,10 +94,9 @@ export function requestLog(
       // need no escaping.
       let line = `{"level":30,"time":${Date.now()},${log.base},"reqId":"${request.id}"`;
       if (traceId) line += `,"traceId":"${traceId}"`;
-      line += `,"req":{"method":"${method}","path":${JSON.stringify(redactor.redactPath(request.originalUrl))}}`;
+      line += `,"req":{"method":"${method}","path":${JSON.stringify(pathOf(request))}}`;
       if (address) line += `,"address":"${address}"`;
-      if (userAgent)
-        line += `,"userAgent":${JSON.stringify(redactor.redact(userAgent, longestUserAgent))}`;
+      if (userAgent) line += `,"userAgent":${userAgents.memo(userAgent)}`;
       if (caller) line += `,"key":${caller.id}`;
       if (keyHint) line += `,"keyHint":"${keyHint}"`;
       line += `,"api":"${api}"`;
@@ -112,4 +125,13 @@ export function requestLog(
 
 function rounded(milliseconds: number) {
   return Math.round(milliseconds * 100) / 100;
+}
+
+/**
+ * The client's IP address without its zone (`fe80::1%eth0`); undefined when a
+ * proxy sent an invalid one.
+ */
+export function addressOf({ ip }: { ip: string }): string | undefined {
+  if (isIP(ip) === 0) return undefined;
+  return ip.split('%', 1)[0];
 }
