@@ -109,12 +109,14 @@ export function unavailable(error: unknown) {
 }
 
 function abilityLost(error: unknown) {
-  const state = `${sqlState(error)}`;
+  const { code = '', syscall } = error as NodeJS.ErrnoException;
   // A full disk, or a standby: reads go on.
-  if (/^(?:53100|25006)$/.test(state)) return 'write now';
+  if (/^(?:53100|25006)$/.test(code)) return 'write now';
+  // The system's own ETIMEDOUT names its call.
+  const isSilent = code === 'ETIMEDOUT' && syscall === undefined;
   // A timeout, a lock, a conflict.
-  if (/^(?:57014|55P03|40)/.test(state)) return 'answer in time';
-  return 'be reached';
+  const isLate = /^(?:57014|55P03|40\w{3}$)/.test(code);
+  return isSilent || isLate ? 'answer in time' : 'be reached';
 }
 
 /** True for a write that may have been stored. */

@@ -55,15 +55,21 @@ describe('temporary errors', () => {
     });
   });
 
-  test.each([
-    ['53100', 'write now'],
-    ['25006', 'write now'],
-    ['40001', 'answer in time'],
-    ['55P03', 'answer in time'],
-    ['57014', 'answer in time'],
-  ])('%s is temporary: the database cannot %s', (code, what) => {
+  const connect = { syscall: 'connect' };
+  test.each<[string, object, string]>([
+    ['53100', {}, 'write now'],
+    ['25006', {}, 'write now'],
+    ['40001', {}, 'answer in time'],
+    ['55P03', {}, 'answer in time'],
+    ['57014', {}, 'answer in time'],
+    // A statement that PostgreSQL does not cancel, because a pooler dropped its
+    // timeout.
+    ['ETIMEDOUT', {}, 'answer in time'],
+    ['ETIMEDOUT', connect, 'be reached'],
+  ])('%s %j is temporary: the database cannot %s', (code, members, what) => {
     const message = `The database cannot ${what}; try again shortly.`;
-    expect(unavailable(thrown(code))).toMatchObject({
+    const error = Object.assign(thrown(code), members);
+    expect(unavailable(error)).toMatchObject({
       message,
       isOutcomeUnknown: false,
     });
@@ -103,6 +109,7 @@ describe('the outcome of a failed write', () => {
     ],
     ['a pooler’s error that it lost PostgreSQL', thrown('08006')],
     ['PostgreSQL’s error that it does not know', thrown('40003')],
+    ['silence', thrown('ETIMEDOUT', 'PostgreSQL stopped responding')],
     ...[lostWorker, ...lostByLibpq].map(
       (error) => [`a Citus worker: ${error.message}`, error] as const,
     ),
@@ -175,6 +182,11 @@ test.each<[what: string, error: Error, meaning: object]>([
     { isConnectionLoss: true, type: '57' },
   ],
   ['a statement that took too long', thrown('57014'), { type: '57' }],
+  [
+    'silence',
+    thrown('ETIMEDOUT', 'PostgreSQL stopped responding'),
+    { isConnectionLoss: true, state: undefined, type: 'timeout' },
+  ],
   [
     'a reset',
     thrown('ECONNRESET'),
