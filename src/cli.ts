@@ -9,7 +9,7 @@ import { runProgram, startFlag, withExamples } from './commands/program.ts';
 import { allVariables, assertNode, releasedVersion } from './config/config.ts';
 import { readEnvFile } from './config/env-file.ts';
 import type { Variable } from './config/variables.ts';
-import { noteFaults } from './errors.ts';
+import { collectImportFaults } from './errors.ts';
 import type { Stores } from './feature.ts';
 import { features } from './features.ts';
 
@@ -89,7 +89,7 @@ await runProgram(program, prepare);
  */
 function prepare() {
   assertNode();
-  noteFaults();
+  collectImportFaults();
   const { ANIMAL_STORE_ENV_FILE: named } = process.env;
   // Empty disables `.env`, so that tests do not read a developer's.
   if (named === '' || (named === undefined && !existsSync('.env'))) return;

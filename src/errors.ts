@@ -149,12 +149,12 @@ const faultsOfBuild = new AsyncLocalStorage<string[]>();
  * Faults that modules report while they are imported. While it is frozen,
  * `reportFault` throws outside a build.
  */
-let declared: string[] = [];
-Object.freeze(declared);
+let importFaults: string[] = [];
+Object.freeze(importFaults);
 
 /** Makes `reportFault` collect faults already before the first build. */
-export function noteFaults(): void {
-  declared = [];
+export function collectImportFaults(): void {
+  importFaults = [];
 }
 
 /**
@@ -163,7 +163,7 @@ export function noteFaults(): void {
  * @throws Error where no faults are collected
  */
 export function reportFault(message: string): void {
-  const faults = faultsOfBuild.getStore() ?? declared;
+  const faults = faultsOfBuild.getStore() ?? importFaults;
   if (Object.isFrozen(faults)) throw new Error(message);
   faults.push(message);
 }
@@ -184,8 +184,8 @@ export function reportThrown<T>(work: () => T): T | undefined {
  * @throws Error with a line for every fault, also of what they declare
  */
 export async function namingAllFaults<T>(build: () => Promise<T>): Promise<T> {
-  Object.freeze(declared);
-  const faults = [...declared];
+  Object.freeze(importFaults);
+  const faults = [...importFaults];
   let failure: Error | undefined;
   const built = await faultsOfBuild.run(faults, build).catch((error) => {
     failure = error;

@@ -1,7 +1,7 @@
 import { LogOutput } from '@animal-store/log/log-output';
 import type { Logger } from 'pino';
 import { assertNode, loadConfig } from './config/config.ts';
-import { noteFaults } from './errors.ts';
+import { collectImportFaults } from './errors.ts';
 import { features } from './features.ts';
 import type { Serving } from './process/serving.ts';
 import { startFailure } from './process/start-failure.ts';
@@ -23,7 +23,7 @@ const lastLinesTimeout = 1000;
  */
 async function main() {
   assertNode();
-  noteFaults();
+  collectImportFaults();
   let logger: Logger | undefined;
   /** Undefined before the service runs. */
   let close: ((reason: string) => Promise<never>) | undefined;

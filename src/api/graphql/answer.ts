@@ -99,11 +99,17 @@ export function outcomeOf(
   };
 }
 
+/**
+ * Apollo Server's status for errors without one: the first error has the status
+ * of the answer.
+ */
+const statusOfFirstError = 500;
+
 /** @param failure of an operation that has not run */
 export function refused(failure: Error): Outcome {
   return outcomeOf({
     errors: [graphQLErrorOf(failure)],
-    status: 500,
+    status: statusOfFirstError,
   });
 }
 
@@ -234,9 +240,9 @@ function mayBeRepeated(
   { data, errors = [] }: Outcome,
   { operation, request }: GraphQLContext,
 ): boolean {
-  const isAlone = !data && !operation?.isSeries;
-  const isWrite = operation?.type === 'mutation' && !isAlone;
-  const hasRun = isWrite && errors.some(({ path }) => path);
+  const areSeveral = data || operation?.isSeries;
+  const isSeriesOfWrites = operation?.type === 'mutation' && areSeveral;
+  const hasRun = isSeriesOfWrites && errors.some(({ path }) => path);
   return !hasRun || request.headers[idempotencyHeader] !== undefined;
 }
 
@@ -263,8 +269,8 @@ export function statusOf(
   if (mayRepeat && !isPartial && codes.includes('TOO_MANY_REQUESTS'))
     return 429;
   let intended = status;
-  // Apollo Server uses 500 for errors without a status.
-  if (status === 500) intended = Number(errors[0]?.extensions?.status);
+  if (status === statusOfFirstError)
+    intended = Number(errors[0]?.extensions?.status);
   if (intended !== 200 && intended !== 400) return intended;
   if (mediaType === mediaTypes.json) return 200;
   if (data !== undefined) return errors.length > 0 ? 294 : 200;

@@ -148,8 +148,8 @@ function withPlainReferences<Part>(part: Part): Part {
   return eachPart(part, (plain: { allOf?: Array<{ $ref?: string }> }) => {
     const { allOf = [], ...rest } = plain;
     const [reference, ...others] = allOf;
-    const isAlone = reference?.$ref && others.length === 0;
-    return isAlone ? { ...reference, ...rest } : plain;
+    const isOnlyReference = reference?.$ref && others.length === 0;
+    return isOnlyReference ? { ...reference, ...rest } : plain;
   });
 }
 

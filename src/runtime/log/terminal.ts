@@ -55,11 +55,10 @@ function requestOf({ req, ms, key, ...members }: Members, msg: string) {
   return words.filter(Boolean).join(' ');
 }
 
-/** An aborted request has no status. */
-function colourOf({ status = 500, code }: Members) {
-  const number = Number(status);
-  if (number >= 500) return 'red';
-  if (code || number >= 400) return 'yellow';
+function colourOf({ status, code }: Members) {
+  const isAborted = status === undefined;
+  if (isAborted || Number(status) >= 500) return 'red';
+  if (code || Number(status) >= 400) return 'yellow';
   return 'green';
 }
 
