@@ -305,28 +305,22 @@ export class PostgresServer {
  * The database is lost, its statements fail, or its connections are exhausted.
  */
 function incidentsIn(log: DatabaseLog | undefined) {
-  const incident = (begins: string, ends: string, quiet?: number) => {
-    const onEnd = (ms: number, failures: number) =>
-      log?.info({ ms, failures }, ends);
-    return new Incident(
-      { onStart: (fields) => log?.warn(fields, begins), onEnd },
-      quiet,
-    );
-  };
-  const exhaustion = new Incident({
-    onStart: (fields) =>
-      log?.warn(fields, 'all connections to the database are in use'),
-    onEnd: (ms) =>
-      log?.info({ ms }, 'connections to the database are free again'),
-  });
   return {
-    loss: incident('the database is lost', 'the database is back'),
-    failures: incident(
-      'database statements are failing',
-      'database statements succeed again',
-      quietAfterFailures,
-    ),
-    exhaustion,
+    loss: new Incident(log, {
+      begins: 'the database is lost',
+      ends: 'the database is back',
+      count: 'failures',
+    }),
+    failures: new Incident(log, {
+      begins: 'database statements are failing',
+      ends: 'database statements succeed again',
+      count: 'failures',
+      shortestQuiet: quietAfterFailures,
+    }),
+    exhaustion: new Incident(log, {
+      begins: 'all connections to the database are in use',
+      ends: 'connections to the database are free again',
+    }),
   };
 }
 

@@ -1,4 +1,17 @@
 const longestQuiet = 60_000;
+const usualQuiet = 1000;
+
+type Write = (fields: object, message: string) => void;
+
+/** The lines of an incident. */
+export interface IncidentLines {
+  begins: string;
+  ends: string;
+  /** Names the member of the last line that says how often it occurred. */
+  count?: string;
+  /** The initial quiet time (ms). */
+  shortestQuiet?: number;
+}
 
 /**
  * Logs a recurring fault once when it starts and once when it ends, instead of
@@ -14,25 +27,20 @@ export class Incident {
   ongoing:
     | { since: number; times: number; recoveredAt?: number | undefined }
     | undefined;
-  #quiet: number;
+  #quiet = usualQuiet;
   #endedAt = Number.NEGATIVE_INFINITY;
   #timer: NodeJS.Timeout | undefined;
 
   /**
-   * @param callbacks the end gets the time (ms) from the first occurrence to
-   *   the recovery, and how often it occurred
-   * @param shortestQuiet the initial quiet time (ms)
+   * @param log gets the time (`ms`) from the first occurrence to the recovery
+   *   with the last line
    */
   constructor(
-    private readonly callbacks: {
-      onStart(fields: object): void;
-      onEnd(milliseconds: number, times: number): void;
-    },
-    private readonly shortestQuiet = 1000,
-  ) {
-    this.#quiet = shortestQuiet;
-  }
+    private readonly log: Record<'info' | 'warn', Write> | undefined,
+    private readonly lines: IncidentLines,
+  ) {}
 
+  /** @param fields of the first line */
   occurred(fields: object = {}) {
     clearTimeout(this.#timer);
     if (this.ongoing) {
@@ -42,10 +50,11 @@ export class Incident {
     }
     const since = performance.now();
     const isBack = since - this.#endedAt < longestQuiet;
+    const { begins, shortestQuiet = usualQuiet } = this.lines;
     if (isBack) this.#quiet = Math.min(2 * this.#quiet, longestQuiet);
-    else this.#quiet = this.shortestQuiet;
+    else this.#quiet = shortestQuiet;
     this.ongoing = { since, times: 1 };
-    this.callbacks.onStart(fields);
+    this.log?.warn(fields, begins);
   }
 
   /** Starts the quiet time. */
@@ -53,11 +62,13 @@ export class Incident {
     const current = this.ongoing;
     if (!current || current.recoveredAt !== undefined) return;
     current.recoveredAt = performance.now();
-    const milliseconds = Math.round(current.recoveredAt - current.since);
+    const ms = Math.round(current.recoveredAt - current.since);
     this.#timer = setTimeout(() => {
       this.ongoing = undefined;
       this.#endedAt = performance.now();
-      this.callbacks.onEnd(milliseconds, current.times);
+      const { ends, count } = this.lines;
+      const counted = count && { [count]: current.times };
+      this.log?.info({ ms, ...counted }, ends);
     }, this.#quiet).unref();
   }
 }

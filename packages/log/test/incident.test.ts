@@ -23,9 +23,12 @@ function observe() {
   performance.now = () => time;
   mock.timers.enable({ apis: ['setTimeout'] });
   const reports: unknown[] = [];
-  const incident = new Incident({
-    onStart: ({ code }: { code?: string }) => reports.push(code),
-    onEnd: (milliseconds, times) => reports.push([milliseconds, times]),
+  const report = (fields: object) => void reports.push(fields);
+  const log = { warn: report, info: report };
+  const incident = new Incident(log, {
+    begins: 'lost',
+    ends: 'back',
+    count: 'times',
   });
   return { reports, incident };
 }
@@ -39,9 +42,10 @@ test('an incident is reported with the time until the first sign of its end, and
     incident.recovered();
     pass(199);
   }
-  expect(reports).toEqual(['first']);
+  const first = { code: 'first' };
+  expect(reports).toEqual([first]);
   pass(5);
-  expect(reports).toEqual(['first', [3000, 2]]);
+  expect(reports).toEqual([first, { ms: 3000, times: 2 }]);
 });
 
 test('an incident that flaps is one incident, and an hour of flapping does not fill the log', () => {
@@ -54,7 +58,7 @@ test('an incident that flaps is one incident, and an hour of flapping does not f
   // The incidents last one second at first, then two, four...
   expect(reports.length).toBeLessThan(10);
   pass(60_000);
-  const [milliseconds, times] = reports.at(-1) as [number, number];
-  expect(milliseconds).toBeGreaterThan(3_500_000);
+  const { ms, times } = reports.at(-1) as { ms: number; times: number };
+  expect(ms).toBeGreaterThan(3_500_000);
   expect(times).toBeGreaterThan(1700);
 });

@@ -32,13 +32,13 @@ export function connections(
   // Otherwise a worker would pass the connection to the next worker, which may
   // be full, too.
   Object.assign(server, { dropMaxConnection: true });
-  const refusals = new Incident({
-    onStart: () => log.warn({ maxConnections: max }, 'connections are refused'),
-    onEnd: (ms, refused) =>
-      log.info({ ms, refused }, 'connections are no longer refused'),
+  const refusals = new Incident(log, {
+    begins: 'connections are refused',
+    ends: 'connections are no longer refused',
+    count: 'refused',
   });
   server.on('drop', () => {
-    refusals.occurred();
+    refusals.occurred({ maxConnections: max });
     refusals.recovered();
   });
   const budget = new SharedBudget(isProxied ? Number.MAX_VALUE : max);

@@ -86,12 +86,11 @@ const busyShare = 0.7;
 export function overload(app: FastifyInstance, maxDelay: number): void {
   app.decorate('shedRequests', 0);
   if (maxDelay === 0) return;
-  const { log } = app;
   let isFull = false;
-  const refusals = new Incident({
-    onStart: () => log.warn('requests are refused: the event loop is full'),
-    onEnd: (ms, refused) =>
-      log.info({ ms, refused }, 'requests are no longer refused'),
+  const refusals = new Incident(app.log, {
+    begins: 'requests are refused: the event loop is full',
+    ends: 'requests are no longer refused',
+    count: 'refused',
   });
   const delay = monitorEventLoopDelay({ resolution });
   delay.enable();

@@ -89,10 +89,10 @@ const linkCountLimit = 256;
 /** Sends spans to a collector, as OpenTelemetry's standard variables say. */
 export function openTracing(log: DatabaseLog) {
   const version = releasedVersion();
-  const losses = new Incident({
-    onStart: (fields) => log.warn(fields, 'spans cannot be sent and are lost'),
-    onEnd: (ms, batches) =>
-      log.info({ ms, batches }, 'spans are no longer lost'),
+  const losses = new Incident(log, {
+    begins: 'spans cannot be sent and are lost',
+    ends: 'spans are no longer lost',
+    count: 'batches',
   });
   const exporter = new OTLPTraceExporter();
   const send = exporter.export.bind(exporter);
