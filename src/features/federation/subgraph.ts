@@ -5,14 +5,12 @@ import {
   type GraphQLFieldResolver,
   type GraphQLSchema,
   isObjectType,
-  Kind,
   parse,
   printSchema,
-  type ValueNode,
-  valueFromASTUntyped,
 } from 'graphql';
 import type { GraphQLContext } from '../../api/graphql/context.ts';
 import type { References } from '../../api/graphql/scopes.ts';
+import { AnyJSON } from '../../api/graphql/types.ts';
 import { StoreError } from '../../errors.ts';
 import { int64FromText } from '../../validation/int64.ts';
 import { pageLimit } from '../../validation/page.ts';
@@ -64,7 +62,8 @@ export function subgraph(
   });
   Object.assign(extended.getType('_Any') as object, {
     parseValue: representationOf,
-    parseLiteral,
+    parseLiteral: (...literal: Parameters<typeof AnyJSON.parseLiteral>) =>
+      representationOf(AnyJSON.parseLiteral(...literal)),
   });
   return extended;
 }
@@ -82,38 +81,35 @@ function entitiesResolver(
 ): GraphQLFieldResolver<unknown, GraphQLContext> {
   const finders = new Map(Object.entries(references));
 
-  /**
-   * @returns an error for one representation, so that the others are answered
-   */
   async function entityOf(
     { __typename: name, id }: Representation,
     { call }: GraphQLContext,
   ): Promise<object | null> {
-    try {
-      const find = finders.get(name);
-      if (!find)
-        throw invalidInput(`No entity is named ${name.slice(0, shownName)}.`);
-      if (!isId(id))
-        throw invalidInput(
-          'A representation needs `id`: a string, or an integer.',
-        );
-      const found = await find(int64FromText(`${id}`), call);
-      return found && Object.create(found, { __typename: { value: name } });
-    } catch (error) {
-      return error as Error;
-    }
+    const find = finders.get(name);
+    if (!find)
+      throw invalidInput(`No entity is named ${name.slice(0, shownName)}.`);
+    if (!isId(id))
+      throw invalidInput(
+        'A representation needs `id`: a string, or an integer.',
+      );
+    const found = await find(int64FromText(`${id}`), call);
+    return found && Object.create(found, { __typename: { value: name } });
   }
 
-  /** Looks each item up once. */
+  /**
+   * Looks each item up once. The error for a representation takes its place, so
+   * that the others are answered.
+   */
   function findAll(
     representations: Representation[],
     context: GraphQLContext,
   ): Promise<unknown[]> {
-    const found = new Map<string, Promise<object | null>>();
+    const found = new Map<string, Promise<unknown>>();
     const places = representations.map((one) => {
       const { __typename, id } = one;
       const key = JSON.stringify([__typename, isId(id) && `${id}`]);
-      const entity = found.get(key) ?? entityOf(one, context);
+      const entity =
+        found.get(key) ?? entityOf(one, context).catch((error) => error);
       found.set(key, entity);
       return entity;
     });
@@ -147,26 +143,6 @@ const entitiesCost: FieldCost = ({ args, childComplexity }) => {
     `_entities takes at most ${pageLimit.max} representations at a time: ${count}.`,
   );
 };
-
-type LiteralVariables = Parameters<typeof valueFromASTUntyped>[1];
-
-function parseLiteral(
-  node: ValueNode,
-  variables: LiteralVariables,
-): Representation {
-  if (node.kind !== Kind.OBJECT) return representationOf(undefined);
-  const members = node.fields.map(({ name, value }) => [
-    name.value,
-    exactly(value, variables),
-  ]);
-  return representationOf(Object.fromEntries(members));
-}
-
-/** The digits of an integer. As a JavaScript number it would lose some. */
-function exactly(node: ValueNode, variables: LiteralVariables): unknown {
-  if (node.kind === Kind.INT) return node.value;
-  return valueFromASTUntyped(node, variables);
-}
 
 function representationOf(value: unknown): Representation {
   const given = value as Representation | null | undefined;
