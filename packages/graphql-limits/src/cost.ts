@@ -194,24 +194,30 @@ export function estimateOf(
       ? schema.getPossibleTypes(parent)
       : [parent];
     const nodes = sets.flatMap((set) => fieldsIn(set, fragments));
-    const level: Level = { costs: [], leaves: 0 };
-    for (const same of mergedFields(nodes)) {
-      const found = types.map((type) => fieldLevel(type, same, isItem));
-      level.costs.push(...found.flatMap(({ costs }) => costs));
-      level.leaves += Math.max(...found.map(({ leaves }) => leaves));
+    const costs: Cost[] = [];
+    let leaves = 0;
+    for (const same of mergedFields(nodes).values()) {
+      const ofTypes = types.map((type) => addField(costs, type, same, isItem));
+      leaves += Math.max(...ofTypes);
     }
-    return level;
+    return { costs, leaves };
   }
 
-  /** @param same the selections of a field */
-  function fieldLevel(
+  /**
+   * Adds what a field costs, if anything.
+   *
+   * @param same its selections
+   * @returns the number of leaf fields that it is, or has
+   */
+  function addField(
+    costs: Cost[],
     type: GraphQLNamedType,
     same: readonly FieldNode[],
     isItem: boolean,
-  ): Level {
+  ): number {
     const [node] = same as [FieldNode];
     const field = isObjectType(type) && type.getFields()[node.name.value];
-    if (!field) return { costs: [], leaves: 0 };
+    if (!field) return 0;
 
     const isRoot = type === root;
     const reads = hasResolver(field);
@@ -220,44 +226,46 @@ export function estimateOf(
     const isListOfItem = isItem && isList(field);
     const hasItems = costsItself || isPaged(field) || isListOfItem;
     const isOfConnection = isList(field) && !hasItems;
+    const isInItem = isItem || hasItems || isOfConnection;
 
     const sets = same.flatMap(({ selectionSet }) => selectionSet ?? []);
-    const isInItem = isItem || hasItems || isOfConnection;
-    const below = levelOf(
-      getNamedType(field.type),
-      sets,
-      isInItem && !isConnection,
-    );
-    const isLeaf = sets.length === 0 && isItem && !reads;
-    const ownLeaves = hasItems ? below.leaves : 0;
-    const leaves = below.leaves - ownLeaves + Number(isLeaf);
-    const surplus = Math.max(0, ownLeaves - freeLeaves);
-    const isFree = below.costs.length === 0 && surplus === 0;
-    if (!costsItself && isFree) return { costs: [], leaves };
+    const named = getNamedType(field.type);
+    const below = levelOf(named, sets, isInItem && !isConnection);
     if (isRoot && below.costs.length > 0) isNested = true;
-    if (surplus > 0) hasSurplus = true;
+
+    let leaves = Number(sets.length === 0 && isItem && !reads);
+    if (!hasItems) leaves += below.leaves;
+    else if (below.leaves > freeLeaves) {
+      hasSurplus = true;
+      const surplus = below.leaves - freeLeaves;
+      below.costs.push({
+        isOnce: false,
+        of: (_variables, leafCost) => surplus * leafCost,
+      });
+    }
+    if (!costsItself && below.costs.length === 0) return leaves;
 
     const once = below.costs.filter(({ isOnce }) => isOnce);
     const perItem = below.costs.filter(({ isOnce }) => !isOnce);
     let costOfField = costOf(field, isRoot, mostItems);
     if (isOfConnection) costOfField = countedAbove;
     const least = Number(costsItself);
-    const cost: Cost = {
+    costs.push({
       isOnce: !isItem && !isOfConnection,
       of(variables, leafCost) {
         const args = argumentValues(node, field, variables);
-        const ofLeaves = surplus * leafCost;
-        const childComplexity = ofLeaves + sumOf(perItem, variables, leafCost);
+        const childComplexity = sumOf(perItem, variables, leafCost);
         const own = costOfField({ args, childComplexity });
         return Math.max(least, own + sumOf(once, variables, leafCost));
       },
-    };
-    return { costs: [cost], leaves };
+    });
+    return leaves;
   }
 
   const { costs } = levelOf(root, [selectionSet], false);
-  const roots = fieldsIn(selectionSet, fragments);
-  const introspection = roots.filter(isIntrospection).length;
+  const introspection = fieldsIn(selectionSet, fragments).filter(({ name }) =>
+    /^__(?:schema|type)$/.test(name.value),
+  ).length;
   // Without a prototype, because a variable may be named `toString`.
   const defaults: Values = { __proto__: null };
   for (const { variable, defaultValue } of variableDefinitions) {
@@ -285,16 +293,11 @@ export function estimateOf(
   };
 }
 
-const isIntrospection = ({ name }: FieldNode) =>
-  name.value === '__schema' || name.value === '__type';
-
 /** The selections of each field, which execution merges. */
-function mergedFields(nodes: FieldNode[]): Iterable<FieldNode[]> {
-  const fields = Map.groupBy(nodes, (node) =>
+const mergedFields = (nodes: FieldNode[]) =>
+  Map.groupBy(nodes, (node) =>
     print({ ...node, directives: [], selectionSet: undefined }),
   );
-  return fields.values();
-}
 
 function sumOf(costs: Cost[], ...given: Parameters<Cost['of']>): number {
   return costs.reduce((sum, cost) => sum + cost.of(...given), 0);
