@@ -94,6 +94,12 @@ describe('with GRAPHQL_INTROSPECTION=false', () => {
         'sold',
       ],
       [
+        'an enum value in a variable of a subscription',
+        'subscription ($s: PetStatus) { petAdded(status: $s) { id } }',
+        { s: 'sol' },
+        'sold',
+      ],
+      [
         'an input field in a variable',
         input,
         { input: { name: 'x', categoryId: 1, statu: 'sold' } },
@@ -106,10 +112,12 @@ describe('with GRAPHQL_INTROSPECTION=false', () => {
         'Did',
       ],
     ])('%s', async (_what, query, variables, secret) => {
-      const { data, errors = [] } = await graphqlThrice(closed, {
-        query,
-        variables,
-      });
+      const { data, errors = [] } = await graphqlThrice(
+        closed,
+        { query, variables },
+        closed.key,
+        { accept: 'application/json, text/event-stream;q=0.5' },
+      );
       expect([data ?? null, errors.length > 0]).toEqual([null, true]);
       const messages = errors.map(({ message }) => message).join('\n');
       expect(messages).not.toMatch(/did you mean/i);

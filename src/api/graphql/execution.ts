@@ -1,5 +1,6 @@
 import {
   createSourceEventStream,
+  type ExecutionArgs,
   execute,
   type GraphQLFormattedError,
   type GraphQLSchema,
@@ -18,24 +19,33 @@ interface ExecutionOptions {
   observers: readonly OperationObserver[];
 }
 
+/** An execution of graphql-js. */
+interface Execution extends ExecutionArgs {
+  variableValues: Record<string, unknown>;
+  contextValue: GraphQLContext;
+}
+
 /** Executes with graphql-js. */
-export function interpreter(options: ExecutionOptions): Executor {
-  const { schema, introspection } = options;
+export function interpreter({
+  schema,
+  introspection,
+  observers,
+}: ExecutionOptions): Executor {
   return (operation) => {
     const { document, name: operationName, type } = operation;
-    if (type === 'subscription')
-      return (variables, context) =>
-        subscribe(operation, variables, context, options);
+    const prepared = {
+      schema,
+      document,
+      operationName,
+      options: executionOptions,
+      hideSuggestions: !introspection,
+    };
+    const run = (execution: Execution) =>
+      type === 'subscription'
+        ? subscribe(operation, execution, observers)
+        : execute(execution);
     return (variableValues, contextValue) =>
-      execute({
-        schema,
-        document,
-        operationName,
-        contextValue,
-        variableValues,
-        options: executionOptions,
-        hideSuggestions: !introspection,
-      });
+      run({ ...prepared, variableValues, contextValue });
   };
 }
 
@@ -45,25 +55,14 @@ export function interpreter(options: ExecutionOptions): Executor {
  */
 async function subscribe(
   operation: Operation,
-  variableValues: Record<string, unknown>,
-  context: GraphQLContext,
-  { schema, observers }: ExecutionOptions,
+  execution: Execution,
+  observers: readonly OperationObserver[],
 ): Promise<Executed> {
-  const { request, reply, call, accepted } = context;
+  const { request, reply, call, accepted } = execution.contextValue;
   const format = accepted.stream ?? serverSentEvents;
-  const { document, name: operationName, node, hasDirectives } = operation;
-  const { isNested, surcharge } = operation.estimate(variableValues);
-  const executed = {
-    schema,
-    document,
-    operationName,
-    variableValues,
-    contextValue: context,
-  };
-  const source = await createSourceEventStream({
-    ...executed,
-    options: executionOptions,
-  });
+  const { node, hasDirectives } = operation;
+  const { isNested, surcharge } = operation.estimate(execution.variableValues);
+  const source = await createSourceEventStream(execution);
   if (!(Symbol.asyncIterator in source)) {
     const { errors = [] } = source;
     // When a retry may succeed later, clients of event streams need a status,
@@ -80,7 +79,7 @@ async function subscribe(
   async function framesOf(items: ListEvent['items']): Promise<Buffer> {
     let frames = '';
     for (const item of items) {
-      const result = await execute({ ...executed, rootValue: item });
+      const result = await execute({ ...execution, rootValue: item });
       const { data, errors, failures } = outcomeOf(result);
       logErrors(failures, request);
       frames += format.next(JSON.stringify({ errors, data }), item.id);
