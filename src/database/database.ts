@@ -251,13 +251,9 @@ export class Database {
    * @throws Unavailable
    */
   async reading<Answer>(call: Call, work: Work<Answer>): Promise<Answer> {
-    const { em } = currentTransaction() ?? this.#withoutTransaction();
+    const { em } =
+      currentTransaction() ?? new Transaction(this.orm, [], this.primary.send);
     return (await this.#readAlone(() => work(em), call)) as Answer;
-  }
-
-  /** Its EntityManager sends each statement by itself. */
-  #withoutTransaction() {
-    return new Transaction(this.orm, [], this.primary.send);
   }
 
   /**

@@ -4,6 +4,7 @@ import type {
   FastifyServerOptions,
 } from 'fastify';
 import type { Config } from '../../config/config.ts';
+import { commaSeparated } from '../../config/variables.ts';
 import { answerMalformed } from './malformed.ts';
 import { isHost, maxHeaderSize, routingOptions } from './routes.ts';
 
@@ -67,13 +68,15 @@ export function proxies(
     headers['x-forwarded-for'] = addresses.join() || socket.remoteAddress;
     let hops = (request.ips ?? []).length - 1;
     if (typeof trustProxy === 'number') hops = trustProxy;
-    const written = (name: string) =>
-      chainOf(headers[`x-forwarded-${name}`]).slice(-hops);
-    const [host = headers.host ?? ''] = written('host');
+    const written = (name: string) => {
+      const all = chainOf(headers[`x-forwarded-${name}`]);
+      return all.slice(-hops);
+    };
+    let [host = headers.host ?? ''] = written('host');
     const [port = ''] = written('port');
     const hasPort = /:\d*$/.test(host);
-    const isMissing = unusualPort.test(port) && !hasPort;
-    headers['x-forwarded-host'] = isMissing ? `${host}:${port}` : host;
+    if (unusualPort.test(port) && !hasPort) host += `:${port}`;
+    headers['x-forwarded-host'] = host;
     [headers['x-forwarded-proto']] = written('proto');
     // Each has stripped its own.
     const prefix = written('prefix').join('');
@@ -96,8 +99,7 @@ const longestChain = 1000;
  * A quote that the client has left open ends there.
  */
 function chainOf(field: string | string[] = ''): string[] {
-  const members = `${field}`.slice(-longestChain).split(',');
-  return members.map((text) => text.trim()).filter(Boolean);
+  return commaSeparated(`${field}`.slice(-longestChain));
 }
 
 /**
@@ -109,8 +111,9 @@ function chainOf(field: string | string[] = ''): string[] {
 export function origin(request: FastifyRequest): string {
   const { protocol, host, ips = [], headers } = request;
   const scheme = /^https?$/i.test(protocol) ? protocol : 'http';
-  const hosts = [host, headers.host ?? ''].filter(isHost);
-  const named = hosts.find((text) => URL.canParse(`http://${text}`));
+  const named = [host, headers.host ?? ''].find(
+    (text) => isHost(text) && URL.canParse(`http://${text}`),
+  );
   const address = `${scheme}://${named ?? 'localhost'}`;
   // `ips` has more than the socket's address only when Fastify trusts that
   // address.

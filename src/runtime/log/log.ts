@@ -13,7 +13,7 @@ export class Log {
   /** Removes secrets from what modules, plugins and errors say. */
   redactor: Redactor | undefined;
   /** The members of every line, as JSON. */
-  base: string;
+  base = '';
   sample: number;
 
   /** @param stream standard output when absent, one write per line */
@@ -21,14 +21,13 @@ export class Log {
     { level, sample }: LogSettings,
     readonly stream: DestinationStream = process.stdout,
   ) {
-    const base = { pid: process.pid, host: hostname() };
     const write = (line: string) =>
       stream.write(this.redactor?.withoutSecrets(line) ?? line);
     // Overrides Fastify's serializer, which would change `req`.
     const serializers = { req: (req: unknown) => req, err: errorFields };
-    this.logger = pino({ level, base, serializers }, { write });
+    this.logger = pino({ level, base: null, serializers }, { write });
     this.sample = sample;
-    this.base = JSON.stringify(base).slice(1, -1);
+    this.bind({ pid: process.pid, host: hostname() });
   }
 
   /** Adds members to every line. */

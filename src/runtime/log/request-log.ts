@@ -92,7 +92,7 @@ export function requestLog(
 
       // Ids, addresses, hints and names cannot contain quotation marks, so they
       // need no escaping.
-      let line = `{"level":30,"time":${Date.now()},${log.base},"reqId":"${request.id}"`;
+      let line = `{"level":30,"time":${Date.now()}${log.base},"reqId":"${request.id}"`;
       if (traceId) line += `,"traceId":"${traceId}"`;
       line += `,"req":{"method":"${method}","path":${JSON.stringify(pathOf(request))}}`;
       if (address) line += `,"address":"${address}"`;

@@ -57,9 +57,10 @@ function requestOf({ req, ms, key, ...members }: Members, msg: string) {
 
 function colourOf({ status, code }: Members) {
   const isAborted = status === undefined;
-  if (isAborted || Number(status) >= 500) return 'red';
-  if (code || Number(status) >= 400) return 'yellow';
-  return 'green';
+  const isFailure = isAborted || Number(status) >= 500;
+  if (isFailure) return 'red';
+  const isRefusal = code || Number(status) >= 400;
+  return isRefusal ? 'yellow' : 'green';
 }
 
 function eventOf(level: number, msg: string, all: Members) {
