@@ -11,13 +11,17 @@ import { modules } from '../modules/modules.ts';
 export async function migrate(database: Database): Promise<string[]> {
   const { contracts } = await import('./contracts.ts');
   const check = () => contracts(modules, process.env);
-  if ((await database.pending()).length > 0) await check();
-  return database.migrate().catch(async (error) => {
+  const pending = await database.pending();
+  if (pending.length > 0) await check();
+  try {
+    return await database.migrate();
+  } catch (error) {
     if (error instanceof StoreError) throw error;
     // With those of the modules, because a start names all faults.
     await check().catch(({ message }) => {
-      throw new Error(`${error.message}\n${message}`);
+      const own = (error as Error).message;
+      throw new Error(`${own}\n${message}`);
     });
     throw error;
-  });
+  }
 }

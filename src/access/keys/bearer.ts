@@ -49,11 +49,9 @@ export function bearer(app: FastifyInstance, keys: Authenticator): void {
   // most look-ups are cached.
   app.addHook('onRequest', (request, _reply, done) => {
     const { public: isPublic, scope = 'read' } = request.routeOptions.config;
-    if (
-      isPublic === true ||
-      (typeof isPublic === 'function' && isPublic(request))
-    )
-      return done();
+    const needsNoKey =
+      typeof isPublic === 'function' ? isPublic(request) : isPublic;
+    if (needsNoKey) return done();
     const admit = (caller: Caller | null) => {
       request.call.caller = caller;
       if (!caller) done(unauthenticated(keys, request));
@@ -83,9 +81,8 @@ function callerOfRequest(
   request: FastifyRequest,
 ): Caller | null | Promise<Caller | null> {
   const secret = secretIn(request);
-  return secret === undefined
-    ? null
-    : keys.lookUp(secret, request.ip, request.call);
+  if (secret === undefined) return null;
+  return keys.lookUp(secret, request.ip, request.call);
 }
 
 // RFC 6750 section 2.1, with the scheme's case ignored as RFC 9110 section 11.1
@@ -101,8 +98,8 @@ function secretIn({ headers }: FastifyRequest): string | undefined {
  * password.
  */
 export function presentedHint(request: FastifyRequest): string | undefined {
-  const secret = secretIn(request);
-  return secret !== undefined && isSecret(secret) ? hintOf(secret) : undefined;
+  const secret = secretIn(request) ?? '';
+  return isSecret(secret) ? hintOf(secret) : undefined;
 }
 
 /** The error with the challenge of RFC 6750 section 3. */
@@ -113,13 +110,9 @@ function unauthenticated(
   // A different scheme counts as no key (RFC 6750 section 3.1).
   const isGiven = /^bearer +\S/i.test(request.headers.authorization ?? '');
   const secret = secretIn(request) ?? '';
-  const isToken = keys.isToken(secret);
-  const wrong = isToken
-    ? 'The token is not valid, or has expired.'
-    : 'The API key is not valid.';
-  const message = isGiven
-    ? wrong
-    : 'An API key is required: Authorization: Bearer <API_KEY>.';
+  let message = 'An API key is required: Authorization: Bearer <API_KEY>.';
+  if (isGiven) message = 'The API key is not valid.';
+  if (keys.isToken(secret)) message = 'The token is not valid, or has expired.';
   const challenge = isGiven ? 'Bearer error="invalid_token"' : 'Bearer';
   return new StoreError('UNAUTHENTICATED', message, {
     headers: { 'www-authenticate': challenge },

@@ -41,7 +41,7 @@ export function withFallback(
   ask: <T>(count: () => Promise<T>) => Promise<T>,
 ): Limiter {
   const own = new RateLimiterMemory(budget);
-  const count = <T>(work: (limiter: Limiter) => Promise<T>): Promise<T> =>
+  const count = <T>(work: (limiter: Limiter) => Promise<T>) =>
     ask(() => work(shared)).catch(() => work(own));
   return {
     get: (key) => count((limiter) => limiter.get(key)),
