@@ -100,6 +100,11 @@ export class StoreError extends Error {
   }
 }
 
+/** For an input that is refused. */
+export function badInput(message: string): StoreError {
+  return new StoreError('BAD_USER_INPUT', message);
+}
+
 export function internalError(cause: unknown): StoreError {
   return new StoreError(
     'INTERNAL_SERVER_ERROR',

@@ -21,7 +21,7 @@ import {
   Subscription,
 } from 'type-graphql';
 import { type TObject, type TSchema, Type } from 'typebox';
-import { StoreError } from '../../errors.ts';
+import { badInput } from '../../errors.ts';
 import { type Int64, int64FromText } from '../../validation/int64.ts';
 import {
   maxExactTotal,
@@ -262,7 +262,7 @@ export function connectionValidator<Schema extends TObject>(schema: Schema) {
   const placeOf = (fault: string, cursor?: string | null) => {
     const place = isId ? int64FromText(cursor) : cursor;
     if (cursor != null && place === undefined)
-      throw invalid(`${fault}, or the \`cursor\` of an edge.`);
+      throw badInput(`${fault}, or the \`cursor\` of an edge.`);
     return place ?? undefined;
   };
   return ({ after, before, ...args }: Cursors): Input<Schema> => {
@@ -276,17 +276,15 @@ export function connectionValidator<Schema extends TObject>(schema: Schema) {
       return { ...query, ...places, limit: size } as unknown as Input<Schema>;
     // Without `first` GraphQL gives its default.
     if (size !== pageLimit.default)
-      throw invalid('first and last exclude each other.');
+      throw badInput('first and last exclude each other.');
     if (places.after !== undefined)
-      throw invalid('last and after exclude each other.');
+      throw badInput('last and after exclude each other.');
     const page = { limit: last, fromEnd: true };
     return { ...query, ...places, ...page } as unknown as Input<Schema>;
   };
 }
 
 const notCursor = 'is not a cursor of this list: it must be';
-
-const invalid = (message: string) => new StoreError('BAD_USER_INPUT', message);
 
 interface Cursors {
   after?: string | null;

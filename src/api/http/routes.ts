@@ -14,7 +14,7 @@ import createRouter, { type HTTPMethod } from 'find-my-way';
 import type { Static, TObject, TSchema } from 'typebox';
 import { idempotencyHooks } from '../../access/idempotency/idempotency-key.ts';
 import { mayWrite, requireScope } from '../../access/keys/bearer.ts';
-import { reportFault, StoreError } from '../../errors.ts';
+import { badInput, reportFault, StoreError } from '../../errors.ts';
 import { type Validated, validator } from '../../validation/validator.ts';
 import { boundBodies, parseJsonBodies } from './bodies.ts';
 import { smallAnswer } from './lifecycle.ts';
@@ -140,8 +140,7 @@ export function addresses(app: FastifyInstance): void {
   app.addHook('onRequest', (request, reply, done) => {
     const { headers, httpVersion } = request.raw;
     const withoutHost = httpVersion === '1.1' ? ' ' : '';
-    if (!isHost(headers.host ?? withoutHost))
-      throw new StoreError('BAD_USER_INPUT', badHost);
+    if (!isHost(headers.host ?? withoutHost)) throw badInput(badHost);
     if (request.is404) answerNotFound(request, reply);
     else done();
   });
@@ -281,7 +280,7 @@ function inputHooks(route: RouteOptions): Hooks {
       if (prefers(headers.prefer, 'handling', 'strict')) {
         varyBy(reply, 'Prefer');
         const faults = unknown.map((name) => `${name} is unknown`);
-        if (faults.length > 0) return done(refusal(`${faults.join('; ')}.`));
+        if (faults.length > 0) return done(badInput(`${faults.join('; ')}.`));
         reply.header('preference-applied', 'handling=strict');
       }
       if (!querystring) request.query = {};
@@ -289,10 +288,8 @@ function inputHooks(route: RouteOptions): Hooks {
       request.body = undefined;
       // A client that sends a version in a body expects it to be compared.
       if (takesNone && body != null)
-        return done(refusal('This operation takes no body.'));
+        return done(badInput('This operation takes no body.'));
       done();
     },
   };
 }
-
-const refusal = (message: string) => new StoreError('BAD_USER_INPUT', message);

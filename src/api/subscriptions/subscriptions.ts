@@ -8,7 +8,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Authenticator } from '../../access/keys/authenticator.ts';
 import { authenticate } from '../../access/keys/bearer.ts';
 import type { Config } from '../../config/config.ts';
-import { StoreError, Unavailable } from '../../errors.ts';
+import { badInput, StoreError, Unavailable } from '../../errors.ts';
 import type { ListEvent } from '../../records/live-list.ts';
 import { serialiseOnce } from '../../records/shared-items.ts';
 import { type Int64, int64, int64FromText } from '../../validation/int64.ts';
@@ -278,8 +278,7 @@ export function lastEventIdOf({ headers }: FastifyRequest): Int64 | undefined {
   if (!text) return undefined;
   const id = int64FromText(text);
   if (id !== undefined) return id;
-  throw new StoreError(
-    'BAD_USER_INPUT',
+  throw badInput(
     `Last-Event-ID must be an integer between ${int64.min} and ${int64.max}.`,
   );
 }

@@ -11,7 +11,7 @@ import {
 import type { GraphQLContext } from '../../api/graphql/context.ts';
 import type { References } from '../../api/graphql/scopes.ts';
 import { AnyJSON } from '../../api/graphql/types.ts';
-import { StoreError } from '../../errors.ts';
+import { badInput } from '../../errors.ts';
 import { int64FromText } from '../../validation/int64.ts';
 import { pageLimit } from '../../validation/page.ts';
 
@@ -73,9 +73,6 @@ const typeNameOf = ({ __typename }: Representation) => __typename;
 /** In messages, because aliases repeat a name that is as long as a body. */
 const shownName = 100;
 
-const invalidInput = (message: string) =>
-  new StoreError('BAD_USER_INPUT', message);
-
 function entitiesResolver(
   references: References,
 ): GraphQLFieldResolver<unknown, GraphQLContext> {
@@ -87,11 +84,9 @@ function entitiesResolver(
   ): Promise<object | null> {
     const find = finders.get(name);
     if (!find)
-      throw invalidInput(`No entity is named ${name.slice(0, shownName)}.`);
+      throw badInput(`No entity is named ${name.slice(0, shownName)}.`);
     if (!isId(id))
-      throw invalidInput(
-        'A representation needs `id`: a string, or an integer.',
-      );
+      throw badInput('A representation needs `id`: a string, or an integer.');
     const found = await find(int64FromText(`${id}`), call);
     return found && Object.create(found, { __typename: { value: name } });
   }
@@ -139,7 +134,7 @@ const entitiesCost: FieldCost = ({ args, childComplexity }) => {
   const { representations } = args;
   const count = Array.isArray(representations) ? representations.length : 1;
   if (count <= pageLimit.max) return 1 + count * (1 + childComplexity);
-  throw invalidInput(
+  throw badInput(
     `_entities takes at most ${pageLimit.max} representations at a time: ${count}.`,
   );
 };
