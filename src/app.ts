@@ -9,8 +9,7 @@ import { secretsInLines, secretsInText } from './access/keys/secret.ts';
 import { FailureLimit } from './access/limits/failure-limit.ts';
 import { inMemory, type LimiterStore } from './access/limits/limiter.ts';
 import { flushRegularly } from './access/write-behind.ts';
-import type { GraphQLParts } from './api/graphql/handler.ts';
-import { graphQL } from './api/graphql/handler.ts';
+import { type GraphQLParts, graphQL } from './api/graphql/handler.ts';
 import { assertSameMembers } from './api/graphql/members.ts';
 import { createSchema, serveSchema } from './api/graphql/schema.ts';
 import { guardedReferences } from './api/graphql/scopes.ts';
@@ -19,7 +18,6 @@ import { cors } from './api/http/headers.ts';
 import { lifecycle } from './api/http/lifecycle.ts';
 import { caching } from './api/http/negotiation.ts';
 import { acceptConnectionsFirst, overload } from './api/http/overload.ts';
-
 import { addresses, routeHooks } from './api/http/routes.ts';
 import { origin, proxies, serverOptions } from './api/http/server.ts';
 import {
@@ -174,17 +172,15 @@ const build = async (options: AppOptions): Promise<FastifyInstance> => {
   // REST
   const apis = openModules(modules, database, config.values);
   app.decorate('collections', collectionsOf(apis));
-  for (const { tag, routes } of apis) {
-    if (routes)
-      await app.register(section(tag.name, routes), { prefix: '/v1' });
-  }
+  for (const { tag, routes } of apis)
+    await app.register(section(tag.name, routes), { prefix: '/v1' });
 
   // GraphQL
   const schemaParts = apis.map(
-    ({ tag, resolvers = [], entities = [], references = {} }) => ({
+    ({ tag, entities = [], resolvers, references }) => ({
       module: scopeNameOf(tag.name),
-      resolvers,
       types: entities.map((one) => database.orm.getMetadata(one).className),
+      resolvers,
       references,
     }),
   );

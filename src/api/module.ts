@@ -71,6 +71,9 @@ interface Apis<Service = unknown> {
   resources?: Served[];
 }
 
+/** What a module serves, with its declared resources. */
+type Opened = Apis & Served;
+
 /** @throws Error when there is no module */
 export function aboutOf(modules: Module[]): About {
   const [first] = modules;
@@ -91,9 +94,11 @@ export function openModules(
   modules: Module[],
   database: Database,
   config: ValuesOf<Variables>,
-): Array<Module & Apis> {
-  const opened = new Map<Module, Apis | undefined>();
-  const open = (module: Module): Apis => {
+): Array<Module & Opened> {
+  const opened = new Map<Module, Opened | undefined>();
+  const serviceOf = (module: Module) => open(module).service as never;
+  const context = { database, config, serviceOf };
+  function open(module: Module): Opened {
     const { name } = module.tag;
     if (!modules.includes(module))
       throw new Error(
@@ -101,18 +106,13 @@ export function openModules(
       );
     if (!opened.has(module)) {
       opened.set(module, undefined);
-      opened.set(module, openOne(module));
+      const apis = reportThrown(() => module.open(context));
+      opened.set(module, withResources(apis ?? {}));
     }
     const apis = opened.get(module);
     if (!apis) throw new Error(`${name} needs itself, through other modules.`);
     return apis;
-  };
-  const openOne = (module: Module): Apis => {
-    const serviceOf = (other: Module) => open(other).service as never;
-    const context = { database, config, serviceOf };
-    const apis = reportThrown(() => module.open(context));
-    return withResources(apis ?? {});
-  };
+  }
   return modules.map((module) => ({ ...module, ...open(module) }));
 }
 
@@ -121,7 +121,7 @@ export function collectionsOf(opened: Apis[]): Collection[] {
 }
 
 /** Adds declared resources to what a module serves beside them. */
-function withResources({ resources = [], ...beside }: Apis): Apis {
+function withResources({ resources = [], ...beside }: Apis): Opened {
   const all: Apis[] = [...resources, beside];
   return {
     ...beside,

@@ -47,9 +47,7 @@ import {
  * @example const ToyType = objectTypeOf(toySchema);
  */
 export function objectTypeOf<Schema extends TObject>(schema: Schema) {
-  const type = objectTypes.get(schema) ?? classOf(schema, 'object');
-  objectTypes.set(schema, type);
-  return type as ClassType<Static<Schema> & object>;
+  return classOnce(schema, 'object');
 }
 
 /**
@@ -59,14 +57,23 @@ export function objectTypeOf<Schema extends TObject>(schema: Schema) {
  * @example const NewToyType = inputTypeOf(newToySchema);
  */
 export function inputTypeOf<Schema extends TObject>(schema: Schema) {
-  const type = inputTypes.get(schema) ?? classOf(schema, 'input');
-  inputTypes.set(schema, type);
-  return type as ClassType<Static<Schema> & object>;
+  return classOnce(schema, 'input');
 }
 
-/** Objects may contain each other, and each has one type. */
-const inputTypes = new WeakMap<TObject, ClassType>();
-const objectTypes = new WeakMap<TObject, ClassType>();
+/** Objects may contain each other, and each has one type of a kind. */
+const classes = {
+  object: new WeakMap<TObject, ClassType>(),
+  input: new WeakMap<TObject, ClassType>(),
+};
+
+function classOnce<Schema extends TObject>(
+  schema: Schema,
+  kind: keyof typeof classes,
+) {
+  const type = classes[kind].get(schema) ?? classOf(schema, kind);
+  classes[kind].set(schema, type);
+  return type as ClassType<Static<Schema> & object>;
+}
 
 /**
  * The arguments of a list, below others too, of its connection and of its live
@@ -141,10 +148,10 @@ function orderWords(order: string): string {
   return `${way} by ${member}.`;
 }
 
-function classOf<Schema extends TObject>(
-  schema: Schema,
+function classOf(
+  schema: TObject,
   kind: 'object' | 'input' | 'arguments',
-) {
+): ClassType {
   class Members {}
   const { $id = '', description = '', required = [] } = schema as MemberSchema;
   const decorate = {
@@ -154,18 +161,19 @@ function classOf<Schema extends TObject>(
   }[kind]();
   decorate(Members);
   const isInput = kind !== 'object';
-  for (const [name, member] of Object.entries(schema.properties)) {
-    const { items, default: defaultValue } = member as MemberSchema;
-    const { description = '' } = { ...items, ...member } as MemberSchema;
+  const members = Object.entries<MemberSchema>(schema.properties);
+  for (const [name, member] of members) {
+    const { items, default: defaultValue } = member;
+    const { description = '' } = { ...items, ...member };
     const mayBeAbsent = defaultValue === undefined || kind === 'arguments';
     const isOptional = isInput && mayBeAbsent && !required.includes(name);
-    const { nullable: isNullable = 'anyOf' in member } = member as MemberSchema;
+    const { nullable: isNullable = 'anyOf' in member } = member;
     const nullable = isOptional || isNullable;
     const options = { nullable, description, ...(isInput && { defaultValue }) };
     const type = typeOf(member, isInput);
     Field(() => type, options)(Members.prototype, name);
   }
-  return Members as ClassType<Static<Schema> & object>;
+  return Members;
 }
 
 const scalars = {

@@ -83,8 +83,7 @@ export function setScopes(schema: GraphQLSchema, parts: SchemaPart[]): void {
       const right: Right = type === 'Mutation' ? 'write' : 'read';
       const scope: Scope = `${module}:${right}`;
       field.extensions = { ...field.extensions, scope };
-      const needs = `Needs the scope \`${scope}\`.`;
-      field.description = [field.description, needs].filter(Boolean).join(' ');
+      field.description += ` Needs the scope \`${scope}\`.`;
     }
     for (const name of types) {
       const type = schema.getType(name);

@@ -69,8 +69,7 @@ export const openApi = fastifyPlugin<{
       hideUntagged: true,
       // Names the components by their `$id`, as the specification does.
       refResolver: {
-        buildLocalReference: (schema, _base, _fragment, index) =>
-          `${schema.$id ?? `schema-${index}`}`,
+        buildLocalReference: ({ $id }) => `${$id}`,
       },
       transform: ({ schema, url }) => ({ schema: byReference(schema), url }),
       transformObject: (document) =>
@@ -116,11 +115,7 @@ export const openApi = fastifyPlugin<{
       serveDocument(app, path, textOf, headers);
     };
     serve('/v1/openapi.json', () => app.swagger());
-    let older: object | undefined;
-    serve('/v1/openapi-3.0.json', () => {
-      older ??= toOpenApi30(app.swagger());
-      return older;
-    });
+    serve('/v1/openapi-3.0.json', () => toOpenApi30(app.swagger()));
   },
   { name: 'openapi' },
 );
