@@ -1,3 +1,4 @@
+import type { EventLog } from '@animal-store/log/incident';
 import type {
   EntityName,
   EventSubscriber,
@@ -21,12 +22,6 @@ export interface Model {
   modules?: ReadonlyMap<EntityName, string>;
 }
 
-/** The part of a log that the database uses. */
-export type DatabaseLog = Record<
-  'info' | 'warn',
-  (fields: object, message: string) => void
->;
-
 export type DatabaseOptions = Config['database'] & {
   /** In place of `url`. */
   ownStore?: OwnStore | undefined;
@@ -35,7 +30,7 @@ export type DatabaseOptions = Config['database'] & {
   /**
    * Where changes of the database's state are reported; nowhere when absent.
    */
-  log?: DatabaseLog | undefined;
+  log?: EventLog | undefined;
   observers?: readonly DatabaseObserver[];
   /**
    * Called with SQL for an operator to run, because a pooler drops our session

@@ -1,12 +1,14 @@
 import { escapeIdentifier as quoted } from 'pg';
 import { StoreError, Unavailable } from '../errors.ts';
 
+const invalidData = /^2[23]/;
+
 /**
  * True for invalid data in a statement (SQLSTATE classes 22 and 23). Other
  * inputs of its batch may be valid.
  */
 export function isDataError(error: unknown) {
-  return /^2[23]/.test(sqlState(error) ?? '');
+  return invalidData.test(sqlState(error) ?? '');
 }
 
 /** True for what PostgreSQL or a rule refuses: the session can go on. */
@@ -59,15 +61,17 @@ function isTransient(error: unknown) {
   );
 }
 
+const lostConnection = /^(?:08|28|3D|57P|53300)/;
+// pg's error.
+const exhausted = /timeout exceeded when trying to connect/;
+
 /**
  * True when the database is unreachable or the connection broke; false when the
  * pool is exhausted.
  */
 export function isConnectionLoss(error: unknown) {
   const state = sqlState(error);
-  if (state !== undefined) return /^(?:08|28|3D|57P|53300)/.test(state);
-  // pg's error for an exhausted pool.
-  const exhausted = /timeout exceeded when trying to connect/;
+  if (state !== undefined) return lostConnection.test(state);
   return isTransient(error) && !exhausted.test((error as Error).message);
 }
 
@@ -124,6 +128,8 @@ export function isOutcomeUnknown(error: unknown) {
   return error instanceof Unavailable && error.isOutcomeUnknown;
 }
 
+const unknownOutcome = /^(?:08|40003)/;
+
 /**
  * True when a failed statement may have been executed, because the connection
  * was lost after it was sent. A statement that PostgreSQL rejects was not
@@ -134,7 +140,7 @@ export function leavesOutcomeUnknown(error: unknown) {
   const state = sqlState(error);
   // Citus reports XX000 when it loses a worker node, perhaps during the commit.
   const isOfServer = state !== undefined && state !== 'XX000';
-  if (isOfServer) return /^(?:08|40003)/.test(state);
+  if (isOfServer) return unknownOutcome.test(state);
   const isUnsent = /and is not queryable$/.test((error as Error).message);
   return isTransient(error) && !isUnsent;
 }

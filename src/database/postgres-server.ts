@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Incident } from '@animal-store/log/incident';
+import { type EventLog, Incident } from '@animal-store/log/incident';
 import type { MikroORM, PostgreSqlConnection } from '@mikro-orm/postgresql';
 import {
   Pool,
@@ -10,7 +10,6 @@ import {
   type QueryResult,
 } from 'pg';
 import { Unavailable } from '../errors.ts';
-import type { DatabaseLog } from './options.ts';
 import {
   codeOf,
   isConflict,
@@ -88,7 +87,7 @@ export class PostgresServer {
   constructor(
     readonly pool: Pool,
     private readonly sessions: Sessions,
-    private readonly log?: DatabaseLog,
+    private readonly log?: EventLog,
   ) {
     this.#incidents = incidentsIn(log);
     pool.on('connect', (client) => {
@@ -304,7 +303,7 @@ export class PostgresServer {
 /**
  * The database is lost, its statements fail, or its connections are exhausted.
  */
-function incidentsIn(log: DatabaseLog | undefined) {
+function incidentsIn(log: EventLog | undefined) {
   return {
     loss: new Incident(log, {
       begins: 'the database is lost',

@@ -1,7 +1,8 @@
+import type { EventLog } from '@animal-store/log/incident';
 import type { MikroORM } from '@mikro-orm/postgresql';
 import { escapeLiteral as literal, escapeIdentifier as quoted } from 'pg';
 import { Unavailable } from '../errors.ts';
-import type { DatabaseLog, Model } from './options.ts';
+import type { Model } from './options.ts';
 import { isUnmigrated, sqlState } from './postgres-errors.ts';
 import type { PostgresServer, RunStatement } from './postgres-server.ts';
 
@@ -179,7 +180,7 @@ async function idBeyondCounter(
 export async function advanceCounters(
   rows: RunStatement,
   orm: MikroORM,
-  log: DatabaseLog | undefined,
+  log: EventLog | undefined,
 ) {
   for (const one of countedTables(orm)) {
     const { table, counter } = one;

@@ -1,7 +1,11 @@
 const longestQuiet = 60_000;
 const usualQuiet = 1000;
 
-type Write = (fields: object, message: string) => void;
+/** The part of a log that says what happens. */
+export type EventLog = Record<
+  'info' | 'warn',
+  (fields: object, message: string) => void
+>;
 
 /** The lines of an incident. */
 export interface IncidentLines {
@@ -36,7 +40,7 @@ export class Incident {
    *   with the last line
    */
   constructor(
-    private readonly log: Record<'info' | 'warn', Write> | undefined,
+    private readonly log: EventLog | undefined,
     private readonly lines: IncidentLines,
   ) {}
 

@@ -19,12 +19,10 @@ export class LogOutput {
   /** Number of dropped lines that the log has reported. */
   #reported = 0;
   /**
-   * The pending bytes, and the buffer that is being written or free. Lines are
-   * copied at once, because pending strings would double the time of garbage
-   * collection and the size of the young generation.
+   * The pending bytes. Lines are copied at once, because pending strings would
+   * double the time of garbage collection and the size of the young generation.
    */
-  #pending = Buffer.allocUnsafeSlow(maxPending);
-  #other = Buffer.allocUnsafeSlow(maxPending);
+  readonly #pending = Buffer.allocUnsafeSlow(maxPending);
   #length = 0;
   #isWriting = false;
   readonly #write = writerOf(stdout);
@@ -56,16 +54,18 @@ export class LogOutput {
     }
   }
 
+  get #pendingBytes() {
+    return this.#pending.subarray(0, this.#length);
+  }
+
   #startWrite() {
     if (this.#isWriting || this.#length === 0) return;
     const droppedBefore = this.dropped;
-    const lines = this.#pending.subarray(0, this.#length);
-    const note = this.#note();
-    const bytes = note ? Buffer.concat([lines, Buffer.from(note)]) : lines;
-    [this.#pending, this.#other] = [this.#other, this.#pending];
+    const lines = Buffer.from(this.#pendingBytes);
+    const note = Buffer.from(this.#note());
     this.#length = 0;
     this.#isWriting = true;
-    this.#write(bytes, (error) => {
+    this.#write(Buffer.concat([lines, note]), (error) => {
       this.#isWriting = false;
       if (error) this.dropped += countLines(lines.toString());
       else this.#reported = droppedBefore;
@@ -89,7 +89,7 @@ export class LogOutput {
   #writeLast() {
     if (this.#isWriting || this.#length === 0) return;
     try {
-      writeSync(stdout, this.#pending.subarray(0, this.#length));
+      writeSync(stdout, this.#pendingBytes);
     } catch {} // The error cannot be reported anywhere.
   }
 }

@@ -57,7 +57,7 @@ export class ApiKeyService {
     expiresAt = null,
   }: NewKey): Promise<IssuedKey> {
     const secret = createSecret();
-    const id = await this.database.orm.em.fork().transactional(async (em) => {
+    const id = await this.#fork().transactional(async (em) => {
       const key = em.create(ApiKey, {
         name,
         scope,
@@ -77,24 +77,23 @@ export class ApiKeyService {
    * already.
    */
   async issueFirst(): Promise<IssuedKey | undefined> {
-    return (await this.list()).length > 0
-      ? undefined
-      : this.issue({ name: 'first key' });
+    const keys = await this.list();
+    return keys.length > 0 ? undefined : this.issue({ name: 'first key' });
   }
 
   /** All keys, including revoked ones, by id. */
   async list(): Promise<ApiKey[]> {
     const areKeys = { $not: { hint: { $like: `${subjectPrefix}%` } } };
-    return this.database.orm.em
-      .fork()
-      .find(ApiKey, areKeys, { orderBy: { id: 'asc' } });
+    return this.#fork().find(ApiKey, areKeys, { orderBy: { id: 'asc' } });
   }
 
   /** All changes of keys, the oldest first. */
   async history(): Promise<KeyEvent[]> {
-    return this.database.orm.em
-      .fork()
-      .find(KeyEvent, {}, { orderBy: { id: 'asc' } });
+    return this.#fork().find(KeyEvent, {}, { orderBy: { id: 'asc' } });
+  }
+
+  #fork() {
+    return this.database.orm.em.fork();
   }
 
   /**
@@ -143,7 +142,7 @@ export class ApiKeyService {
     id: number,
     change: (key: ApiKey) => KeyEvent['change'] | undefined,
   ): Promise<ApiKey> {
-    return this.database.orm.em.fork().transactional(async (em) => {
+    return this.#fork().transactional(async (em) => {
       // Serialises concurrent rotations, so that each keeps the secret of the
       // one before.
       const key = await em.findOne(

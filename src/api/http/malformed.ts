@@ -101,6 +101,8 @@ function parserFailure(
   return new StoreError('NOT_IMPLEMENTED', message);
 }
 
+const requestLine = /^[\w!#$%&'*+.^`|~-]{1,40} \S+ HTTP\/1\.[01]\r?\n/;
+
 /**
  * True for a well-formed request line, whose unknown method is a 501 (RFC 9110
  * section 9.1).
@@ -110,7 +112,7 @@ function isRequestLine({ rawPacket, bytesParsed = 0 }: ParserError): boolean {
   // Complete requests may precede the malformed one.
   const begin = rawPacket.lastIndexOf('\n', Math.max(0, bytesParsed - 1)) + 1;
   const text = rawPacket.toString('latin1', begin, begin + 16_384);
-  return /^[\w!#$%&'*+.^`|~-]{1,40} \S+ HTTP\/1\.[01]\r?\n/.test(text);
+  return requestLine.test(text);
 }
 
 /** Formats a response, because there is no response object. */

@@ -28,14 +28,16 @@ const parts = /(?:"(?:\\.|[^"\\])*"?|[^";])+/g;
 
 /** Splits a list (RFC 9110, section 5.6.1). Empty elements are none. */
 export function listOf(field: string | string[] = ''): string[] {
-  const texts = `${field}`.match(elements) ?? [];
-  return texts.map((text) => text.trim()).filter(Boolean);
+  return trimmed(`${field}`.match(elements));
 }
 
 /** Splits a value from its parameters (RFC 9110, section 5.6.6). */
 export function partsOf(element: string): string[] {
-  const texts = element.match(parts) ?? [];
-  return texts.map((text) => text.trim());
+  return trimmed(element.match(parts));
+}
+
+function trimmed(texts: string[] | null): string[] {
+  return (texts ?? []).map((text) => text.trim()).filter(Boolean);
 }
 
 /** The first preference of a name counts, the others do not (RFC 7240). */

@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import type { EventLog } from '@animal-store/log/incident';
 import { Redis } from 'ioredis';
 import { RateLimiterRedis, type RateLimiterRes } from 'rate-limiter-flexible';
 import {
@@ -7,16 +8,11 @@ import {
   withFallback,
 } from '../../access/limits/limiter.ts';
 
-type RedisLog = Record<
-  'info' | 'warn',
-  (fields: object, message: string) => void
->;
-
 /**
  * Counts in Redis for all nodes, and in this process while Redis fails or
  * returns invalid counts.
  */
-export function countInRedis(url: string, log: RedisLog) {
+export function countInRedis(url: string, log: EventLog) {
   const redis = new Redis(url, {
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0,

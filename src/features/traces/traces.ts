@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { hostname } from 'node:os';
-import { Incident } from '@animal-store/log/incident';
+import { type EventLog, Incident } from '@animal-store/log/incident';
 import { Redactor } from '@animal-store/log/redactor';
 import {
   type Attributes,
@@ -40,7 +40,6 @@ import { secretsInText } from '../../access/keys/secret.ts';
 import type { Call } from '../../call.ts';
 import { type Config, releasedVersion } from '../../config/config.ts';
 import type { DatabaseObserver } from '../../database/database.ts';
-import type { DatabaseLog } from '../../database/options.ts';
 import { type ErrorCode, httpStatusOf } from '../../errors.ts';
 import type { Parts } from '../../feature.ts';
 import {
@@ -64,7 +63,7 @@ interface Spans {
 /** The spans of the calls that are traced. */
 type SpansByCall = WeakMap<Call, Spans>;
 
-export function startTracing({ keys }: Config, log: DatabaseLog): Parts {
+export function startTracing({ keys }: Config, log: EventLog): Parts {
   const { tracer, sendLastSpans } = openTracing(log);
   const redactor = new Redactor(secretsInText, keys.bootstrapKey);
   const spans: SpansByCall = new WeakMap();
@@ -87,7 +86,7 @@ const name = 'animal-store';
 const linkCountLimit = 256;
 
 /** Sends spans to a collector, as OpenTelemetry's standard variables say. */
-export function openTracing(log: DatabaseLog) {
+export function openTracing(log: EventLog) {
   const version = releasedVersion();
   const losses = new Incident(log, {
     begins: 'spans cannot be sent and are lost',
