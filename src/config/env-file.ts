@@ -25,15 +25,19 @@ export function readEnvFile(path: string): NodeJS.Dict<string> {
 
 /** A sentence for each name that differs from a variable by one character. */
 export function misspelt(names: string[], known: string[]) {
-  const meant = new Map<string, string>();
+  const meantBy = new Map<string, string>();
   for (const name of known)
-    for (const one of shortened(name)) meant.set(one, name);
-  return names.flatMap((name) => {
-    const likely = shortened(name.toUpperCase().replace(/\W/g, '_'));
-    const one = likely.find((short) => meant.has(short)) ?? '';
-    if (one === '' || known.includes(name)) return [];
-    return `${name} is not read: did you mean ${meant.get(one)}?`;
-  });
+    for (const short of shortened(name)) meantBy.set(short, name);
+  const sentences: string[] = [];
+  for (const name of names) {
+    if (known.includes(name)) continue;
+    const spelt = name.toUpperCase().replace(/\W/g, '_');
+    const short = shortened(spelt).find((one) => meantBy.has(one));
+    if (short === undefined) continue;
+    const meant = meantBy.get(short);
+    sentences.push(`${name} is not read: did you mean ${meant}?`);
+  }
+  return sentences;
 }
 
 /**
@@ -41,6 +45,8 @@ export function misspelt(names: string[], known: string[]) {
  * common if a character is wrong, missing, additional or swapped with the next.
  */
 function shortened(name: string) {
-  const without = (at: number) => name.slice(0, at) + name.slice(at + 1);
-  return [name, ...Array.from(name, (_, at) => without(at))];
+  const texts = [name];
+  for (let at = 0; at < name.length; at += 1)
+    texts.push(name.slice(0, at) + name.slice(at + 1));
+  return texts;
 }

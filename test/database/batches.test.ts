@@ -1,6 +1,10 @@
 import { mock } from 'node:test';
 import { Call } from '../../src/call.ts';
-import { Batches, type BatchOptions } from '../../src/database/batches.ts';
+import {
+  Batches,
+  type BatchOptions,
+  FairQueue,
+} from '../../src/database/batches.ts';
 import { describe, expect, test } from '../support/jest.ts';
 
 /** A round trip that ends when the test ends it. */
@@ -398,4 +402,35 @@ describe('an input has a deadline', () => {
       expect(await patient).toBe('pet 2');
     },
   );
+});
+
+describe('a fair queue', () => {
+  test('gives one of each caller in turn, also across batches', () => {
+    const queue = new FairQueue<string>(100);
+    for (const n of [1, 2, 3, 4]) queue.push('a', `a${n}`);
+    for (const n of [1, 2]) queue.push('b', `b${n}`);
+    queue.push(undefined, 'nobody');
+    expect(queue.take(2)).toEqual(['a1', 'b1']);
+    expect(queue.heads).toEqual(['nobody', 'a2', 'b2']);
+    expect(queue.take(4)).toEqual(['nobody', 'a2', 'b2', 'a3']);
+    expect([queue.length, queue.take(9), queue.length]).toEqual([1, ['a4'], 0]);
+  });
+
+  test('has a place for each caller, and for what has left', () => {
+    const queue = new FairQueue<number>(4);
+    expect([1, 2, 3].map((n) => queue.push('a', n))).toEqual([
+      true,
+      true,
+      false,
+    ]);
+    expect([queue.push('b', 4), queue.push('b', 5)]).toEqual([true, false]);
+    queue.filter((n) => n !== 1);
+    expect([queue.length, queue.headOf('a'), queue.headOf('c')]).toEqual([
+      2,
+      2,
+      undefined,
+    ]);
+    queue.take(2);
+    expect([6, 7].map((n) => queue.push('c', n))).toEqual([true, true]);
+  });
 });

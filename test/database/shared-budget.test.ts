@@ -1,4 +1,3 @@
-import { FairQueue } from '../../src/database/batches.ts';
 import { SharedBudget } from '../../src/shared-budget.ts';
 import { describe, expect, test } from '../support/jest.ts';
 
@@ -53,36 +52,5 @@ describe('a shared budget', () => {
     budget.add('a', 20);
     expect(budget.take('b')).toBe(false);
     expect(budget.excess('a')).toBe(30);
-  });
-});
-
-describe('a fair queue', () => {
-  test('gives one of each caller in turn, also across batches', () => {
-    const queue = new FairQueue<string>(100);
-    for (const n of [1, 2, 3, 4]) queue.push('a', `a${n}`);
-    for (const n of [1, 2]) queue.push('b', `b${n}`);
-    queue.push(undefined, 'nobody');
-    expect(queue.take(2)).toEqual(['a1', 'b1']);
-    expect(queue.heads).toEqual(['nobody', 'a2', 'b2']);
-    expect(queue.take(4)).toEqual(['nobody', 'a2', 'b2', 'a3']);
-    expect([queue.length, queue.take(9), queue.length]).toEqual([1, ['a4'], 0]);
-  });
-
-  test('has a place for each caller, and for what has left', () => {
-    const queue = new FairQueue<number>(4);
-    expect([1, 2, 3].map((n) => queue.push('a', n))).toEqual([
-      true,
-      true,
-      false,
-    ]);
-    expect([queue.push('b', 4), queue.push('b', 5)]).toEqual([true, false]);
-    queue.filter((n) => n !== 1);
-    expect([queue.length, queue.headOf('a'), queue.headOf('c')]).toEqual([
-      2,
-      2,
-      undefined,
-    ]);
-    queue.take(2);
-    expect([6, 7].map((n) => queue.push('c', n))).toEqual([true, true]);
   });
 });

@@ -13,7 +13,8 @@ export const windowSeconds = 60;
  * back.
  */
 export function secondsLeft({ msBeforeNext }: RateLimiterRes) {
-  return Math.min(windowSeconds, Math.max(1, Math.ceil(msBeforeNext / 1000)));
+  const seconds = Math.ceil(msBeforeNext / 1000);
+  return Math.min(windowSeconds, Math.max(1, seconds));
 }
 
 /** Counts units by key and time window. */
@@ -41,8 +42,13 @@ export function withFallback(
   ask: <T>(count: () => Promise<T>) => Promise<T>,
 ): Limiter {
   const own = new RateLimiterMemory(budget);
-  const count = <T>(work: (limiter: Limiter) => Promise<T>) =>
-    ask(() => work(shared)).catch(() => work(own));
+  const count = async <T>(work: (limiter: Limiter) => Promise<T>) => {
+    try {
+      return await ask(() => work(shared));
+    } catch {
+      return work(own);
+    }
+  };
   return {
     get: (key) => count((limiter) => limiter.get(key)),
     penalty: (key, points) => count((limiter) => limiter.penalty(key, points)),
