@@ -23,7 +23,7 @@ export interface Source<Item = unknown> {
 
 /** The columns of a row, none of them an array or an object; or its collection. */
 type Row = TObject | Source;
-type ItemOf<Of extends Row> = Of extends TObject
+type Decoded<Of extends Row> = Of extends TObject
   ? Static<Of>
   : Of extends Source<infer Item>
     ? Item
@@ -62,7 +62,7 @@ export function select<const Of extends Row>(call: Call, row: Of) {
     if (rows.length > mostRows) throw tooMuch(`${mostRows} rows`);
     if (lengthOf(rows) > maxPageLength)
       throw tooMuch(`${maxPageLength} characters`);
-    return rows.map(decode) as Array<ItemOf<Of>>;
+    return rows.map(decode) as Array<Decoded<Of>>;
   };
 }
 

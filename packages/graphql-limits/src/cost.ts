@@ -17,7 +17,8 @@ import {
 } from 'graphql';
 import { fieldsIn, fragmentsOf } from './limits.ts';
 
-type Values = Record<string, unknown>;
+/** Of arguments or variables, by their names. */
+export type Values = Record<string, unknown>;
 type Field = Pick<
   GraphQLField<unknown, unknown>,
   'args' | 'type' | 'extensions'

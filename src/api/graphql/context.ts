@@ -1,3 +1,4 @@
+import type { Values } from '@animal-store/graphql-limits/cost';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { ExecutionResult } from 'graphql';
 import type { Call } from '../../call.ts';
@@ -9,8 +10,8 @@ export interface RequestParameters {
   query?: string | undefined;
   documentId?: unknown;
   operationName?: string | undefined;
-  variables?: Record<string, unknown> | undefined;
-  extensions?: Record<string, unknown> | undefined;
+  variables?: Values | undefined;
+  extensions?: Values | undefined;
 }
 
 /** The formats that a client accepts. */
@@ -47,6 +48,6 @@ export type Executed = ExecutionResult & { stream?: EventStream };
 
 /** Executes one operation. */
 export type Execute = (
-  variables: Record<string, unknown>,
+  variables: Values,
   context: GraphQLContext,
 ) => Executed | Promise<Executed>;

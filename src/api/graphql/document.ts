@@ -1,4 +1,8 @@
-import { type Estimate, estimateOf } from '@animal-store/graphql-limits/cost';
+import {
+  type Estimate,
+  estimateOf,
+  type Values,
+} from '@animal-store/graphql-limits/cost';
 import {
   fieldsIn,
   fragmentsOf,
@@ -44,7 +48,7 @@ export interface DocumentOptions
   schema: GraphQLSchema;
   logger: FastifyBaseLogger;
   /** Whether the operator has registered all documents, and so their names. */
-  isTrusted?: boolean | undefined;
+  isTrusted: boolean;
   executor: Executor;
 }
 
@@ -64,13 +68,13 @@ export class Operation {
   readonly isSeries: boolean;
   readonly uses: Uses;
   /** @throws GraphQLError QUERY_TOO_COSTLY */
-  readonly estimate: (variables: Record<string, unknown>) => Estimate;
+  readonly estimate: (variables: Values) => Estimate;
   readonly execute: Execute;
 
   constructor(
     readonly document: DocumentNode,
     readonly node: OperationDefinitionNode,
-    { schema, limits, isTrusted = false, executor }: DocumentOptions,
+    { schema, limits, isTrusted, executor }: DocumentOptions,
   ) {
     const { maxCost } = limits;
     const roots = fieldsIn(node.selectionSet, fragmentsOf(document));

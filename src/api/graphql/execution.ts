@@ -1,3 +1,4 @@
+import type { Values } from '@animal-store/graphql-limits/cost';
 import {
   createSourceEventStream,
   type ExecutionArgs,
@@ -21,7 +22,7 @@ interface ExecutionOptions {
 
 /** An execution of graphql-js. */
 interface Execution extends ExecutionArgs {
-  variableValues: Record<string, unknown>;
+  variableValues: Values;
   contextValue: GraphQLContext;
 }
 

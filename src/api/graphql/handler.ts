@@ -1,3 +1,4 @@
+import type { Values } from '@animal-store/graphql-limits/cost';
 import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify';
 import type { GraphQLSchema } from 'graphql';
 import { StoreError } from '../../errors.ts';
@@ -22,10 +23,11 @@ import type { References } from './scopes.ts';
 export interface GraphQLParts {
   /** Adds to the schema of the modules. */
   schema?(schema: GraphQLSchema, references: References): GraphQLSchema;
-  /** Finds the document that a request names, or refuses it. */
+  /**
+   * Finds the document that a request names, or refuses it: the operator has
+   * registered all of them.
+   */
   findDocument?: FindDocument;
-  /** Whether the operator has registered all documents, and so their names. */
-  isTrusted?: boolean;
   /** Prepares executions. @param interpret those of graphql-js */
   executor?(schema: GraphQLSchema, interpret: Executor): Executor;
   /** Answers in place of the pipeline, by its steps. */
@@ -53,7 +55,8 @@ export async function graphQL(
 ): Promise<void> {
   // Node.js has no reason phrase for it yet.
   STATUS_CODES[294] ??= 'Partial Success';
-  const { isTrusted, findDocument } = parts;
+  const { findDocument } = parts;
+  const isTrusted = findDocument !== undefined;
   const interpret = interpreter(options);
   const executor = parts.executor?.(options.schema, interpret) ?? interpret;
   const all = { ...options, isTrusted, executor };
@@ -167,7 +170,7 @@ const noDocuments =
 const isString = (value: unknown): value is string => typeof value === 'string';
 
 function parameterIn<Value>(
-  given: Record<string, unknown>,
+  given: Values,
   name: string,
   isValid: (value: unknown) => value is Value,
   type: string,
@@ -181,10 +184,10 @@ function parameterIn<Value>(
 function searchParameters({
   query,
   headers: { 'content-type': type },
-}: Pick<FastifyRequest, 'query' | 'headers'>): Record<string, unknown> {
+}: Pick<FastifyRequest, 'query' | 'headers'>): Values {
   if (type && !/^application\/json\s*(?:;|$)/i.test(type))
     throw new StoreError('UNSUPPORTED_MEDIA_TYPE', noParameters);
-  const given: Record<string, unknown> = { ...(query as object) };
+  const given: Values = { ...(query as object) };
   for (const [name, value] of Object.entries(given)) {
     const isJson = name === 'variables' || name === 'extensions';
     if (value === '') delete given[name];

@@ -1,4 +1,8 @@
-import { costOf, type Estimate } from '@animal-store/graphql-limits/cost';
+import {
+  costOf,
+  type Estimate,
+  type Values,
+} from '@animal-store/graphql-limits/cost';
 import {
   type DocumentNode,
   defaultFieldResolver,
@@ -101,7 +105,7 @@ export class Pipeline {
 
   async perform(
     operation: Operation,
-    variables: Record<string, unknown> = {},
+    variables: Values = {},
     context: GraphQLContext,
   ): Promise<Outcome> {
     this.begin(operation, context);
@@ -129,7 +133,7 @@ export class Pipeline {
   /** Checks and charges it before its execution. @throws StoreError or GraphQLError */
   async charge(
     operation: Operation,
-    variables: Record<string, unknown>,
+    variables: Values,
     context: GraphQLContext,
   ): Promise<void> {
     const { schema, usage } = this.options;

@@ -124,7 +124,7 @@ function addRoute(
 }
 
 /** The cost of an answer with so many items at most. */
-function costOf(maxItems: number): FieldCost {
+function costOfItems(maxItems: number): FieldCost {
   return ({ args, childComplexity }) =>
     totalCost + listedIn(args) + maxItems * (1 + childComplexity);
 }
@@ -136,7 +136,7 @@ function rootFieldOf<Run extends (input: never, call: Call) => unknown>(
   const { name, description, input, output, creates } = declared;
   const { items, maxItems } = output as MemberSchema;
   const type = objectTypeOf((items ?? output) as TObject);
-  const complexity = maxItems === undefined ? undefined : costOf(maxItems);
+  const complexity = maxItems === undefined ? undefined : costOfItems(maxItems);
   const returned = () => (items ? [type] : type);
   const options = { description, complexity };
   const inputOf = validator(input, { isLenient: true });

@@ -53,17 +53,14 @@ const pageOnly = argumentsOf(Type.Object({}));
 export function graphQLOf(definition: Definition) {
   const { operations, relations = {}, schemas } = definition;
   assertRelations(definition);
-  const type = objectTypeOf(schemas.item) as ClassType;
-  const queryOf = inputReader(schemas.query);
-  const typed: Typed = { ...definition, type, queryOf };
-  const fields = rootFields(typed);
+  const fields = rootFields(definition);
   return {
-    type,
+    type: objectTypeOf(schemas.item) as ClassType,
     resolvers: [
       ...operations.flatMap((name) => fields[name] ?? []),
-      ...itemOperationsOf(definition).map((one) => itemField(typed, one)),
+      ...itemOperationsOf(definition).map((one) => itemField(definition, one)),
       ...Object.entries(relations).flatMap(([name, relation]) =>
-        relationFields(typed, name, relation),
+        relationFields(definition, name, relation),
       ),
     ],
   };
@@ -84,11 +81,6 @@ function assertRelations({ names, relations = {}, ...lists }: Definition) {
   }
 }
 
-interface Typed extends Definition {
-  type: ClassType;
-  queryOf(given: object): never;
-}
-
 /** The service checks the type of what it reads. */
 function inputReader(schema: TObject) {
   return validator(schema, { isLenient: true }) as (given: unknown) => never;
@@ -96,12 +88,12 @@ function inputReader(schema: TObject) {
 
 /** The fields of `Query`, `Mutation` and `Subscription`, by operation. */
 function rootFields({
-  type,
   names,
   schemas,
-  queryOf,
-}: Typed): Record<string, ResolverClass[]> {
+}: Definition): Record<string, ResolverClass[]> {
   const { many, nouns } = names;
+  const type = objectTypeOf(schemas.item);
+  const queryOf = inputReader(schemas.query);
   const args = argumentsOf(schemas.query);
   const Connection = connectionOf(type, names.type, nouns);
   const queryOfConnection = connectionValidator(schemas.query);
@@ -177,9 +169,10 @@ function costOfSeveral({ args, childComplexity }: Parameters<FieldCost>[0]) {
 }
 
 function itemField(
-  { type, names }: Typed,
+  { names, schemas }: Definition,
   { verb, description, method, input, run }: ItemOperation,
 ) {
+  const type = objectTypeOf(schemas.item);
   const isRemoval = method === 'DELETE';
   const isRead = method === 'GET';
   const Returned = isRemoval ? Boolean : type;
@@ -205,10 +198,12 @@ function itemField(
 }
 
 function relationFields(
-  { type, names, relations = {}, schemas, queryOf }: Typed,
+  { names, relations = {}, schemas }: Definition,
   name: string,
   { by, to, list, across }: Relation,
 ) {
+  const type = objectTypeOf(schemas.item);
+  const queryOf = inputReader(schemas.query);
   const ofRelation = [by, `${by}_in`, `${by}_is_null`];
   const args = argumentsOf(Type.Omit(schemas.query, ofRelation));
   const itemsOf = async (

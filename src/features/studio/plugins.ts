@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import type { Values } from '@animal-store/graphql-limits/cost';
 import {
   type ApolloServerOptions,
   type ApolloServerPlugin,
@@ -43,7 +44,7 @@ export async function pluginsIn(path: string): Promise<Plugins> {
 /** The context of a request, and what our plugin keeps of its operation. */
 interface ApolloContext extends GraphQLContext {
   readonly run: Run & {
-    readonly variables: Record<string, unknown>;
+    readonly variables: Values;
     operation?: Operation;
     charged?: Promise<unknown>;
   };

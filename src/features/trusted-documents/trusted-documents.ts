@@ -102,7 +102,6 @@ export function documentParts(manifest: string): GraphQLParts {
   const file = `${manifest} (TRUSTED_DOCUMENTS)`;
   const trusted = trustedDocumentsIn(readText(manifest, file), file);
   return {
-    isTrusted: true,
     findDocument: (parameters) => ({
       ...parameters,
       query: trustedDocument(trusted, parameters),
