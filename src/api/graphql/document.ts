@@ -138,7 +138,7 @@ export class Apollo<
       apq,
       limits,
       logger,
-    }: Omit<DocumentOptions, 'executor'>,
+    }: DocumentOptions,
     {
       apollo,
       plugins = [notExecuting, ...disabled()],

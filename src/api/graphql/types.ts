@@ -1,6 +1,7 @@
 import 'reflect-metadata';
 import { inspect } from 'node:util';
 import { parseExactJson } from '@animal-store/exact-json';
+import type { Values } from '@animal-store/graphql-limits/cost';
 import {
   GraphQLError,
   GraphQLFloat,
@@ -77,10 +78,8 @@ function notAnId(found: string, nodes?: ValueNode): GraphQLError {
  */
 export const Float = new GraphQLScalarType<number, number>({
   ...GraphQLFloat.toConfig(),
-  parseValue(value) {
-    const number = typeof value === 'bigint' ? Number(value) : value;
-    return GraphQLFloat.parseValue(number);
-  },
+  parseValue: (value) =>
+    GraphQLFloat.parseValue(typeof value === 'bigint' ? Number(value) : value),
 });
 
 // The schema of the input checks these, so that both APIs refuse in the same
@@ -108,7 +107,7 @@ export const AnyJSON = new GraphQLScalarType({
 /** The value of a literal, with all digits of its numbers. */
 function jsonIn(
   node: ValueNode,
-  variables?: Record<string, unknown> | null,
+  variables?: Values | null,
 ): unknown {
   const within = (one: ValueNode) => jsonIn(one, variables);
   if (node.kind === Kind.LIST) return node.values.map(within);
@@ -270,17 +269,18 @@ export function connectionValidator<Schema extends TObject>(schema: Schema) {
       after: placeOf(`after ${notCursor} an \`endCursor\``, after),
       before: placeOf(`before ${notCursor} a \`startCursor\``, before),
     };
-    const { first, last, ...query } = check(args) as Record<string, unknown>;
-    const size = first ?? pageLimit.default;
-    if (last === undefined)
-      return { ...query, ...places, limit: size } as unknown as Input<Schema>;
-    // Without `first` GraphQL gives its default.
-    if (size !== pageLimit.default)
-      throw badInput('first and last exclude each other.');
-    if (places.after !== undefined)
-      throw badInput('last and after exclude each other.');
-    const page = { limit: last, fromEnd: true };
-    return { ...query, ...places, ...page } as unknown as Input<Schema>;
+    const { first, last, ...query } = check(args) as Values;
+    const limit = first ?? pageLimit.default;
+    const list = { ...query, ...places, limit };
+    if (last !== undefined) {
+      // Without `first` GraphQL gives its default.
+      if (limit !== pageLimit.default)
+        throw badInput('first and last exclude each other.');
+      if (places.after !== undefined)
+        throw badInput('last and after exclude each other.');
+      Object.assign(list, { limit: last, fromEnd: true });
+    }
+    return list as unknown as Input<Schema>;
   };
 }
 
