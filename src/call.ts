@@ -47,6 +47,17 @@ export interface Meter {
   release(): Promise<Record<string, string>>;
 }
 
+/** A GraphQL operation. One of no valid document has a name only. */
+interface CalledOperation {
+  readonly name: string | undefined;
+  /** Names of its root fields in the schema, by response key. */
+  readonly fields?: ReadonlyMap<string, string>;
+  /** The distinct ones of these names. */
+  readonly fieldNames?: readonly string[];
+  /** True for several mutations, which run one after another. */
+  readonly isSeries?: boolean;
+}
+
 /** The transaction in which this code runs. */
 export const openTransaction = new AsyncLocalStorage<{
   /** Called after the commit. */
@@ -98,13 +109,8 @@ export class Call {
   batch: number | undefined;
   /** Milliseconds until a streamed response began, if it is streamed. */
   streamedAfter: number | undefined;
-  /**
-   * The GraphQL operation: the client's name for it, and the distinct root
-   * fields of a valid document.
-   */
-  operation:
-    | { name: string | undefined; fields: readonly string[] | undefined }
-    | undefined;
+  /** The GraphQL operation: the client's name for it, then all of it. */
+  operation: CalledOperation | undefined;
   /** The error code of the response; the first of several. */
   code: string | undefined;
   /** Why its key or token was refused. */

@@ -238,10 +238,9 @@ export function sendOutcome(
  */
 function mayBeRepeated(
   { data, errors = [] }: Outcome,
-  { operation, request }: GraphQLContext,
+  { call, request }: GraphQLContext,
 ): boolean {
-  const areSeveral = data || operation?.isSeries;
-  const isSeriesOfWrites = operation?.type === 'mutation' && areSeveral;
+  const isSeriesOfWrites = call.isWrite && (data || call.operation?.isSeries);
   const hasRun = isSeriesOfWrites && errors.some(({ path }) => path);
   return !hasRun || request.headers[idempotencyHeader] !== undefined;
 }

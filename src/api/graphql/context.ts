@@ -33,14 +33,6 @@ export interface GraphQLContext {
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;
   readonly accepted: Accepted;
-  /** The operation, once it has begun. */
-  operation?: {
-    /** Names of the root fields in the schema, by response key. */
-    readonly fields: ReadonlyMap<string, string>;
-    readonly type: string;
-    /** True for several mutations, which run one after another. */
-    readonly isSeries: boolean;
-  };
 }
 
 /** A subscription has a stream, or errors. */

@@ -132,13 +132,7 @@ export class Apollo<
   Context extends RunContext = RunContext,
 > extends ApolloServer<Context> {
   constructor(
-    {
-      schema,
-      introspection,
-      apq,
-      limits,
-      logger,
-    }: DocumentOptions,
+    { schema, introspection, apq, limits, logger }: DocumentOptions,
     {
       apollo,
       plugins = [notExecuting, ...disabled()],

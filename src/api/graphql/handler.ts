@@ -91,7 +91,7 @@ export async function graphQL(
       const context = { call, request, reply, accepted };
       const parameters = readParameters(request, findDocument);
       // The client's name for it, which a document may lack.
-      call.operation = { name: parameters.operationName, fields: undefined };
+      call.operation = { name: parameters.operationName };
       return sendOutcome(await answer(parameters, context), context);
     },
   };

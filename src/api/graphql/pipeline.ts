@@ -120,12 +120,9 @@ export class Pipeline {
   }
 
   /** Tells observers of an operation. */
-  begin(operation: Operation, context: GraphQLContext): void {
-    const { name, fieldNames: fields, type } = operation;
-    const { call } = context;
-    context.operation = operation;
-    call.operation = { name, fields };
-    call.isWrite = type === 'mutation';
+  begin(operation: Operation, { call }: GraphQLContext): void {
+    call.operation = operation;
+    call.isWrite = operation.type === 'mutation';
     for (const observer of this.options.observers)
       observer.began?.(operation, call);
   }
@@ -275,10 +272,10 @@ function guardRoot(
  * a REST request.
  */
 function claimOfField(
-  { operation, request }: GraphQLContext,
+  { call, request }: GraphQLContext,
   { fieldName, path }: GraphQLResolveInfo,
 ): Claim | undefined {
-  const names = [...(operation?.fields.values() ?? [])];
+  const names = [...(call.operation?.fields?.values() ?? [])];
   const same = names.filter((name) => name === fieldName);
   const isOneOfSeveral = same.length > 1;
   return claimOf(request, fieldName, isOneOfSeveral ? `${path.key}` : '');

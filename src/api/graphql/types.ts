@@ -105,10 +105,7 @@ export const AnyJSON = new GraphQLScalarType({
 });
 
 /** The value of a literal, with all digits of its numbers. */
-function jsonIn(
-  node: ValueNode,
-  variables?: Values | null,
-): unknown {
+function jsonIn(node: ValueNode, variables?: Values | null): unknown {
   const within = (one: ValueNode) => jsonIn(one, variables);
   if (node.kind === Kind.LIST) return node.values.map(within);
   if (node.kind === Kind.INT || node.kind === Kind.FLOAT)

@@ -93,7 +93,6 @@ export const answerWithPlugins =
         // Another plugin may have refused the operation while it is still being
         // charged. The outcome has its failure.
         await charged?.catch(() => undefined);
-        context.operation = operation;
         return pipeline.end(operation, context, outcome);
       }
       // Apollo Server executes no subscriptions, and refuses a GET in its own

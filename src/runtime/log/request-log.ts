@@ -101,8 +101,8 @@ export function requestLog(
       if (keyHint) line += `,"keyHint":"${keyHint}"`;
       line += `,"api":"${api}"`;
       if (name) line += `,"operation":"${name}"`;
-      if (operation?.fields)
-        line += `,"fields":["${operation.fields.join('","')}"]`;
+      if (operation?.fieldNames)
+        line += `,"fields":["${operation.fieldNames.join('","')}"]`;
       if (isAnswered) line += `,"status":${status}`;
       if (code) line += `,"code":${JSON.stringify(code)}`;
       const unknown = call.unknown?.filter(isPlain);
