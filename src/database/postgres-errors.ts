@@ -1,4 +1,3 @@
-import { escapeIdentifier as quoted } from 'pg';
 import { StoreError, Unavailable } from '../errors.ts';
 
 const invalidData = /^2[23]/;
@@ -161,38 +160,6 @@ export function isUnmigrated(error: unknown) {
   return [error, (error as Error).cause].some((one) =>
     /^42(?:P01|703)$/.test(`${sqlState(one)}`),
   );
-}
-
-/**
- * Converts the error of a row that breaks a foreign or unique key; other errors
- * stay as they are. The detail begins with `Key (pet_id)=(42)`, the rest is in
- * the server's language.
- *
- * @param memberOf the member of a quoted column
- */
-export function refusalOf(
-  error: unknown,
-  memberOf: (column: string) => string | undefined,
-): unknown {
-  const { detail } = error as { detail?: string };
-  const [, key] = /\((.+?)\)=\(/.exec(`${detail}`) ?? [];
-  if (!key) return error;
-  const names = key
-    .split(', ')
-    .map((name) => memberOf(name.startsWith('"') ? name : quoted(name)));
-  // None for an index on an expression.
-  const members = names.includes(undefined) ? '' : names.join(' and ');
-  const conflict = (message: string) =>
-    new StoreError('CONFLICT', message, { cause: error });
-  const state = sqlState(error);
-  if (state === '23505' && members !== 'id')
-    return conflict(`Another one has this ${members || 'value'}.`);
-  // 23001 for `on delete restrict` since PostgreSQL 18.
-  const isReference = state === '23503' || state === '23001';
-  if (!isReference || members === '') return error;
-  const isReferredTo = members === 'id';
-  if (!isReferredTo) return noSuch(members, error);
-  return conflict('It cannot be removed, because others refer to it.');
 }
 
 /** @param member that names no item, or none that the caller sees */

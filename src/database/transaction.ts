@@ -3,7 +3,7 @@ import type { EntityManager, MikroORM } from '@mikro-orm/postgresql';
 import { escapeIdentifier as quoted } from 'pg';
 import { openTransaction } from '../call.ts';
 import { StoreError } from '../errors.ts';
-import { refusalOf } from './postgres-errors.ts';
+import { noSuch, sqlState } from './postgres-errors.ts';
 import {
   asText,
   type RunStatement,
@@ -120,7 +120,8 @@ export const nestedTransaction = () =>
   new Error('A transaction is open here, and contains no other.');
 
 /**
- * Converts the error of a row that breaks a key.
+ * Converts the error of a row that breaks a foreign or unique key; other errors
+ * stay as they are.
  *
  * @param table of the row; by default the one that PostgreSQL names, which may
  *   be a shard
@@ -130,11 +131,30 @@ export function refusalIn(
   error: unknown,
   { table } = error as { table?: string },
 ): unknown {
+  const { detail } = error as { detail?: string };
+  // It begins with `Key (pet_id)=(42)`, the rest is in the server's language.
+  const [, key] = /\((.+?)\)=\(/.exec(`${detail}`) ?? [];
+  if (!key) return error;
   const entity = [...orm.getMetadata()].find(
     ({ tableName }) => tableName === table,
   );
-  const memberOf = (column: string) =>
-    entity?.props.find(({ fieldNames }) => quoted(`${fieldNames}`) === column)
+  const nameOf = (column: string) => {
+    const text = column.startsWith('"') ? column : quoted(column);
+    const props = entity?.props ?? [];
+    return props.find(({ fieldNames }) => quoted(`${fieldNames}`) === text)
       ?.name;
-  return refusalOf(error, memberOf);
+  };
+  const names = key.split(', ').map(nameOf);
+  // None for an index on an expression.
+  const members = names.includes(undefined) ? '' : names.join(' and ');
+  const conflict = (message: string) =>
+    new StoreError('CONFLICT', message, { cause: error });
+  const state = sqlState(error);
+  if (state === '23505' && members !== 'id')
+    return conflict(`Another one has this ${members || 'value'}.`);
+  // 23001 for `on delete restrict` since PostgreSQL 18.
+  const isReference = state === '23503' || state === '23001';
+  if (!isReference || members === '') return error;
+  if (members !== 'id') return noSuch(members, error);
+  return conflict('It cannot be removed, because others refer to it.');
 }
