@@ -66,39 +66,43 @@ export class Pipeline {
     parameters: RequestParameters,
     context: GraphQLContext,
   ): Promise<Outcome> {
+    const { operationName, variables } = parameters;
     const found = this.#known(parameters) ?? (await this.#find(parameters));
-    if (!(found instanceof Operation)) return found;
-    return this.perform(found, parameters.variables, context);
+    if (!('kind' in found)) return found;
+    try {
+      const operation = this.operationIn(found, operationName);
+      return this.perform(operation, variables, context);
+    } catch (error) {
+      return refused(error as Error);
+    }
   }
 
-  /** The operation of a text that was accepted before. */
-  #known({ query = '', operationName, extensions }: RequestParameters) {
+  /** The document of a text that was accepted before. */
+  #known({ query = '', extensions }: RequestParameters) {
     if (extensions?.persistedQuery !== undefined) return undefined;
-    const document = this.#accepted.get(query);
-    return document && this.operationIn(document, operationName);
+    return this.#accepted.get(query);
   }
 
-  /** @returns the operation, or the errors because of which there is none */
-  async #find(parameters: RequestParameters): Promise<Operation | Outcome> {
+  /** @returns the document, or the errors because of which there is none */
+  async #find(parameters: RequestParameters): Promise<DocumentNode | Outcome> {
     const { found, outcome } = await this.apollo.run(parameters, { run: {} });
     const { source, document } = found ?? {};
     if (outcome.failures || !source || !document) return outcome;
     const accepted = this.#accepted.get(source) ?? document;
     this.#accepted.set(source, accepted);
-    return this.operationIn(accepted, parameters.operationName);
+    return accepted;
   }
 
-  operationIn(
-    document: DocumentNode,
-    operationName: string | undefined,
-  ): Operation | Outcome {
+  /** @throws GraphQLError when the document has no such operation */
+  operationIn(document: DocumentNode, operationName?: string): Operation {
+    const { options } = this;
     const node = getOperationAST(document, operationName);
     if (!node) {
-      const { schema } = this.options;
-      return outcomeOf(executeSync({ schema, document, operationName }));
+      const { schema } = options;
+      throw executeSync({ schema, document, operationName }).errors?.[0];
     }
     const operation =
-      this.#operations.get(node) ?? new Operation(document, node, this.options);
+      this.#operations.get(node) ?? new Operation(document, node, options);
     this.#operations.set(node, operation);
     return operation;
   }

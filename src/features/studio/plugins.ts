@@ -12,7 +12,7 @@ import {
   Apollo,
   disabled,
   emptyResponse,
-  Operation,
+  type Operation,
   type Run,
 } from '../../api/graphql/document.ts';
 import type { GraphQLParts } from '../../api/graphql/handler.ts';
@@ -101,20 +101,10 @@ export const answerWithPlugins =
         context.request.method === 'GET' && !context.accepted.stream;
       const isLeft = !outcome.failures || isRefusedGet;
       if (!found?.document || !found.operation || !isLeft) return outcome;
-      const left = operationIn(pipeline, found.document, operationName);
+      const left = pipeline.operationIn(found.document, operationName);
       return pipeline.perform(left, variables, context);
     };
   };
-
-/** @throws GraphQLError when the document has no such operation */
-function operationIn(
-  pipeline: Pipeline,
-  ...named: Parameters<Pipeline['operationIn']>
-): Operation {
-  const found = pipeline.operationIn(...named);
-  if (found instanceof Operation) return found;
-  throw found.failures?.[0];
-}
 
 /** Our steps, before those of all other plugins. */
 function performing(pipeline: Pipeline): ApolloServerPlugin<ApolloContext> {
@@ -125,7 +115,7 @@ function performing(pipeline: Pipeline): ApolloServerPlugin<ApolloContext> {
       return {
         async didResolveOperation({ document, operation, request }) {
           if (operation?.operation === 'subscription') return;
-          const own = operationIn(pipeline, document, request.operationName);
+          const own = pipeline.operationIn(document, request.operationName);
           run.operation = own;
           pipeline.begin(own, contextValue);
           run.charged = pipeline.charge(own, run.variables, contextValue);
