@@ -44,34 +44,37 @@ export function describeRoute(
   const own = { ...schema, ...(section && { tags: [section] }) } as Contract;
   if (!own.response) return own;
   const { deprecation, isIdempotent, live, scope = 'read' } = config;
-  const readResponse = method === 'GET' && own.response[200];
   const responses: Record<string, Response> = {
     ...failuresOf(own, config),
     ...(isIdempotent && conflicts),
     ...own.response,
   };
-  if (readResponse && live) responses[200] = withEvents(readResponse);
-  if (readResponse)
-    responses[304] = { ...notModified, headers: { ...readResponse.headers } };
-  const response = Object.entries(responses).map(([status, described]) => {
+  const requestHeaders = {};
+  const read = method === 'GET' && own.response[200];
+  if (read) {
+    const { headers = {} } = read;
+    responses[200] = {
+      ...read,
+      content: { ...read.content, ...(live && eventContent) },
+      headers: { ...ofBoth, ...ofContent, ...headers },
+    };
+    responses[304] = { ...notModified, headers: { ...ofBoth, ...headers } };
+    const isCounted = 'X-Total-Count' in headers;
+    if (isCounted) Object.assign(requestHeaders, prefer);
+    Object.assign(requestHeaders, ifNoneMatch, live && lastEventId);
+  }
+  if (isIdempotent) Object.assign(requestHeaders, idempotencyKey);
+  for (const [status, described] of Object.entries(responses)) {
+    const isSuccess = status.startsWith('2');
     const headers = {
-      ...(readResponse && /200|304/.test(status) && ofBoth),
-      ...(readResponse && status === '200' && ofContent),
       ...described.headers,
-      ...(isIdempotent && /^2/.test(status) && replayed),
+      ...(isIdempotent && isSuccess && replayed),
       ...(deprecation && ofDeprecated),
     };
     const hasHeaders = Object.keys(headers).length > 0;
-    return [status, { ...described, ...(hasHeaders && { headers }) }];
-  });
-  const isCounted =
-    readResponse && 'X-Total-Count' in { ...readResponse.headers };
-  const requestHeaders = {
-    ...(isCounted && prefer),
-    ...(readResponse && ifNoneMatch),
-    ...(readResponse && live && lastEventId),
-    ...(isIdempotent && idempotencyKey),
-  };
+    // A copy, because features add to it.
+    responses[status] = { ...described, ...(hasHeaders && { headers }) };
+  }
   return {
     ...own,
     'x-scope': scope,
@@ -83,16 +86,8 @@ export function describeRoute(
       deprecated: true,
       'x-sunset': deprecation.removal.toISOString().slice(0, 10),
     }),
-    response: Object.fromEntries(response),
+    response: responses,
   };
-}
-
-function withEvents(read: Response): Response {
-  const content = {
-    ...read.content,
-    'text/event-stream': { schema: eventsSchema },
-  };
-  return { ...read, content };
 }
 
 /** The failures that a route's properties imply. */
@@ -233,10 +228,14 @@ const ofContent = {
   ),
 };
 
-const eventsSchema = Type.String({
-  description:
-    'An event for each item after `after`, or else for each that is added from now on: its `data` is the item, as in the list, its `id` that of the item. `limit` is ignored.',
-});
+const eventContent = {
+  'text/event-stream': {
+    schema: Type.String({
+      description:
+        'An event for each item after `after`, or else for each that is added from now on: its `data` is the item, as in the list, its `id` that of the item. `limit` is ignored.',
+    }),
+  },
+};
 const lastEventId = {
   'Last-Event-ID': headerSchema(
     'WHATWG HTML section 9.2.4: with `text/event-stream`, takes the place of `after`.',
