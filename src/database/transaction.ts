@@ -1,6 +1,6 @@
 import type { EntityName } from '@mikro-orm/core';
 import type { EntityManager, MikroORM } from '@mikro-orm/postgresql';
-import { escapeIdentifier as quoted } from 'pg';
+import { type DatabaseError, escapeIdentifier as quoted } from 'pg';
 import { openTransaction } from '../call.ts';
 import { StoreError } from '../errors.ts';
 import { noSuch, sqlState } from './postgres-errors.ts';
@@ -129,9 +129,9 @@ export const nestedTransaction = () =>
 export function refusalIn(
   orm: MikroORM,
   error: unknown,
-  { table } = error as { table?: string },
+  { table } = error as Partial<DatabaseError>,
 ): unknown {
-  const { detail } = error as { detail?: string };
+  const { detail } = error as Partial<DatabaseError>;
   // It begins with `Key (pet_id)=(42)`, the rest is in the server's language.
   const [, key] = /\((.+?)\)=\(/.exec(`${detail}`) ?? [];
   if (!key) return error;

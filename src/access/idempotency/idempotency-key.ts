@@ -110,7 +110,7 @@ export function idempotencyHooks({
       },
     };
   }
-  const { operationId = url } = (schema ?? {}) as { operationId?: string };
+  const { operationId = url } = schema ?? {};
   return {
     preValidation(request, _reply, done) {
       request.call.claim = claimOf(request, operationId);

@@ -102,7 +102,7 @@ function requestEnd(
   const isStream = call.streamedAfter !== undefined;
   // A request that the service makes itself passes no network.
   const isOwn = 'isLightMyRequest' in raw;
-  const { operationId: id } = (schema ?? {}) as { operationId?: string };
+  const id = schema?.operationId;
   let api: RequestEnd['api'] = 'other';
   if (url === '/graphql') api = 'graphql';
   if (id) api = 'rest';

@@ -82,9 +82,7 @@ export const openApi = fastifyPlugin<{
     const operations = new Map<string, string>();
     app.addHook('onRoute', ({ schema, method, url }) => {
       if (!schema) return;
-      const { operationId, summary } = schema as Partial<
-        Record<'operationId' | 'summary', string>
-      >;
+      const { operationId, summary } = schema;
       // Fastify adds a HEAD route to each GET route.
       if (operationId && method !== 'HEAD') {
         const route = `${method} ${url}`;
