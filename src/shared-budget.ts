@@ -14,14 +14,14 @@ export class SharedBudget {
   constructor(private readonly size: number) {}
 
   /** @returns false when it is too much */
-  take(holder: Holder, amount = 1): boolean {
+  take(holder: Holder, amount = 1) {
     const hasRoom = this.hasRoom(holder, amount);
     if (hasRoom) this.add(holder, amount);
     return hasRoom;
   }
 
   /** A first holder may take any amount. */
-  hasRoom(holder: Holder, amount: number): boolean {
+  hasRoom(holder: Holder, amount: number) {
     // What is taken is held, and not left.
     return this.used === 0 || this.excess(holder) + 2 * amount <= 0;
   }
@@ -35,7 +35,7 @@ export class SharedBudget {
   }
 
   /** @returns how much more a holder has than is left */
-  excess(holder: Holder): number {
+  excess(holder: Holder) {
     const left = this.size - this.used;
     return (this.#held.get(holder) ?? 0) - left;
   }

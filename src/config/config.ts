@@ -251,7 +251,7 @@ export function loadConfig(
 /** The folder of the project, also for code in the bundle. */
 export const root = dirname(findPackageJSON(import.meta.url) as string);
 
-export function releasedVersion(): string {
+export function releasedVersion() {
   const { version } = JSON.parse(
     readFileSync(join(root, 'package.json'), 'utf8'),
   );

@@ -392,7 +392,7 @@ export class FairQueue<Item> {
   constructor(private readonly size: number) {}
 
   /** The first item of each caller. */
-  get heads(): Item[] {
+  get heads() {
     return [...this.#queues.values()].flatMap((queue) => queue.slice(0, 1));
   }
 
@@ -405,7 +405,7 @@ export class FairQueue<Item> {
    *
    * @returns false when the caller has too many
    */
-  push(holder: Holder, item: Item): boolean {
+  push(holder: Holder, item: Item) {
     const queue = this.#queues.get(holder) ?? [];
     const left = this.size - this.length;
     const hasRoom = this.length === 0 || queue.length + 2 <= left;
@@ -417,7 +417,7 @@ export class FairQueue<Item> {
   }
 
   /** Takes the next items. */
-  take(count: number): Item[] {
+  take(count: number) {
     const taken: Item[] = [];
     // A map yields what is set meanwhile, last.
     for (const [holder, queue] of this.#queues) {

@@ -74,7 +74,7 @@ export function firstCalls(
   { address, key }: { address: string; key: string },
   collection?: Collection,
   example?: Example,
-): string[] {
+) {
   const curl = `curl -H 'Authorization: Bearer ${key}'`;
   const send = (body: object, path: string) => {
     const json = JSON.stringify(body).replaceAll("'", "'\\''");

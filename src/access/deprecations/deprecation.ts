@@ -37,7 +37,7 @@ const months =
  * Formats the day, as in `5 December 2030`. `Intl` would add 8 MB to every
  * process.
  */
-export function dayOf(date: Date): string {
+export function dayOf(date: Date) {
   return `${date.getUTCDate()} ${months[date.getUTCMonth()]} ${date.getUTCFullYear()}`;
 }
 

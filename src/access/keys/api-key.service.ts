@@ -33,7 +33,7 @@ export function actorOf(command: string, sudoUser?: string): Actor {
   };
 }
 
-function userName(): string {
+function userName() {
   try {
     return userInfo().username;
   } catch {
@@ -162,7 +162,7 @@ export class ApiKeyService {
     em: EntityManager,
     { id: keyId, hint }: ApiKey,
     change: KeyEvent['change'],
-  ): void {
+  ) {
     em.create(KeyEvent, { keyId, hint, change, ...this.actor });
   }
 }

@@ -138,7 +138,7 @@ export class Authenticator {
   }
 
   /** True for the form of a token; false for any text when tokens are off. */
-  isToken(text: string): boolean {
+  isToken(text: string) {
     return this.options.identities?.matches(text) ?? false;
   }
 
@@ -223,7 +223,7 @@ export class Authenticator {
     return found;
   }
 
-  #tell(result: Parameters<KeyObserver['lookedUp']>[0]): void {
+  #tell(result: Parameters<KeyObserver['lookedUp']>[0]) {
     for (const one of this.options.observers ?? []) one.lookedUp(result);
   }
 
@@ -309,6 +309,6 @@ async function selectKeys(
   return hashes.map((hash) => found.get(hash) ?? null);
 }
 
-function timeOf(milliseconds: string | null): number {
+function timeOf(milliseconds: string | null) {
   return milliseconds === null ? always : Number(milliseconds);
 }

@@ -24,8 +24,9 @@ declare module 'fastify' {
 
 const readMethods = ['GET', 'HEAD', 'OPTIONS', 'QUERY'];
 
-export function mayWrite({ method }: Pick<RouteOptions, 'method'>): boolean {
-  return [method].flat().some((one) => !readMethods.includes(one));
+export function mayWrite({ method }: Pick<RouteOptions, 'method'>) {
+  const methods = [method].flat();
+  return methods.some((one) => !readMethods.includes(one));
 }
 
 /**
@@ -33,8 +34,9 @@ export function mayWrite({ method }: Pick<RouteOptions, 'method'>): boolean {
  *
  * @param tag of its module, if any
  */
-export function requireScope(route: RouteOptions, tag?: string): void {
-  const { scope = mayWrite(route) ? 'write' : 'read' } = route.config ?? {};
+export function requireScope(route: RouteOptions, tag?: string) {
+  const usual = mayWrite(route) ? 'write' : 'read';
+  const { scope = usual } = route.config ?? {};
   const isComplete = tag === undefined || scope.includes(':');
   const needed = isComplete ? scope : `${scopeNameOf(tag)}:${scope}`;
   route.config = { ...route.config, scope: needed as Scope };
@@ -44,7 +46,7 @@ export function requireScope(route: RouteOptions, tag?: string): void {
  * Authenticates every request, also for unknown routes: sets the caller of
  * its call, or fails with 401, 403 or 429.
  */
-export function bearer(app: FastifyInstance, keys: Authenticator): void {
+export function bearer(app: FastifyInstance, keys: Authenticator) {
   // Callbacks instead of promises, because this runs for every request and
   // most look-ups are cached.
   app.addHook('onRequest', (request, _reply, done) => {
@@ -81,7 +83,7 @@ function callerOfRequest(
   request: FastifyRequest,
 ): Caller | null | Promise<Caller | null> {
   const secret = secretIn(request);
-  if (secret === undefined) return null;
+  if (secret === '') return null;
   return keys.lookUp(secret, request.ip, request.call);
 }
 
@@ -89,27 +91,28 @@ function callerOfRequest(
 // requires.
 const credentials = /^bearer +([A-Za-z0-9\-._~+/]+=*) *$/i;
 
-function secretIn({ headers }: FastifyRequest): string | undefined {
-  return credentials.exec(headers.authorization ?? '')?.[1];
+/** Empty without one. */
+function secretIn({ headers }: FastifyRequest) {
+  const { authorization = '' } = headers;
+  const [, secret = ''] = credentials.exec(authorization) ?? [];
+  return secret;
 }
 
 /**
  * The loggable part of a rejected key; undefined for other text, which may be a
  * password.
  */
-export function presentedHint(request: FastifyRequest): string | undefined {
-  const secret = secretIn(request) ?? '';
+export function presentedHint(request: FastifyRequest) {
+  const secret = secretIn(request);
   return isSecret(secret) ? hintOf(secret) : undefined;
 }
 
 /** The error with the challenge of RFC 6750 section 3. */
-function unauthenticated(
-  keys: Authenticator,
-  request: FastifyRequest,
-): StoreError {
+function unauthenticated(keys: Authenticator, request: FastifyRequest) {
+  const { authorization = '' } = request.headers;
   // A different scheme counts as no key (RFC 6750 section 3.1).
-  const isGiven = /^bearer +\S/i.test(request.headers.authorization ?? '');
-  const secret = secretIn(request) ?? '';
+  const isGiven = /^bearer +\S/i.test(authorization);
+  const secret = secretIn(request);
   let message = 'An API key is required: Authorization: Bearer <API_KEY>.';
   if (isGiven) message = 'The API key is not valid.';
   if (keys.isToken(secret)) message = 'The token is not valid, or has expired.';

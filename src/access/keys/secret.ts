@@ -33,7 +33,7 @@ const shape = new RegExp(
 /** Minimum length of the configured key. */
 export const shortestBootstrapKey = 32;
 
-export function createSecret(): string {
+export function createSecret() {
   const body =
     secretPrefix +
     base62(BigInt(`0x${randomBytes(32).toString('hex')}`), randomDigits);
@@ -41,7 +41,7 @@ export function createSecret(): string {
 }
 
 /** True when the format and the checksum of a secret are valid. */
-export function isSecret(text: string): boolean {
+export function isSecret(text: string) {
   return (
     shape.test(text) &&
     checksum(text.slice(0, -checksumDigits)) === text.slice(-checksumDigits)
@@ -53,20 +53,20 @@ export function isSecret(text: string): boolean {
  * Look-ups compare hashes, so their timing does not leak the secret. 256 random
  * bits need no slow hash.
  */
-export function hashSecret(secret: string): string {
+export function hashSecret(secret: string) {
   return hash('sha256', secret, 'hex');
 }
 
 /** The part of a secret that may be shown. */
-export function hintOf(secret: string): string {
+export function hintOf(secret: string) {
   return secret.slice(0, secretPrefix.length + 4);
 }
 
-function checksum(body: string): string {
+function checksum(body: string) {
   return base62(BigInt(crc32(body)), checksumDigits);
 }
 
-function base62(value: bigint, length: number): string {
+function base62(value: bigint, length: number) {
   let text = '';
   for (let rest = value; rest > 0n; rest /= 62n)
     text = alphabet[Number(rest % 62n)] + text;

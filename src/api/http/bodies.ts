@@ -10,7 +10,7 @@ import { partsOf } from './negotiation.ts';
 // The bodies of requests.
 
 /** Parses the JSON bodies of both APIs with exact integers. */
-export function parseJsonBodies(app: FastifyInstance): void {
+export function parseJsonBodies(app: FastifyInstance) {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser<Buffer>(
     'application/json',
@@ -47,7 +47,7 @@ const noCodings = /^(?:identity\b|[\s,])*$/i;
 const noTransferCodings = /^(?:chunked)?$/i;
 
 /** @throws StoreError UNSUPPORTED_MEDIA_TYPE */
-function assertPlainUtf8(headers: IncomingHttpHeaders): void {
+function assertPlainUtf8(headers: IncomingHttpHeaders) {
   const {
     'content-type': type = '',
     'content-encoding': codings = '',

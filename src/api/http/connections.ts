@@ -26,7 +26,7 @@ export function connections(
     lastUpload,
     isProxied,
   }: { max: number; lastUpload: number; isProxied: boolean },
-): void {
+) {
   const { server, log } = app;
   server.maxConnections = max;
   // Otherwise a worker would pass the connection to the next worker, which may
@@ -81,7 +81,7 @@ const mostServed = 10_000;
  *
  * @returns 16 to 10,000
  */
-export function roomForConnections(poolMax: number): number {
+export function roomForConnections(poolMax: number) {
   // @types/node lacks this option. Without it, the report resolves the name of
   // every peer.
   Object.assign(process.report, { excludeNetwork: true });

@@ -50,6 +50,6 @@ export function serveDocument(
   path: string,
   read: (address: string) => string | Buffer,
   headers: Record<string, string>,
-): void {
+) {
   app.get(path, publicRoute, keep(read, headers));
 }

@@ -17,7 +17,7 @@ export function sendError(
   error: unknown,
   request: FastifyRequest,
   reply: FastifyReply,
-): void {
+) {
   const failure = toLoggedFailure(error, request);
   reply.code(failure.status).headers(failure.headers);
   if (request.server.sendErrorPage?.(failure, request, reply)) return;
@@ -31,10 +31,7 @@ export function sendError(
  * Converts an error to one that a client may see, logs it, and notes its code
  * for the observers.
  */
-export function toLoggedFailure(
-  error: unknown,
-  request: FastifyRequest,
-): StoreError {
+export function toLoggedFailure(error: unknown, request: FastifyRequest) {
   const failure = toStoreError(error, request.routeOptions.bodyLimit);
   logFailure(failure, request);
   // Requests on the operations port have no context.
@@ -54,7 +51,7 @@ export function toLoggedFailure(
 export function logFailure(
   { code, status, cause, isOutcomeUnknown, message }: StoreError,
   { log }: FastifyRequest,
-): void {
+) {
   const { message: reason } = (cause ?? {}) as Partial<Error>;
   if (isOutcomeUnknown) log.warn({ code, reason }, 'outcome unknown');
   // Omits the message, which may quote client input.
@@ -71,7 +68,7 @@ export const notJson =
  *
  * @param bodyLimit in bytes
  */
-function toStoreError(error: unknown, bodyLimit: number): StoreError {
+function toStoreError(error: unknown, bodyLimit: number) {
   if (error instanceof StoreError) return error;
   const { statusCode = 500 } = error as Partial<FastifyError>;
   if (statusCode >= 500) return internalError(error);

@@ -27,10 +27,7 @@ declare module 'fastify' {
  * Enables CORS for scripts of these origins, if any. Call it before `bearer`,
  * because preflights carry no key.
  */
-export async function cors(
-  app: FastifyInstance,
-  origins: string[],
-): Promise<void> {
+export async function cors(app: FastifyInstance, origins: string[]) {
   const exposedHeaders = [
     'Link',
     'X-Total-Count',

@@ -6,7 +6,7 @@ import { networkOf } from '../../access/limits/network.ts';
 import { Call } from '../../call.ts';
 import { Unavailable } from '../../errors.ts';
 import type { RequestEnd, RequestObserver } from '../../runtime/observers.ts';
-import { type Holder, SharedBudget } from '../../shared-budget.ts';
+import { SharedBudget } from '../../shared-budget.ts';
 import { sendError } from './failures.ts';
 import { dataHeaders } from './headers.ts';
 import { isRead } from './negotiation.ts';
@@ -48,7 +48,7 @@ export function lifecycle(
   app: FastifyInstance,
   timeout: number,
   observers: readonly RequestObserver[],
-): void {
+) {
   const active = { count: 0 };
   app.decorate('activeRequests', active);
   app.decorate('isDraining', false);
@@ -118,7 +118,7 @@ function requestEnd(
  * Closes a connection (RFC 9112 section 9.3.2 allows it), because refusals
  * would wait in memory, too.
  */
-function cutOff(socket: Socket): void {
+function cutOff(socket: Socket) {
   // Node destroys the socket after the parser is done. Its requests until then
   // would fill the memory.
   if (socket.parser) socket.parser.onIncoming = () => 0;
@@ -129,7 +129,7 @@ function cutOff(socket: Socket): void {
 export const largeBodyBytes = 65_536;
 
 /** Ends each answer, within the bound of what clients have not read. */
-function answers(app: FastifyInstance): void {
+function answers(app: FastifyInstance) {
   const { unread } = app;
   // Large answers are made one after another, and small requests are served in
   // between. Of the answers that the budget refuses, one is in memory.
@@ -166,7 +166,7 @@ function answers(app: FastifyInstance): void {
 }
 
 /** Whether the texts in a value may become a large body. */
-function isLarge(value: unknown): boolean {
+function isLarge(value: unknown) {
   // A character has up to six bytes in JSON.
   let room = largeBodyBytes / 6;
   const parts = [value];
@@ -183,7 +183,7 @@ function isLarge(value: unknown): boolean {
  * Ends after a few turns of the event loop, because each of them accepts one
  * connection only (libuv, `uv__server_io`).
  */
-async function serveOthers(): Promise<void> {
+async function serveOthers() {
   for (let turn = 0; turn < 20; turn += 1) await nextTurn();
 }
 
@@ -191,14 +191,14 @@ async function serveOthers(): Promise<void> {
  * True when part of the body is unread: it would be parsed as the next request,
  * or time out with a second response.
  */
-function isUnread({ raw, headers }: FastifyRequest): boolean {
+function isUnread({ raw, headers }: FastifyRequest) {
   const isChunked = headers['transfer-encoding'] !== undefined;
   const hasBody = isChunked || Number(headers['content-length']) > 0;
   return hasBody && !raw.complete;
 }
 
 /** The key of a request; the network of a client without one. */
-export function holderOf({ call, ip }: FastifyRequest): Holder {
+export function holderOf({ call, ip }: FastifyRequest) {
   return call.caller?.id ?? networkOf(ip);
 }
 
@@ -229,7 +229,7 @@ export class Unread {
     { raw: response }: FastifyReply,
     bytes: number,
     isForced = false,
-  ): void {
+  ) {
     // A response has no socket while it waits for another one.
     const isCounted = bytes > smallAnswer || response.socket === null;
     const held = isCounted ? bytes : 0;
@@ -241,7 +241,7 @@ export class Unread {
   }
 
   /** Counts the bytes of a response, none of one that is closed. */
-  set(request: FastifyRequest, response: ServerResponse, bytes: number): void {
+  set(request: FastifyRequest, response: ServerResponse, bytes: number) {
     const held = response.closed ? 0 : bytes;
     const more = held - this.heldBy(response);
     if (more === 0) return;
@@ -249,17 +249,17 @@ export class Unread {
     this.#held.set(response, held);
   }
 
-  heldBy(response: ServerResponse): number {
+  heldBy(response: ServerResponse) {
     return this.#held.get(response) ?? 0;
   }
 
   /** Whether the key of a request has more than its share. */
-  isOver(request: FastifyRequest): boolean {
+  isOver(request: FastifyRequest) {
     return this.budget.excess(holderOf(request)) > 0;
   }
 }
 
-export function tooMany(noun: 'answers' | 'bodies'): Error {
+export function tooMany(noun: 'answers' | 'bodies') {
   const message = `Too many large ${noun} are under way; try again shortly.`;
   return new Unavailable(message);
 }

@@ -60,7 +60,7 @@ export function answerMalformed(
   this: Pick<FastifyInstance, 'log' | 'allowedMethods'>,
   error: ParserError,
   socket: Socket,
-): void {
+) {
   if (error.code === 'ECONNRESET') return void socket.destroy();
   // The parser fails again for all further data.
   if (failed.has(socket)) return;
@@ -89,10 +89,7 @@ export function answerMalformed(
   else end();
 }
 
-function parserFailure(
-  error: ParserError,
-  methods: Iterable<string>,
-): StoreError {
+function parserFailure(error: ParserError, methods: Iterable<string>) {
   const { code = '' } = error;
   if (code !== 'HPE_INVALID_METHOD' || !isRequestLine(error))
     return ofParser[code] ?? malformed;
@@ -107,7 +104,7 @@ const requestLine = /^[\w!#$%&'*+.^`|~-]{1,40} \S+ HTTP\/1\.[01]\r?\n/;
  * True for a well-formed request line, whose unknown method is a 501 (RFC 9110
  * section 9.1).
  */
-function isRequestLine({ rawPacket, bytesParsed = 0 }: ParserError): boolean {
+function isRequestLine({ rawPacket, bytesParsed = 0 }: ParserError) {
   if (!Buffer.isBuffer(rawPacket)) return false;
   // Complete requests may precede the malformed one.
   const begin = rawPacket.lastIndexOf('\n', Math.max(0, bytesParsed - 1)) + 1;
@@ -116,7 +113,7 @@ function isRequestLine({ rawPacket, bytesParsed = 0 }: ParserError): boolean {
 }
 
 /** Formats a response, because there is no response object. */
-function responseOf(failure: StoreError): string {
+function responseOf(failure: StoreError) {
   const { status } = failure;
   const body = JSON.stringify(failure.toBody());
   const headers = Object.entries({
@@ -135,7 +132,7 @@ function responseOf(failure: StoreError): string {
  * that keeps sending would hold it open: Node allows half-open connections, and
  * each byte restarts their only timer.
  */
-function endConnection(socket: Socket, lastBytes = ''): void {
+function endConnection(socket: Socket, lastBytes = '') {
   if (socket.writable) socket.end(lastBytes);
   setTimeout(() => socket.destroy(), linger).unref();
 }

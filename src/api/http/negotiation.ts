@@ -27,16 +27,16 @@ const elements = /(?:"(?:\\.|[^"\\])*"?|[^",])+/g;
 const parts = /(?:"(?:\\.|[^"\\])*"?|[^";])+/g;
 
 /** Splits a list (RFC 9110, section 5.6.1). Empty elements are none. */
-export function listOf(field: string | string[] = ''): string[] {
+export function listOf(field: string | string[] = '') {
   return trimmed(`${field}`.match(elements));
 }
 
 /** Splits a value from its parameters (RFC 9110, section 5.6.6). */
-export function partsOf(element: string): string[] {
+export function partsOf(element: string) {
   return trimmed(element.match(parts));
 }
 
-function trimmed(texts: string[] | null): string[] {
+function trimmed(texts: string[] | null) {
   return (texts ?? []).map((text) => text.trim()).filter(Boolean);
 }
 
@@ -45,7 +45,7 @@ export function prefers(
   prefer: string | string[] = '',
   name: string,
   value: string,
-): boolean {
+) {
   const field = `${prefer}`.toLowerCase();
   // A long list without the name is not parsed.
   if (!field.includes(name)) return false;
@@ -58,7 +58,7 @@ export function prefers(
 }
 
 /** Adds a request header to `Vary` (RFC 9110 section 12.5.5). */
-export function varyBy(reply: FastifyReply, name: string): void {
+export function varyBy(reply: FastifyReply, name: string) {
   const names = listOf(reply.getHeader('vary') as string | undefined);
   if (names.includes(name)) return;
   names.push(name);
@@ -102,7 +102,7 @@ const weight = /^q="?[\d.]+"?$/i;
  * A range with its weight, if that can be read. Its parameters may be ignored
  * (RFC 9110, section 12.5.1).
  */
-function withoutParameters(range: string): string {
+function withoutParameters(range: string) {
   const [type = '', ...parameters] = partsOf(range);
   const readable = parameters.find((one) => weight.test(one)) ?? 'q=1';
   return `${type.replace(/^\*$/, '*/*')};${readable}`;
@@ -112,7 +112,7 @@ function withoutParameters(range: string): string {
  * The codings that a client accepts, without a `*` beside others:
  * @fastify/compress takes it for gzip, even where gzip has a weight of 0.
  */
-function codingsIn(field = ''): string {
+function codingsIn(field = '') {
   if (field.length > longest) return '';
   if (!field.includes('*')) return field;
   const named = listOf(field).filter((one) => !one.startsWith('*'));
@@ -120,7 +120,7 @@ function codingsIn(field = ''): string {
 }
 
 /** HEAD is handled like GET (RFC 9110 section 9.3.2). */
-export function isRead(method: string): boolean {
+export function isRead(method: string) {
   return method === 'GET' || method === 'HEAD';
 }
 
@@ -132,10 +132,7 @@ const notStored = dataHeaders['cache-control'];
  * because all content codings share them. Streams have no tag. Register it
  * before the routes.
  */
-export async function caching(
-  app: FastifyInstance,
-  compression: boolean,
-): Promise<void> {
+export async function caching(app: FastifyInstance, compression: boolean) {
   app.decorateReply('contentTag', undefined);
   app.addHook('onSend', (request, reply, payload, done) => {
     const { headers, call } = request;
@@ -198,7 +195,7 @@ function once(compress: (content: Buffer, options: object) => Buffer) {
 }
 
 /** A 160-bit tag of a text. Only the length of the media type is part of it. */
-export function tagOf(content: string | Buffer, mediaType = ''): string {
+export function tagOf(content: string | Buffer, mediaType = '') {
   return hash('sha1', content, 'base64url') + mediaType.length.toString(36);
 }
 
@@ -209,7 +206,7 @@ export function tagOf(content: string | Buffer, mediaType = ''): string {
 function mayKeep(
   { method, call }: FastifyRequest,
   { statusCode, contentTag }: FastifyReply,
-): boolean {
+) {
   return (
     isRead(method) &&
     statusCode === 200 &&
@@ -222,10 +219,7 @@ function mayKeep(
  * Keeps all headers of the 200 except content headers (RFC 9110 section
  * 15.4.5), so that caches get a new `Link`.
  */
-function unchanged(
-  { method }: FastifyRequest,
-  reply: FastifyReply,
-): Readable | null {
+function unchanged({ method }: FastifyRequest, reply: FastifyReply) {
   reply.code(304).removeHeader('content-type');
   // For HEAD Fastify sets Content-Length from the payload, unless it is a
   // stream.

@@ -22,7 +22,7 @@ declare module 'fastify' {
  * are accepted, at most a second. For the same time afterwards none has to wait.
  * Public routes, including health checks, never wait.
  */
-export function acceptConnectionsFirst(app: FastifyInstance): void {
+export function acceptConnectionsFirst(app: FastifyInstance) {
   let accepted = 0;
   let isWatching = false;
   /** undefined while no request has to wait. */
@@ -83,7 +83,7 @@ const busyShare = 0.7;
  * `maxDelay` is the median delay (ms) of the event loop beyond which it is
  * overloaded; 0 for no limit.
  */
-export function overload(app: FastifyInstance, maxDelay: number): void {
+export function overload(app: FastifyInstance, maxDelay: number) {
   app.decorate('shedRequests', 0);
   if (maxDelay === 0) return;
   let isFull = false;

@@ -113,7 +113,7 @@ class AllowedMethods {
   /** The methods of all paths. */
   readonly all = new Set<HTTPMethod>();
 
-  add({ url, method }: Pick<RouteOptions, 'url' | 'method'>): void {
+  add({ url, method }: Pick<RouteOptions, 'url' | 'method'>) {
     if (url === '*') return;
     for (const one of [method, 'OPTIONS'].flat() as HTTPMethod[]) {
       this.all.add(one);
@@ -134,7 +134,7 @@ class AllowedMethods {
  * default Node rejects only a missing one, without a body. Answers requests
  * without a route. Their body is not read, so errors in it do not matter.
  */
-export function addresses(app: FastifyInstance): void {
+export function addresses(app: FastifyInstance) {
   app.decorate('allowedMethods', new AllowedMethods());
   app.setNotFoundHandler(answerNotFound);
   app.addHook('onRequest', (request, reply, done) => {
@@ -159,7 +159,7 @@ const host = /^(?:[\w.-]{0,253}|\[[\da-f:.]{2,45}\])(?::\d{0,5})?$/i;
  * True for a name or address with an optional port. Rejects invalid addresses:
  * 999.1.1.1, [::::].
  */
-export function isHost(text: string): boolean {
+export function isHost(text: string) {
   const isAddress = /^[\d[]|\.\d/.test(text);
   return host.test(text) && (!isAddress || URL.canParse(`http://${text}`));
 }
@@ -168,10 +168,7 @@ export function isHost(text: string): boolean {
  * 404 for unknown paths, and 405 with `Allow` (RFC 9110 section 15.5.6) for
  * known ones; OPTIONS lists methods.
  */
-export function answerNotFound(
-  request: FastifyRequest,
-  reply: FastifyReply,
-): FastifyReply {
+export function answerNotFound(request: FastifyRequest, reply: FastifyReply) {
   const { method } = request;
   const methods = request.server.allowedMethods.of(request);
   const allow = methods.join(', ');
@@ -203,7 +200,7 @@ export function routeHooks(
   app: FastifyInstance,
   describe: (route: RouteOptions, app: FastifyInstance) => FastifySchema,
   lastHooks: (route: RouteOptions) => Hooks,
-): void {
+) {
   parseJsonBodies(app);
   const preParsing = boundBodies(Number(app.initialConfig.bodyLimit));
   app.addHook('onRoute', function (route) {

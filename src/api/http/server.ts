@@ -59,7 +59,7 @@ function trustOf(trustProxy: Config['http']['trustProxy']) {
 export function proxies(
   app: FastifyInstance,
   { trustProxy }: Pick<Config['http'], 'trustProxy'>,
-): void {
+) {
   if (trustProxy === false) return;
   app.addHook('onRequest', (request, _reply, done) => {
     const { headers, socket } = request;
@@ -98,7 +98,7 @@ const longestChain = 1000;
  * The end of what a chain of proxies has written: each adds a comma and its own.
  * A quote that the client has left open ends there.
  */
-function chainOf(field: string | string[] = ''): string[] {
+function chainOf(field: string | string[] = '') {
   return commaSeparated(`${field}`.slice(-longestChain));
 }
 
@@ -108,7 +108,7 @@ function chainOf(field: string | string[] = ''): string[] {
  * `TRUST_PROXY` trusts the proxy, because proxies pass on clients' values. RFC
  * 7239's `Forwarded` is not read: most proxies do not overwrite it.
  */
-export function origin(request: FastifyRequest): string {
+export function origin(request: FastifyRequest) {
   const { protocol, host, ips = [], headers } = request;
   const scheme = /^https?$/i.test(protocol) ? protocol : 'http';
   const named = [host, headers.host ?? ''].find(
