@@ -132,28 +132,28 @@ export class Call {
   }
 
   /** For commands and tests, to which the rows of all callers are open. */
-  static ofOperator(): Call {
+  static ofOperator() {
     return Object.assign(new Call(), { caller: operator });
   }
 
   /** True when the client has disconnected: pending work can be skipped. */
-  get hasLeft(): boolean {
+  get hasLeft() {
     return this.connection?.destroyed ?? false;
   }
 
   /** Restarts the deadline after an upload, which has its own limit. */
-  restart(): void {
+  restart() {
     this.deadline = performance.now() + this.timeout;
   }
 
   /** @param waited how long (ms) an input waited for its batch */
-  batched(waited: number, size: number): void {
+  batched(waited: number, size: number) {
     this.waited = (this.waited ?? 0) + waited;
     this.batch = Math.max(this.batch ?? 0, size);
   }
 
   /** In a transaction, they count when it is committed. */
-  count(items: number): void {
+  count(items: number) {
     whenCommitted(() => {
       this.items += items;
     });
@@ -170,7 +170,7 @@ export class Call {
   }
 
   /** @param isReplay whether an earlier request executed a creation */
-  replayed(isReplay: boolean): void {
+  replayed(isReplay: boolean) {
     this.isReplay = isReplay && this.isReplay !== false;
   }
 }

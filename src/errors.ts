@@ -85,7 +85,7 @@ export class StoreError extends Error {
     this.reason = options.reason;
   }
 
-  get status(): number {
+  get status() {
     return httpStatusOf[this.code];
   }
 
@@ -101,11 +101,11 @@ export class StoreError extends Error {
 }
 
 /** For an input that is refused. */
-export function badInput(message: string): StoreError {
+export function badInput(message: string) {
   return new StoreError('BAD_USER_INPUT', message);
 }
 
-export function internalError(cause: unknown): StoreError {
+export function internalError(cause: unknown) {
   return new StoreError(
     'INTERNAL_SERVER_ERROR',
     'The service failed to answer this request.',
@@ -129,20 +129,20 @@ export class Unavailable extends StoreError {
     super('SERVICE_UNAVAILABLE', message, { cause, isOutcomeUnknown, headers });
   }
 
-  static busy(): Unavailable {
+  static busy() {
     return new Unavailable(
       'Too many requests wait for the database; try again shortly.',
     );
   }
 
   /** For a missed deadline when nothing was written. */
-  static late(): Unavailable {
+  static late() {
     return new Unavailable(
       'The database did not answer in time; try again shortly.',
     );
   }
 
-  static outcomeUnknown(cause?: unknown): Unavailable {
+  static outcomeUnknown(cause?: unknown) {
     const message =
       'The database did not say whether this was stored: it may have been. Look for it before you send it again.';
     return new Unavailable(message, cause, true);
@@ -158,7 +158,7 @@ let importFaults: string[] = [];
 Object.freeze(importFaults);
 
 /** Makes `reportFault` collect faults already before the first build. */
-export function collectImportFaults(): void {
+export function collectImportFaults() {
   importFaults = [];
 }
 
@@ -167,7 +167,7 @@ export function collectImportFaults(): void {
  *
  * @throws Error where no faults are collected
  */
-export function reportFault(message: string): void {
+export function reportFault(message: string) {
   const faults = faultsOfBuild.getStore() ?? importFaults;
   if (Object.isFrozen(faults)) throw new Error(message);
   faults.push(message);

@@ -12,7 +12,7 @@ export type Scope = Right | `${string}:${Right}`;
 const form = /^(?:[a-z][\w-]*:)?(?:read|write|all)$/;
 
 /** The name of a module in scopes: `lost-and-found` of `Lost and found`. */
-export function scopeNameOf(tag: string): string {
+export function scopeNameOf(tag: string) {
   return tag.toLowerCase().replace(/\W+/g, '-');
 }
 
@@ -39,12 +39,12 @@ export function assertScopes(
 }
 
 /** @param needed without a module, it is permitted by one of any module */
-export function hasScope(caller: Caller | null, needed: Scope): boolean {
+export function hasScope(caller: Caller | null, needed: Scope) {
   return caller?.scopes.some((scope) => permits(scope, needed)) ?? false;
 }
 
 /** `write` includes `read`. */
-export function permits(scope: string, needed: Scope): boolean {
+export function permits(scope: string, needed: Scope) {
   const [own, wanted] = [halvesOf(scope), halvesOf(needed)];
   const isOfModule =
     !own.module || !wanted.module || own.module === wanted.module;
@@ -64,7 +64,7 @@ function halvesOf(scope: string) {
 export function forbidden(
   scope: Scope,
   caller?: Pick<Caller, 'scopeNames'> | null,
-): StoreError {
+) {
   const names = Object.entries(caller?.scopeNames ?? {});
   const { right } = halvesOf(scope);
   const permitting = names.filter(([ours]) => permits(ours, scope));

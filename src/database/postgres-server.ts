@@ -141,7 +141,7 @@ export class PostgresServer {
    *
    * @throws as `rows` does
    */
-  inOneSession(...queries: Array<Parameters<RunStatement>>): Promise<Rows[]> {
+  inOneSession(...queries: Array<Parameters<RunStatement>>) {
     const work = (client: PoolClient) =>
       Promise.all(queries.map((query) => this.#query(client, ...query)));
     return this.#inSession(work, queries[0]?.[0].isWrite);
@@ -183,7 +183,7 @@ export class PostgresServer {
     client: PoolClient,
     { name, text, isRare = false }: Statement,
     values: unknown[],
-  ): Promise<Rows> {
+  ) {
     const query = { text, values, rowMode: 'array' as const, types: asText };
     try {
       const isPrepared = this.sessions.keepStatements && !isRare;
@@ -386,7 +386,7 @@ export async function retry<T>(
  * (https://github.com/kysely-org/kysely/issues/1990). The pool would stay one
  * connection short, and closing it would wait for that connection.
  */
-export async function poolOf(orm: MikroORM): Promise<Pool> {
+export async function poolOf(orm: MikroORM) {
   const connection = orm.em.getConnection() as PostgreSqlConnection;
   const pool = await connection.getNativeClient();
   // Code that releases the connection itself does so before the next turn of
@@ -398,7 +398,7 @@ export async function poolOf(orm: MikroORM): Promise<Pool> {
 }
 
 /** Creates a pool without an ORM. */
-export function createPool(config: PoolConfig): Pool {
+export function createPool(config: PoolConfig) {
   const pool = new Pool(config);
   // A connection that breaks is replaced; its user gets the error from the
   // statement.

@@ -8,7 +8,7 @@ import { modules } from '../modules/modules.ts';
  *
  * @returns the names of those applied
  */
-export async function migrate(database: Database): Promise<string[]> {
+export async function migrate(database: Database) {
   const { contracts } = await import('./contracts.ts');
   const check = () => contracts(modules, process.env);
   const pending = await database.pending();

@@ -76,19 +76,19 @@ export class ApiKeyService {
    * Issues the first key of a new store. @returns undefined when keys exist
    * already.
    */
-  async issueFirst(): Promise<IssuedKey | undefined> {
+  async issueFirst() {
     const keys = await this.list();
     return keys.length > 0 ? undefined : this.issue({ name: 'first key' });
   }
 
   /** All keys, including revoked ones, by id. */
-  async list(): Promise<ApiKey[]> {
+  async list() {
     const areKeys = { $not: { hint: { $like: `${subjectPrefix}%` } } };
     return this.#fork().find(ApiKey, areKeys, { orderBy: { id: 'asc' } });
   }
 
   /** All changes of keys, the oldest first. */
-  async history(): Promise<KeyEvent[]> {
+  async history() {
     return this.#fork().find(KeyEvent, {}, { orderBy: { id: 'asc' } });
   }
 
@@ -129,7 +129,7 @@ export class ApiKeyService {
    * Revokes the key with all its secrets, on every node within a second.
    * @throws StoreError NOT_FOUND
    */
-  async revoke(id: number): Promise<ApiKey> {
+  async revoke(id: number) {
     return this.#change(id, (key) => {
       if (key.revokedAt) return undefined;
       key.revokedAt = new Date();
@@ -141,7 +141,7 @@ export class ApiKeyService {
   async #change(
     id: number,
     change: (key: ApiKey) => KeyEvent['change'] | undefined,
-  ): Promise<ApiKey> {
+  ) {
     return this.#fork().transactional(async (em) => {
       // Serialises concurrent rotations, so that each keeps the secret of the
       // one before.

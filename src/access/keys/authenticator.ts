@@ -153,7 +153,7 @@ export class Authenticator {
     hash: string,
     address: string,
     call: Call,
-  ): Promise<Caller | null> {
+  ) {
     const { failures, onBootstrapUse } = this.options;
     // A user's next token passes, whatever others have sent from the address.
     const verified = await this.#verify(secret, hash);
@@ -182,11 +182,7 @@ export class Authenticator {
     return this.options.identities?.verify(secret, hash);
   }
 
-  async #select(
-    secret: string,
-    hash: string,
-    call: Call,
-  ): Promise<Caller | null> {
+  async #select(secret: string, hash: string, call: Call) {
     const subject = await this.#verify(secret, hash);
     if (typeof subject === 'string') return this.#reject(hash, subject);
     if (!subject && !isSecret(secret)) return this.#reject(hash);
@@ -214,7 +210,7 @@ export class Authenticator {
     return caller;
   }
 
-  async #find(hash: string, call: Call): Promise<LookUp | null> {
+  async #find(hash: string, call: Call) {
     const found = await this.#selections.add(hash, call).catch((error) => {
       this.#tell('failed');
       throw error;

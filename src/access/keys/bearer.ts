@@ -78,10 +78,7 @@ export async function authenticate(
   return caller;
 }
 
-function callerOfRequest(
-  keys: Authenticator,
-  request: FastifyRequest,
-): Caller | null | Promise<Caller | null> {
+function callerOfRequest(keys: Authenticator, request: FastifyRequest) {
   const secret = secretIn(request);
   if (secret === '') return null;
   return keys.lookUp(secret, request.ip, request.call);
