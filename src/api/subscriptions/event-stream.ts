@@ -55,11 +55,6 @@ export class EventStream {
     });
   }
 
-  /** Number of bytes that the client has not received yet. */
-  get unsentBytes(): number {
-    return this.response.writableLength;
-  }
-
   /** Ends the stream with an error for the client. */
   end(failure: unknown): void {
     this.#failure ??= failure;

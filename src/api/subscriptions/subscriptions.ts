@@ -207,16 +207,16 @@ class Subscriptions {
   }
 
   #countUnsent(): void {
-    for (const [request, stream] of this.#streams)
-      this.unread.set(request, stream.response, stream.unsentBytes);
+    for (const [request, { response }] of this.#streams)
+      this.unread.set(request, response, response.writableLength);
   }
 
   #tick(): void {
     this.#countUnsent();
     for (const [request, stream] of this.#streams) {
-      const { response, openedAt, unsentBytes } = stream;
+      const { response, openedAt } = stream;
       const isOld = performance.now() - openedAt > this.limits.life;
-      const isSlow = unsentBytes > 0 && this.unread.isOver(request);
+      const isSlow = response.writableLength > 0 && this.unread.isOver(request);
       if (isOld || isSlow) {
         this.unread.set(request, response, 0);
         stream.cut();

@@ -3,6 +3,7 @@ import type { RequestParameters } from '../../api/graphql/context.ts';
 import type { GraphQLParts } from '../../api/graphql/handler.ts';
 import { readText } from '../../config/text-file.ts';
 import { StoreError } from '../../errors.ts';
+import { isRecord } from '../../validation/validator.ts';
 
 /** The documents that may run, by hash. */
 type TrustedDocuments = ReadonlyMap<unknown, string>;
@@ -53,9 +54,8 @@ function entriesIn(text: string, file: string): Array<[unknown, unknown]> {
     const { message } = cause as Error;
     throw new Error(`${file} is not JSON: ${message}`, { cause });
   }
-  if (typeof manifest !== 'object' || !manifest || Array.isArray(manifest))
-    throw noManifest(file);
-  const { operations } = manifest as { operations?: unknown };
+  if (!isRecord(manifest)) throw noManifest(file);
+  const { operations } = manifest;
   if (!Array.isArray(operations)) return Object.entries(manifest);
   return operations.map((one) => [one?.id, one?.body]);
 }

@@ -1,45 +1,22 @@
 import type { PickOne } from '../../api/resources/collection.ts';
 import { PetStatus } from './pet.schemas.ts';
 
-/** Species: category id, and breeds. */
-const categories = [
-  {
-    categoryId: 1,
-    breeds: [
-      'Beagle',
-      'Border Collie',
-      'Dachshund',
-      'Greyhound',
-      'Labrador',
-      'Poodle',
-      'Whippet',
-    ],
-  },
-  {
-    categoryId: 2,
-    breeds: [
-      'Bengal',
-      'Burmese',
-      'Maine Coon',
-      'Persian',
-      'Ragdoll',
-      'Siamese',
-      'Tabby',
-    ],
-  },
-  {
-    categoryId: 3,
-    breeds: ['Budgie', 'Canary', 'Cockatiel', 'Finch', 'Lovebird'],
-  },
-  {
-    categoryId: 4,
-    breeds: ['Angora Rabbit', 'Dutch Rabbit', 'Lop', 'Rex Rabbit'],
-  },
-  { categoryId: 5, breeds: ['Betta', 'Goldfish', 'Guppy', 'Koi'] },
-  {
-    categoryId: 6,
-    breeds: ['Fjord Horse', 'Icelandic Horse', 'Shetland Pony'],
-  },
+/** The breeds of each category. The ids of categories begin with 1. */
+const breeds = [
+  [
+    'Beagle',
+    'Border Collie',
+    'Dachshund',
+    'Greyhound',
+    'Labrador',
+    'Poodle',
+    'Whippet',
+  ],
+  ['Bengal', 'Burmese', 'Maine Coon', 'Persian', 'Ragdoll', 'Siamese', 'Tabby'],
+  ['Budgie', 'Canary', 'Cockatiel', 'Finch', 'Lovebird'],
+  ['Angora Rabbit', 'Dutch Rabbit', 'Lop', 'Rex Rabbit'],
+  ['Betta', 'Goldfish', 'Guppy', 'Koi'],
+  ['Fjord Horse', 'Icelandic Horse', 'Shetland Pony'],
 ];
 /** Dogs and cats are the most common. */
 const shares = [0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 3, 3, 4, 5];
@@ -63,12 +40,10 @@ const statuses = [
 
 /** Creates a sample pet: `Luna the Maine Coon`. */
 export function samplePet(pick: PickOne): object {
-  const { categoryId, breeds } = categories[
-    pick(shares)
-  ] as (typeof categories)[number];
+  const category = pick(shares);
   return {
-    name: `${pick(names)} the ${pick(breeds)}`,
-    categoryId,
+    name: `${pick(names)} the ${pick(breeds[category] ?? [])}`,
+    categoryId: category + 1,
     status: pick(statuses),
   };
 }
