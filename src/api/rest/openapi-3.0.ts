@@ -1,3 +1,5 @@
+import { isRecord } from '../../validation/validator.ts';
+
 /**
  * The same contract in OpenAPI 3.0, the version of the specification, for
  * generators that do not read 3.1.
@@ -13,8 +15,8 @@ const maps = new Set(['properties', 'schemas', 'responses', 'headers']);
 
 function older(part: unknown): unknown {
   if (Array.isArray(part)) return part.map(older);
-  if (typeof part !== 'object' || part === null) return part;
-  const { $ref, ...beside } = part as { $ref?: string };
+  if (!isRecord(part)) return part;
+  const { $ref, ...beside } = part;
   // Members beside a reference do not count in 3.0.
   if ($ref && Object.keys(beside).length > 0)
     return older({ allOf: [{ $ref }], ...beside });
@@ -26,8 +28,8 @@ function older(part: unknown): unknown {
   return Object.assign({}, ...members);
 }
 
-function olderParts(parts: object): object {
-  const all = Object.entries(parts);
+function olderParts(parts: unknown): object {
+  const all = Object.entries(parts as object);
   return Object.fromEntries(all.map(([name, part]) => [name, older(part)]));
 }
 

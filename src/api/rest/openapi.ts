@@ -2,6 +2,7 @@ import swagger from '@fastify/swagger';
 import type { FastifyInstance } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
 import { reportFault, reportThrown } from '../../errors.ts';
+import { isRecord } from '../../validation/validator.ts';
 import { serveDocument } from '../http/documents.ts';
 import type { Routes } from '../http/routes.ts';
 import type { Response } from './documented-responses.ts';
@@ -71,7 +72,10 @@ export const openApi = fastifyPlugin<{
       refResolver: {
         buildLocalReference: ({ $id }) => `${$id}`,
       },
-      transform: ({ schema, url }) => ({ schema: byReference(schema), url }),
+      transform: ({ schema, url }) => ({
+        schema: byReference(app, schema),
+        url,
+      }),
       transformObject: (document) =>
         'openapiObject' in document
           ? withSharedFailures(withPlainReferences(document.openapiObject))
@@ -94,15 +98,9 @@ export const openApi = fastifyPlugin<{
           );
         operations.set(operationId, route);
       }
-      for (const part of [schema.querystring, schema.body, schema.response]) {
-        byReference(part, (named) => {
-          const other = app.getSchema(named.$id);
-          if (!other) app.addSchema(named);
-          else if (JSON.stringify(other) !== JSON.stringify(named))
-            reportFault(`Two different schemas have the $id ${named.$id}.`);
-        });
-      }
-      if (schema.response) schema.response = byReference(schema.response);
+      byReference(app, schema.querystring);
+      byReference(app, schema.body);
+      if (schema.response) schema.response = byReference(app, schema.response);
     });
     const headers = { 'content-type': 'application/json; charset=utf-8' };
     const serve = (path: string, documentOf: () => object) => {
@@ -118,17 +116,16 @@ export const openApi = fastifyPlugin<{
   { name: 'openapi' },
 );
 
-type Named = { $id: string };
-
-/** Replaces named schemas with references. */
-function byReference<Part>(
-  part: Part,
-  found: (named: Named) => void = () => undefined,
-): Part {
-  return eachPart(part, (plain: Partial<Named>) => {
-    if (typeof plain.$id !== 'string') return plain;
-    found(plain as Named);
-    return { $ref: `${plain.$id}#` };
+/** Adds the named schemas of a part, and replaces them with references. */
+function byReference<Part>(app: FastifyInstance, part: Part): Part {
+  return eachPart(part, (plain: { $id?: unknown }) => {
+    const { $id } = plain;
+    if (typeof $id !== 'string') return plain;
+    const other = app.getSchema($id);
+    if (!other) app.addSchema(plain);
+    else if (JSON.stringify(other) !== JSON.stringify(plain))
+      reportFault(`Two different schemas have the $id ${$id}.`);
+    return { $ref: `${$id}#` };
   });
 }
 
@@ -148,9 +145,9 @@ function withPlainReferences<Part>(part: Part): Part {
 
 /** Changes each object of a document, the inner ones first. */
 function eachPart<Part>(part: Part, change: (part: object) => object): Part {
-  if (typeof part !== 'object' || part === null) return part;
   if (Array.isArray(part))
     return part.map((one) => eachPart(one, change)) as Part;
+  if (!isRecord(part)) return part;
   const members = Object.entries(part).map(([name, value]) => [
     name,
     eachPart(value, change),
