@@ -93,14 +93,14 @@ export function describeRoute(
 /** The failures that a route's properties imply. */
 function failuresOf(contract: Contract, config: FastifyContextConfig) {
   return {
-    400: badInput(contract, config),
+    400: refusedInput(contract, config),
     403: forbiddenResponse(config.scope ?? 'read'),
     ...(Boolean(contract.body) && withBody),
     ...everywhere,
   };
 }
 
-function badInput(
+function refusedInput(
   { querystring, body }: Contract,
   { scope, isIdempotent }: FastifyContextConfig,
 ): Response {

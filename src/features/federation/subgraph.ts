@@ -58,7 +58,7 @@ export function subgraph(
     resolve: entitiesResolver(references),
   });
   Object.assign(extended.getType('_Entity') as object, {
-    resolveType: typeNameOf,
+    resolveType: ({ __typename }: Representation) => __typename,
   });
   Object.assign(extended.getType('_Any') as object, {
     parseValue: representationOf,
@@ -67,8 +67,6 @@ export function subgraph(
   });
   return extended;
 }
-
-const typeNameOf = ({ __typename }: Representation) => __typename;
 
 /** In messages, because aliases repeat a name that is as long as a body. */
 const shownName = 100;
@@ -147,9 +145,6 @@ function representationOf(value: unknown): Representation {
   );
 }
 
-/** The type that every subgraph may define alike. */
-const shareable = 'PageInfo';
-
 /** The schema with federation's directives. */
 function sdlOf(schema: GraphQLSchema, entities: readonly string[]) {
   const link =
@@ -158,7 +153,8 @@ function sdlOf(schema: GraphQLSchema, entities: readonly string[]) {
     /^type (\w+)(?: implements .+)?(?= \{$)/gm,
     (type, name: string) => {
       if (entities.includes(name)) return `${type} @key(fields: "id")`;
-      if (name === shareable) return `${type} @shareable`;
+      // Every subgraph may define it alike.
+      if (name === 'PageInfo') return `${type} @shareable`;
       return type;
     },
   );
