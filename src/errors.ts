@@ -101,8 +101,8 @@ export class StoreError extends Error {
 }
 
 /** For an input that is refused. */
-export function badInput(message: string) {
-  return new StoreError('BAD_USER_INPUT', message);
+export function badInput(message: string, cause?: unknown) {
+  return new StoreError('BAD_USER_INPUT', message, { cause });
 }
 
 export function internalError(cause: unknown) {

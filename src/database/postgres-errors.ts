@@ -1,4 +1,4 @@
-import { StoreError, Unavailable } from '../errors.ts';
+import { badInput, StoreError, Unavailable } from '../errors.ts';
 
 const invalidData = /^2[23]/;
 
@@ -164,8 +164,7 @@ export function isUnmigrated(error: unknown) {
 
 /** @param member that names no item, or none that the caller sees */
 export function noSuch(member: string, cause?: unknown) {
-  const message = `${member} must be the id of one that exists.`;
-  return new StoreError('BAD_USER_INPUT', message, { cause });
+  return badInput(`${member} must be the id of one that exists.`, cause);
 }
 
 /** The SQLSTATE of an error; undefined for other errors. */

@@ -323,21 +323,18 @@ function incidentsIn(log: EventLog | undefined) {
   };
 }
 
+type Query = QueryConfig & Partial<QueryArrayConfig>;
+
 /** Sends a query as pg does. */
-export type Send = (
-  query: QueryConfig & Partial<QueryArrayConfig>,
-) => Promise<QueryResult>;
+export type Send = (query: Query) => Promise<QueryResult>;
 
 /**
  * Passes a callback, because pg's own promise keeps each query from the garbage
  * collector (bench/README.md).
  */
-async function sendQuery(
-  client: PoolClient,
-  query: Parameters<Send>[0],
-): ReturnType<Send> {
+async function sendQuery(client: PoolClient, query: Query) {
   try {
-    return await new Promise((resolve, reject) => {
+    return await new Promise<QueryResult>((resolve, reject) => {
       client.query(query, (error, result) =>
         error ? reject(error) : resolve(result),
       );

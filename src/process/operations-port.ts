@@ -4,7 +4,7 @@ import { pino } from 'pino';
 import { sendError } from '../api/http/failures.ts';
 import { dataHeaders } from '../api/http/headers.ts';
 import type { Config } from '../config/config.ts';
-import { StoreError } from '../errors.ts';
+import { badInput, StoreError } from '../errors.ts';
 import type { Parts } from '../feature.ts';
 import { type CheckReadiness, health } from '../runtime/health.ts';
 import type { Log, LogSettings } from '../runtime/log/log.ts';
@@ -37,8 +37,7 @@ export async function openOperationsPort(
     // Settings must have the right type.
     ajv: { customOptions: { coerceTypes: false, removeAdditional: false } },
     schemaErrorFormatter: ([fault], part) =>
-      new StoreError(
-        'BAD_USER_INPUT',
+      badInput(
         `The ${part}${fault?.instancePath ?? ''} ${fault?.message ?? 'is not valid'}.`,
       ),
   });

@@ -5,7 +5,7 @@ import type {
   preValidationHookHandler,
   RouteOptions,
 } from 'fastify';
-import { StoreError } from '../../errors.ts';
+import { badInput } from '../../errors.ts';
 import { mayWrite } from '../keys/bearer.ts';
 
 declare module 'fastify' {
@@ -63,7 +63,7 @@ function keyIn(text: string) {
   if (key !== undefined && key.length <= longestKey && visible.test(key))
     return key;
   const message = `Idempotency-Key must be 1 to ${longestKey} visible ASCII characters, bare or as a quoted string.`;
-  throw new StoreError('BAD_USER_INPUT', message);
+  throw badInput(message);
 }
 
 /**
@@ -73,7 +73,7 @@ function keyIn(text: string) {
 export function notIdempotent() {
   const message =
     'This operation takes no Idempotency-Key: a repeated request is carried out again.';
-  return new StoreError('BAD_USER_INPUT', message);
+  return badInput(message);
 }
 
 /**
@@ -81,10 +81,7 @@ export function notIdempotent() {
  * match (RFC 9110, section 13.1.1).
  */
 const unmatched = () =>
-  new StoreError(
-    'BAD_USER_INPUT',
-    'If-Match is not supported: send the version that you have read.',
-  );
+  badInput('If-Match is not supported: send the version that you have read.');
 
 /**
  * Reads the key for an idempotent route; other routes that write reject it, and

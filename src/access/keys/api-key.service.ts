@@ -1,7 +1,7 @@
 import { hostname, userInfo } from 'node:os';
 import { type EntityManager, LockMode } from '@mikro-orm/core';
 import type { Database } from '../../database/database.ts';
-import { StoreError } from '../../errors.ts';
+import { badInput, StoreError } from '../../errors.ts';
 import { ApiKey, KeyEvent } from './api-key.entity.ts';
 import { createSecret, hashSecret, hintOf, subjectPrefix } from './secret.ts';
 
@@ -169,10 +169,9 @@ export class ApiKeyService {
 
 /** @throws StoreError BAD_USER_INPUT */
 function assertRotatable({ id, name, hint, revokedAt, expiresAt }: ApiKey) {
-  const refuse = (message: string) => new StoreError('BAD_USER_INPUT', message);
   if (hint.startsWith(subjectPrefix))
-    throw refuse(`${id} is a subject of ${name}, which has no secret.`);
-  if (revokedAt) throw refuse(`The key ${id} is revoked.`);
+    throw badInput(`${id} is a subject of ${name}, which has no secret.`);
+  if (revokedAt) throw badInput(`The key ${id} is revoked.`);
   if (expiresAt && expiresAt.getTime() <= Date.now())
-    throw refuse(`The key ${id} has expired; issue a new one.`);
+    throw badInput(`The key ${id} has expired; issue a new one.`);
 }

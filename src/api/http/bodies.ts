@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { Readable } from 'node:stream';
 import { parseExactJson } from '@animal-store/exact-json';
 import type { FastifyInstance, preParsingHookHandler } from 'fastify';
-import { StoreError } from '../../errors.ts';
+import { badInput, StoreError } from '../../errors.ts';
 import { SharedBudget } from '../../shared-budget.ts';
 import { holderOf, largeBodyBytes, tooMany } from './lifecycle.ts';
 import { partsOf } from './negotiation.ts';
@@ -36,8 +36,7 @@ export function parseJson(body: Buffer, subject = 'The body is'): unknown {
     return parseExactJson(body);
   } catch (cause) {
     const { message } = cause as Error;
-    const fault = `${subject} not acceptable JSON: ${message}.`;
-    throw new StoreError('BAD_USER_INPUT', fault, { cause });
+    throw badInput(`${subject} not acceptable JSON: ${message}.`, cause);
   }
 }
 

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
-import { StoreError } from '../../errors.ts';
+import { badInput, StoreError } from '../../errors.ts';
 import { dataHeaders } from './headers.ts';
 
 declare module 'node:net' {
@@ -38,10 +38,7 @@ const ofParser: Record<string, StoreError> = {
   ),
   ERR_HTTP_REQUEST_TIMEOUT: requestTimeout,
 };
-const malformed = new StoreError(
-  'BAD_USER_INPUT',
-  'This is not a well-formed HTTP/1.1 request.',
-);
+const malformed = badInput('This is not a well-formed HTTP/1.1 request.');
 
 const failed = new WeakSet<Socket>();
 
