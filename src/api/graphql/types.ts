@@ -48,8 +48,7 @@ import {
  * 3.5.5).
  */
 export const ID = new GraphQLScalarType<string, string>({
-  name: GraphQLID.name,
-  description: GraphQLID.description,
+  ...GraphQLID.toConfig(),
   serialize: String,
   parseValue: (value) => {
     if (typeof value === 'string') return value;
@@ -69,7 +68,7 @@ export const ID = new GraphQLScalarType<string, string>({
 
 function notAnId(found: string, nodes?: ValueNode): GraphQLError {
   const message = `ID cannot represent value: ${found}. It must be a string, or an integer in plain digits.`;
-  return new GraphQLError(message, nodes && { nodes });
+  return new GraphQLError(message, { nodes });
 }
 
 /**

@@ -27,7 +27,7 @@ export const ErrorSchema = Type.Object(
 /** A response in OpenAPI. */
 export interface Response {
   description: string;
-  headers?: Record<string, object>;
+  headers?: Record<string, object> | undefined;
   content?: Record<string, { schema: TSchema; example?: unknown }>;
   /** `null` for a response without a body. */
   type?: 'null';
@@ -45,7 +45,7 @@ export function success(
 ): Response {
   return {
     description,
-    ...(headers && { headers }),
+    headers,
     content: { 'application/json': { schema } },
   };
 }
@@ -97,7 +97,7 @@ export function failure(
   const example = { code, message, status: httpStatusOf[code] };
   return {
     description,
-    ...(headers && { headers }),
+    headers,
     content: { 'application/json': { schema: ErrorSchema, example } },
   };
 }
