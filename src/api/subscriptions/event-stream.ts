@@ -19,9 +19,9 @@ interface StreamSource {
   batches: AsyncIterator<ListEvent, void>;
   /**
    * Yields the frames of results (`format.next`) when the client has received
-   * the last ones; undefined when it must go.
+   * the last ones.
    */
-  write(batch: ListEvent): AsyncIterable<Buffer | undefined>;
+  write(batch: ListEvent): AsyncIterable<Buffer>;
   /** @returns what the client is told when the subscription fails, as JSON */
   failureAsJson(failure: unknown): string;
 }
@@ -118,8 +118,7 @@ export class EventStream {
 
   async *#framesOf(batch: ListEvent) {
     for await (const frames of this.source.write(batch)) {
-      if (!frames) this.cut();
-      if (!frames || this.#isCut) return;
+      if (this.#isCut) return;
       yield this.#sent(frames);
     }
   }

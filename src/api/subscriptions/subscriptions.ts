@@ -136,8 +136,8 @@ class Subscriptions {
   }
 
   /**
-   * Charges items to the quota and yields their frames; undefined when too much
-   * is unsent, or the client has left. Frames that read are made one item at a
+   * Charges items to the quota and yields their frames. Cuts the subscription
+   * when too much is unsent, or the client has left. Frames that read are made one item at a
    * time, so that a client that does not read holds one item.
    *
    * @throws StoreError TOO_MANY_REQUESTS
@@ -146,7 +146,7 @@ class Subscriptions {
     page: ListEvent['items'],
     request: FastifyRequest,
     feed: Feed,
-  ): AsyncGenerator<Buffer | undefined, void> {
+  ): AsyncGenerator<Buffer, void> {
     const { call } = request;
     const { meter } = call;
     const parts = feed.readsMore ? page.map((item) => [item]) : [page];
@@ -154,7 +154,7 @@ class Subscriptions {
       await meter?.take(items.length * feed.units);
       const before = call.items;
       const frames = await this.#make(items, request, feed);
-      if (!frames) return yield undefined;
+      if (!frames) return this.#streams.get(request)?.cut();
       // Items read by fields below the root.
       if (call.items > before) await meter?.take(call.items - before);
       call.items += items.length;
