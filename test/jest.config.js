@@ -13,16 +13,19 @@ const quick = globSync('test/**/*.test.ts', {
 });
 const files =
   { only: deep, too: [...quick, ...deep] }[TEST_DEEP ?? ''] ?? quick;
-const isWhole = run === 'embedded';
+const isEmbedded = run === 'embedded';
 
 // Node.js strips the types of these, which are in one folder with what they
 // test.
 const packages =
-  TEST_DEEP !== 'only' && isWhole ? globSync('packages/*/test/*.test.ts') : [];
+  TEST_DEEP !== 'only' && isEmbedded
+    ? globSync('packages/*/test/*.test.ts')
+    : [];
 
-// Every file runs on the embedded store. `.ci/run` repeats those of these
-// folders on other databases, and with a plugin of Apollo Server (TEST_RUN). A
-// line such as `// runs: embedded, postgres` says it for one file.
+// Every file runs on the embedded store. `.ci/run` repeats the files of the
+// folders in `runs` on other databases, and with a plugin of Apollo Server
+// (TEST_RUN). A line such as `// runs: embedded, postgres` in a file replaces
+// the runs of its folder.
 const servers = ['postgres', 'pgbouncer'];
 const databases = [...servers, 'citus-shards'];
 const versions = [...databases, 'postgres-12', 'postgres-18'];
@@ -49,7 +52,7 @@ function isWanted(/** @type {string} */ file) {
   const unknown = [run, ...named].filter((name) => !all.includes(name));
   if (unknown.length > 0)
     throw new Error(`${file}: no run is named ${unknown}; there are ${all}`);
-  return isWhole || named.includes(run);
+  return isEmbedded || named.includes(run);
 }
 
 /** @type {import('jest').Config} */
@@ -66,11 +69,11 @@ export default {
   // Runs files in plain Node.js threads: the default runner's sandbox would
   // load the service again for each file (5 s).
   runner: 'jest-light-runner',
-  setupFilesAfterEnv: ['<rootDir>/dist/test/support/runner/setup.js'],
+  setupFilesAfterEnv: ['<rootDir>/dist/test/support/runner/each-worker.js'],
   // `--randomize` shuffles files, and the tests of each; the end of the run
   // says `Seed:`, for `--randomize --seed=...`.
   testSequencer: '<rootDir>/dist/test/support/runner/sequencer.js',
-  globalSetup: '<rootDir>/dist/test/support/runner/run.js',
+  globalSetup: '<rootDir>/dist/test/support/runner/global-setup.js',
   reporters: ['default', '<rootDir>/dist/test/support/runner/skipped.js'],
   transform: {},
   // The package that is made of the client has the client's name.

@@ -1,3 +1,4 @@
+import { relative } from 'node:path';
 import * as sequencing from '@jest/test-sequencer';
 import { shuffled } from './shuffled.ts';
 
@@ -19,9 +20,10 @@ export default class Sequencer extends TestSequencer {
   override sort(
     ...[tests]: Parameters<Jest['sort']>
   ): ReturnType<Jest['sort']> {
-    const { randomize, seed } = this.#config;
-    return randomize
-      ? shuffled([...tests], `${seed}`, ({ path }) => path)
-      : super.sort(tests);
+    const { randomize, seed, rootDir } = this.#config;
+    if (!randomize) return super.sort(tests);
+    return shuffled([...tests], `${seed}`, ({ path }) =>
+      relative(rootDir, path),
+    );
   }
 }

@@ -1,18 +1,23 @@
 import { createHash } from 'node:crypto';
 
-/** @returns the items in an order that only the seed and their names decide */
+/**
+ * Items in an order of the seed. An item keeps its place among the others when
+ * some are added or removed.
+ *
+ * @param nameOf must give the same name on every machine
+ */
 export function shuffled<Item>(
   items: readonly Item[],
   seed: string,
   nameOf: (item: Item) => string,
 ): Item[] {
-  const places = items.map((item, at) => {
+  const placed = items.map((item) => {
     const place = createHash('sha256')
-      .update(`${seed} ${at} ${nameOf(item)}`)
+      .update(`${seed} ${nameOf(item)}`)
       .digest('hex');
     return { item, place };
   });
-  return places
-    .sort((one, other) => (one.place < other.place ? -1 : 1))
+  return placed
+    .sort((one, other) => one.place.localeCompare(other.place))
     .map(({ item }) => item);
 }

@@ -14,7 +14,7 @@ import { scratch } from '../folder.ts';
  * of Jest are threads, which it ends without running their `exit` listeners, so
  * they cannot remove their own files.
  */
-export default function setUp({
+export default function globalSetup({
   randomize,
   seed,
 }: {

@@ -23,14 +23,14 @@ interface Block {
   children?: Block[];
 }
 
-/** The file in progress: its tests, as they were declared. */
-let file: Block | undefined;
+/** The tests of the file in progress, once they will be shuffled. */
+let shuffledRoot: Block | undefined;
 
 const seed = process.env.TEST_SEED;
 if (seed) {
   addEventHandler((_event, { rootDescribeBlock: root }) => {
-    if (file === root) return;
-    file = root;
+    if (shuffledRoot === root) return;
+    shuffledRoot = root;
     root.hooks.unshift({
       type: 'beforeAll',
       fn: () => shuffle(root),
