@@ -71,7 +71,11 @@ export interface AppOptions {
   modules: Module[];
   /** Defaults to lines on standard output. */
   log?: Log;
-  /** Further members of `/readyz`. @throws StoreError when it cannot serve */
+  /**
+   * Further members of `/readyz`.
+   *
+   * @throws StoreError when it cannot serve
+   */
   others?: (() => object) | undefined;
   /** Where limits are counted; in this process by default. */
   limiters?: LimiterStore;

@@ -43,7 +43,11 @@ export interface Meter {
   ): Promise<Result>;
   reserve(mayCost: number): Promise<void>;
   take(units: number): Promise<void>;
-  /** Returns unused units. @returns headers with what is left */
+  /**
+   * Returns unused units.
+   *
+   * @returns headers with what is left
+   */
   release(): Promise<Record<string, string>>;
 }
 

@@ -131,7 +131,10 @@ export interface DoctorCheck {
    * not.
    */
   state?: 'warning' | 'failure';
-  /** @returns what it found @throws Error that says what is wrong */
+  /**
+   * @returns what it found
+   * @throws Error that says what is wrong
+   */
   run(): Promise<string>;
 }
 

@@ -26,8 +26,9 @@ export interface Context<Own extends Variables = Variables> {
   /** The values of its own variables. */
   config: ValuesOf<Own>;
   /**
-   * The service of another module, which is opened before. @throws Error if it
-   * is not listed, or needs this one
+   * The service of another module, which is opened before.
+   *
+   * @throws Error if it is not listed, or needs this one
    */
   serviceOf<Service>(module: Module<Service>): Service;
 }

@@ -24,8 +24,9 @@ export async function configuredStore(): Promise<ConfiguredStore> {
 }
 
 /**
- * Applies pending migrations, even where MIGRATE_ON_START is false. @returns
- * their names
+ * Applies pending migrations, even where MIGRATE_ON_START is false.
+ *
+ * @returns their names
  */
 export async function migrateStore() {
   const { options, model } = await configuredStore();

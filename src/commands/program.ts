@@ -100,8 +100,9 @@ export function momentFrom(text: string) {
 }
 
 /**
- * Runs the command that the arguments name. @param before called first; throws
- * when no command can run
+ * Runs the command that the arguments name.
+ *
+ * @param before called first; throws when no command can run
  */
 export async function runProgram(program: Command, before: () => void) {
   const prefix = `${program.name()}: `;

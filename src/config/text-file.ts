@@ -24,7 +24,10 @@ export function decodedText(bytes: Buffer) {
 /** What the decoder writes for a wrong byte, and what UTF-16 has. */
 const foreign = /[\0\ufffd]/;
 
-/** @param name of the file in messages @throws Error */
+/**
+ * @param name of the file in messages
+ * @throws Error
+ */
 export function readText(path: string, name = path) {
   try {
     return decodedText(readFileSync(path));

@@ -40,7 +40,11 @@ export interface QueueState extends QueueName {
   readonly refused: number;
 }
 
-/** Runs a batch. @returns results in the order of the inputs */
+/**
+ * Runs a batch.
+ *
+ * @returns results in the order of the inputs
+ */
 export type RunBatch<In, Out> = (inputs: In[]) => Promise<Array<Out | Error>>;
 
 export interface BatchOptions extends QueueName {

@@ -363,16 +363,18 @@ export class Database {
   }
 
   /**
-   * The names of the migrations that the database lacks. @throws
-   * Unavailable
+   * The names of the migrations that the database lacks.
+   *
+   * @throws Unavailable
    */
   pending() {
     return pendingMigrations(this.primary, this.model);
   }
 
   /**
-   * Compares a migrated database with the entities. @throws Error that lists
-   * all differences
+   * Compares a migrated database with the entities.
+   *
+   * @throws Error that lists all differences
    */
   assertColumns() {
     return assertColumns(this.primary.rows, this.orm);
@@ -403,6 +405,7 @@ export class Database {
 
   /**
    * Checks that the database is reachable, writable, migrated and not stuck.
+   *
    * @throws Unavailable
    */
   async assertReady() {

@@ -111,7 +111,11 @@ export class PostgresServer {
       afterConflict,
     );
 
-  /** Sends one query that reads, in any session. @throws as `rows` does */
+  /**
+   * Sends one query that reads, in any session.
+   *
+   * @throws as `rows` does
+   */
   readonly send: Send = (query) =>
     this.#inSession((client) => sendQuery(client, query), false);
 

@@ -34,8 +34,9 @@ export class Sessions {
   }
 
   /**
-   * Detects these settings once. @throws the driver's error when no session can
-   * be opened
+   * Detects these settings once.
+   *
+   * @throws the driver's error when no session can be opened
    */
   detect() {
     this.#detected ??= this.#detect().catch((error) => {

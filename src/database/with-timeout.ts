@@ -2,7 +2,9 @@
 const longestDelay = 2 ** 31 - 1;
 
 /**
- * Waits for work with a timeout. @param late creates the error when it expires
+ * Waits for work with a timeout.
+ *
+ * @param late creates the error when it expires
  */
 export async function withTimeout<Result>(
   milliseconds: number,

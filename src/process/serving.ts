@@ -26,7 +26,11 @@ export interface Serving {
   hasParent?: boolean;
   /** Starts the processes that serve in place of this one. */
   open?(): Server;
-  /** Members of `/readyz`. @throws StoreError when it cannot serve */
+  /**
+   * Members of `/readyz`.
+   *
+   * @throws StoreError when it cannot serve
+   */
   readiness?(): object;
   /** Is told that this process listens. */
   onListen?(address: string, check: CheckReadiness): void;

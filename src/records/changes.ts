@@ -33,7 +33,11 @@ interface Rules<Item> {
   readonly checkRemoval?: CheckRemoval<Item> | undefined;
 }
 
-/** A rule for removals. @throws StoreError */
+/**
+ * A rule for removals.
+ *
+ * @throws StoreError
+ */
 export type CheckRemoval<Item> = (stored: Item, call: Call) => Promise<void>;
 
 // Two changes of one row must not share a statement: the second one needs the

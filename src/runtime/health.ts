@@ -3,8 +3,8 @@ import { withTimeout } from '../database/with-timeout.ts';
 import { StoreError } from '../errors.ts';
 
 /**
- * @returns members of the response. @throws StoreError SERVICE_UNAVAILABLE when
- *   the process cannot serve
+ * @returns members of the response
+ * @throws StoreError SERVICE_UNAVAILABLE when the process cannot serve
  */
 export type CheckReadiness = () => Promise<object>;
 
@@ -15,7 +15,11 @@ interface ReadinessOptions {
   app: { readonly isDraining: boolean };
   database: { assertReady(): Promise<void> };
   dependencies: Dependencies;
-  /** Members of the response. @throws StoreError when they cannot serve */
+  /**
+   * Members of the response.
+   *
+   * @throws StoreError when they cannot serve
+   */
   others: (() => object) | undefined;
 }
 

@@ -554,7 +554,11 @@ function inDigits(_name: string, value: unknown): unknown {
   return rawJSON(text);
 }
 
-/** Any JSON, its members in order. @throws Error when it would be changed */
+/**
+ * Any JSON, its members in order.
+ *
+ * @throws Error when it would be changed
+ */
 function storable(value: unknown, depth: number): unknown {
   if (typeof value === 'bigint') return rawJSON(`${value}`);
   const isKept = typeof value !== 'string' || isStorable(value);

@@ -71,7 +71,11 @@ export class Workers<Shared> {
     this.#sendAll();
   }
 
-  /** Stops all workers. @returns whether all finished their requests */
+  /**
+   * Stops all workers.
+   *
+   * @returns whether all finished their requests
+   */
   async drain() {
     this.#isDraining = true;
     const deadline = setTimeout(() => {
@@ -89,8 +93,8 @@ export class Workers<Shared> {
   /**
    * Asks all workers over IPC, which needs no connection to their port.
    *
-   * @returns the first answer; never when all hang. @throws AggregateError when
-   *   all workers have failed
+   * @returns the first answer; never when all hang
+   * @throws AggregateError when all workers have failed
    */
   ask(): Promise<object> {
     return Promise.any(this.#slots.map((slot) => slot.ask()));

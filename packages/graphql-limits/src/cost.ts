@@ -35,8 +35,10 @@ export type FieldCost = (estimate: {
 }) => number;
 
 /**
- * The most items of a page. @param asked the argument `limit`, `last` or
- * `first`; undefined or null when it is not given
+ * The most items of a page.
+ *
+ * @param asked the argument `limit`, `last` or `first`; undefined or null when
+ *   it is not given
  */
 type MostItems = (asked: unknown) => number;
 
@@ -171,7 +173,8 @@ interface Level {
  * Prepares the estimate of a valid operation, whose fragments do not spread
  * themselves.
  *
- * @returns a function of the variables. @throws GraphQLError QUERY_TOO_COSTLY
+ * @returns a function of the variables
+ * @throws GraphQLError QUERY_TOO_COSTLY
  */
 export function estimateOf(
   schema: GraphQLSchema,

@@ -12,8 +12,9 @@ export interface Wording {
    */
   refuse(status: 400 | 403, message: string): Error;
   /**
-   * The text of an error for the assistant. @param error the body of an error
-   * response, or an error of `refuse`
+   * The text of an error for the assistant.
+   *
+   * @param error the body of an error response, or an error of `refuse`
    */
   describe(error: { code?: string; message?: string }): string;
 }

@@ -89,8 +89,9 @@ export async function openEmbeddedPostgres(
      */
     owned,
     /**
-     * Runs work that only one process at a time may do. @throws Error after
-     * waiting for a minute
+     * Runs work that only one process at a time may do.
+     *
+     * @throws Error after waiting for a minute
      */
     async exclusively<T>(work: () => Promise<T>): Promise<T> {
       const lock = join(folder, 'migration.lock');
@@ -99,8 +100,9 @@ export async function openEmbeddedPostgres(
       return work().finally(release);
     },
     /**
-     * Marks it as moved, so that it is not opened again. @param message names
-     * the new location
+     * Marks it as moved, so that it is not opened again.
+     *
+     * @param message names the new location
      */
     retire: (message: string) => retire(folder, message),
     close,

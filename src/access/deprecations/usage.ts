@@ -77,7 +77,9 @@ export class DeprecationUsage {
   }
 
   /**
-   * Counts a call. @param operation the name in the API: `getPet`, `Query.pet`
+   * Counts a call.
+   *
+   * @param operation the name in the API: `getPet`, `Query.pet`
    */
   called({ id: keyId, name }: Caller, operation: string, removal: Date) {
     this.calls.add(`${keyId} ${operation}`, {

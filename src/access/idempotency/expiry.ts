@@ -26,8 +26,9 @@ const removeExpired: Statement = {
 };
 
 /**
- * Removes the oldest of the keys older than `hours`, at most 1,000. @returns
- * whether there may be more
+ * Removes the oldest of the keys older than `hours`, at most 1,000.
+ *
+ * @returns whether there may be more
  */
 export async function removeExpiredKeys(
   database: Pick<Database, 'rows'>,

@@ -73,8 +73,9 @@ export class ApiKeyService {
   }
 
   /**
-   * Issues the first key of a new store. @returns undefined when keys exist
-   * already.
+   * Issues the first key of a new store.
+   *
+   * @returns undefined when keys exist already
    */
   async issueFirst() {
     const keys = await this.list();

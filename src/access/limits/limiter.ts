@@ -33,8 +33,9 @@ export const inMemory: LimiterStore = (budget) => new RateLimiterMemory(budget);
 export const answersWithin = 500;
 
 /**
- * Uses a shared limiter, and one of this process when it fails. @param ask
- * carries out a call of the shared one
+ * Uses a shared limiter, and one of this process when it fails.
+ *
+ * @param ask carries out a call of the shared one
  */
 export function withFallback(
   budget: IRateLimiterOptions,

@@ -28,7 +28,11 @@ export interface GraphQLParts {
    * registered all of them.
    */
   findDocument?: FindDocument;
-  /** Prepares executions. @param interpret those of graphql-js */
+  /**
+   * Prepares executions.
+   *
+   * @param interpret those of graphql-js
+   */
   executor?(schema: GraphQLSchema, interpret: Executor): Executor;
   /** Answers in place of the pipeline, by its steps. */
   answer?(
@@ -119,8 +123,9 @@ function isWebSocket({ headers }: FastifyRequest): boolean {
 }
 
 /**
- * Returns the parameters with the text of the document that they name. @throws
- * StoreError
+ * Returns the parameters with the text of the document that they name.
+ *
+ * @throws StoreError
  */
 export type FindDocument = (parameters: RequestParameters) => RequestParameters;
 

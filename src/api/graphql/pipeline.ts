@@ -131,7 +131,11 @@ export class Pipeline {
       observer.began?.(operation, call);
   }
 
-  /** Checks and charges it before its execution. @throws StoreError or GraphQLError */
+  /**
+   * Checks and charges it before its execution.
+   *
+   * @throws StoreError or GraphQLError
+   */
   async charge(
     operation: Operation,
     variables: Values,

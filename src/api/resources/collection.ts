@@ -15,8 +15,9 @@ export interface Collection {
   /** The module's service, or `Records` for a module without rules. */
   service: Pick<ResourceService, 'list' | 'create' | 'ownerMember'>;
   /**
-   * Creates a sample input; absent when the collection cannot be seeded. @param
-   * pick returns a random member
+   * Creates a sample input; absent when the collection cannot be seeded.
+   *
+   * @param pick returns a random member
    */
   sample?: ((pick: PickOne) => object | Promise<object>) | undefined;
 }

@@ -31,7 +31,10 @@ export interface ItemOperation {
 /** An operation on one item without an input. */
 export interface Transition<Of = never, Change = object> {
   description: string;
-  /** @returns what it sets @throws StoreError when the item refuses it */
+  /**
+   * @returns what it sets
+   * @throws StoreError when the item refuses it
+   */
   change(item: Of): Change;
 }
 

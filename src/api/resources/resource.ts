@@ -201,7 +201,11 @@ function schemasOf<Members extends TProperties, OwnerName extends string>(
   };
 }
 
-/** The item that the example becomes. @throws Error for a wrong one */
+/**
+ * The item that the example becomes.
+ *
+ * @throws Error for a wrong one
+ */
 function exampleOf(
   declaration: Declaration<TProperties, TProperties, string>,
   stored: TObject,

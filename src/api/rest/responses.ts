@@ -104,8 +104,9 @@ type Follow = (query: never, call: Call) => AsyncGenerator<ListEvent, void>;
 declare module 'fastify' {
   interface FastifyContextConfig {
     /**
-     * Follows the list of the route, for clients of `text/event-stream`. @param
-     * query validated by its schema
+     * Follows the list of the route, for clients of `text/event-stream`.
+     *
+     * @param query validated by its schema
      */
     live?: Follow;
   }

@@ -5,8 +5,9 @@ type Position = string | number | bigint;
 export interface StreamFormat {
   readonly mediaType: string;
   /**
-   * The first bytes. @param position continues the subscription before its
-   * first result
+   * The first bytes.
+   *
+   * @param position continues the subscription before its first result
    */
   begin(position: Position): string;
   /** @param id continues the subscription after this result */

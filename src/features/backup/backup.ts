@@ -291,8 +291,9 @@ async function take(lines: AsyncIterator<Buffer | undefined>, count: number) {
 }
 
 /**
- * Compares the checksum of the file. @throws Error when the file is not a
- * backup, or is incomplete or changed
+ * Compares the checksum of the file.
+ *
+ * @throws Error when the file is not a backup, or is incomplete or changed
  */
 async function verify(path: string, options: DatabaseOptions) {
   const hash = createHash('sha256');

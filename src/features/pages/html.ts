@@ -18,8 +18,9 @@ export function asset(name: string): Buffer {
 }
 
 /**
- * Replaces the placeholders (`%name%`) of a page that have values. @param
- * values HTML
+ * Replaces the placeholders (`%name%`) of a page that have values.
+ *
+ * @param values HTML
  */
 export function fill(page: string, values: Record<string, string>) {
   return page.replace(

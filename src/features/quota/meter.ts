@@ -87,7 +87,11 @@ class QuotaMeter implements Meter {
     return rateLimitHeaders(this.#state);
   }
 
-  /** Charges units directly. @throws StoreError TOO_MANY_REQUESTS */
+  /**
+   * Charges units directly.
+   *
+   * @throws StoreError TOO_MANY_REQUESTS
+   */
   async take(units: number) {
     const returnUnusedUnits = await this.#take(units);
     await returnUnusedUnits(0);

@@ -25,7 +25,8 @@ export class Quota {
   refused = 0;
 
   /**
-   * @param perMinute units per client @param limiters where they are counted
+   * @param perMinute units per client
+   * @param limiters where they are counted
    */
   constructor(
     readonly perMinute: number,

@@ -30,7 +30,10 @@ interface ReplicaOptions extends DatabaseOptions {
   log: NonNullable<DatabaseOptions['log']>;
 }
 
-/** @returns the lag (ms) of a node @throws Unavailable after a second */
+/**
+ * @returns the lag (ms) of a node
+ * @throws Unavailable after a second
+ */
 export function lagOf(options: DatabaseOptions, model: Model) {
   return Database.use(options, model, async (database) => {
     const { lag } = await positionOf(database);
@@ -219,8 +222,9 @@ export class Replicas implements Reads {
   }
 
   /**
-   * Asks a node for its position, with a read if any. @returns rows; undefined
-   * when another server must answer
+   * Asks a node for its position, with a read if any.
+   *
+   * @returns rows; undefined when another server must answer
    */
   async #ask(
     node: ReadNode,

@@ -21,8 +21,9 @@ import type { Pipeline } from '../../api/graphql/pipeline.ts';
 type Plugins = readonly ApolloServerPlugin<GraphQLContext>[];
 
 /**
- * Loads plugins of Apollo Server. @param path of a module, whose default export
- * is a plugin or an array of them
+ * Loads plugins of Apollo Server.
+ *
+ * @param path of a module, whose default export is a plugin or an array of them
  */
 export async function pluginsIn(path: string): Promise<Plugins> {
   const module = await import(pathToFileURL(resolve(path)).href).catch(

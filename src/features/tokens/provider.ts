@@ -29,8 +29,8 @@ const patience = 3000;
 const largestAnswer = 262_144;
 
 /**
- * @returns the keys of an identity provider (RFC 7517, section 5) @throws Error
- *   that says what the provider did
+ * @returns the keys of an identity provider (RFC 7517, section 5)
+ * @throws Error that says what the provider did
  */
 export async function providerKeys({
   issuer,
@@ -48,8 +48,9 @@ export async function providerKeys({
 }
 
 /**
- * OpenID Connect Discovery 1.0, section 4; else RFC 8414, section 3. @returns
- * the address of the keys
+ * OpenID Connect Discovery 1.0, section 4; else RFC 8414, section 3.
+ *
+ * @returns the address of the keys
  */
 async function discover(issuer: string, signal: AbortSignal): Promise<string> {
   const { protocol, origin, pathname } = new URL(issuer);
