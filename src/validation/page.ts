@@ -19,8 +19,8 @@ export interface Page<Item> {
   /** True when there are items after the last one of this page. */
   readonly hasNext: boolean;
   /**
-   * True when there are items before the first one of this page. Of a page after
-   * a cursor only a query can tell, which this function makes.
+   * True when there are items before the first one of this page. After a cursor
+   * only a query can tell: then it is a function that asks.
    */
   readonly hasPrevious?: boolean | (() => Promise<boolean>);
   /** The cursor of the place of a page without items. */
@@ -50,7 +50,7 @@ export interface Total {
   readonly isExact: boolean;
 }
 
-/** Counting more would take more than some ten milliseconds. */
+/** Counting further takes over ten milliseconds. */
 export const maxExactTotal = 100_000;
 /** Quota units of a count. */
 export const totalCost = 10;

@@ -139,8 +139,10 @@ export function addresses(app: FastifyInstance) {
   app.setNotFoundHandler(answerNotFound);
   app.addHook('onRequest', (request, reply, done) => {
     const { headers, httpVersion } = request.raw;
-    const withoutHost = httpVersion === '1.1' ? ' ' : '';
-    if (!isHost(headers.host ?? withoutHost)) throw badInput(badHost);
+    const mayLackHost = httpVersion !== '1.1';
+    const isValid = isHost(headers.host ?? '');
+    const isMissing = headers.host === undefined && !mayLackHost;
+    if (isMissing || !isValid) throw badInput(badHost);
     if (request.is404) answerNotFound(request, reply);
     else done();
   });
@@ -181,7 +183,7 @@ export function answerNotFound(request: FastifyRequest, reply: FastifyReply) {
       'METHOD_NOT_ALLOWED',
       `${method} is not possible here. Allowed: ${allow}.`,
     );
-  // Also of a route, for example for a missing file of the documentation.
+  // A route may call this too, for example for a missing file.
   throw new StoreError('NOT_FOUND', 'There is nothing at this address.');
 }
 
@@ -227,8 +229,8 @@ export function routeHooks(
 }
 
 /**
- * Bounds what may write: its body, and before it runs what its key has not
- * read.
+ * For routes that may write: limits the body, and refuses the request while its
+ * key has too many unread answers.
  */
 function roomHooks(
   route: RouteOptions,

@@ -52,9 +52,8 @@ function trustOf(trustProxy: Config['http']['trustProxy']) {
 }
 
 /**
- * Reduces what a chain of proxies has written to what its first trusted one
- * has, which knows the client. Fastify takes the last one's, and the addresses
- * with their ports.
+ * Keeps only what the first trusted proxy wrote: it saw the client. Fastify
+ * would take the last proxy's values, and keep the ports of addresses.
  */
 export function proxies(
   app: FastifyInstance,
@@ -70,7 +69,7 @@ export function proxies(
     if (typeof trustProxy === 'number') hops = trustProxy;
     const written = (name: string) => {
       const all = chainOf(headers[`x-forwarded-${name}`]);
-      return all.slice(-hops);
+      return all.slice(Math.max(0, all.length - hops));
     };
     let [host = headers.host ?? ''] = written('host');
     const [port = ''] = written('port');
@@ -78,7 +77,7 @@ export function proxies(
     if (unusualPort.test(port) && !hasPort) host += `:${port}`;
     headers['x-forwarded-host'] = host;
     [headers['x-forwarded-proto']] = written('proto');
-    // Each has stripped its own.
+    // Each proxy has stripped its own prefix.
     const prefix = written('prefix').join('');
     headers['x-forwarded-prefix'] = prefix.replace(/\/+(?=\/|$)/g, '');
     done();
@@ -111,15 +110,18 @@ function chainOf(field: string | string[] = '') {
 export function origin(request: FastifyRequest) {
   const { protocol, host, ips = [], headers } = request;
   const scheme = /^https?$/i.test(protocol) ? protocol : 'http';
-  const named = [host, headers.host ?? ''].find(
-    (text) => isHost(text) && URL.canParse(`http://${text}`),
-  );
+  const named = [host, headers.host ?? ''].find(isLinkable);
   const address = `${scheme}://${named ?? 'localhost'}`;
   // `ips` has more than the socket's address only when Fastify trusts that
   // address.
   const isTrusted = ips.length > 1;
-  const prefix = `${headers['x-forwarded-prefix']}`;
+  const prefix = `${headers['x-forwarded-prefix'] ?? ''}`;
   const isPath = /^(?:\/[\w.~-]+)+$/.test(prefix);
   if (isTrusted && isPath) return address + prefix;
   return address;
+}
+
+/** Whether a `Host` can be that of a link: its port may be too high for one. */
+function isLinkable(host: string) {
+  return isHost(host) && URL.canParse(`http://${host}`);
 }

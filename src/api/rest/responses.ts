@@ -54,15 +54,16 @@ export async function sendPage(
     const applied = others ? `${others}, ${counted}` : counted;
     reply.header('preference-applied', applied);
   }
-  // Whether there are any before a cursor would cost one more statement.
-  const mayHavePrevious = Boolean(page.hasPrevious);
+  // To ask would cost one more statement.
+  const isUnknown = typeof page.hasPrevious === 'function';
+  const mayHavePrevious = isUnknown || page.hasPrevious === true;
   const next = page.hasNext && cursorAt(page, -1);
   const previous = mayHavePrevious && cursorAt(page, 0);
   const links: string[] = [];
   if (next) links.push(`<${urlWith(request, 'after', next)}>; rel="next"`);
   if (previous)
     links.push(`<${urlWith(request, 'before', previous)}>; rel="prev"`);
-  if (links.join().length > maxLinkLength) links.length = 1;
+  if (links.join().length > maxLinkLength) links.splice(1);
   if (links.length > 0) reply.header('link', links.join(', '));
   // Each route has its own serializer, so requests share the JSON only if they
   // share the response schema.
