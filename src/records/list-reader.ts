@@ -2,9 +2,8 @@ import type { Database, Statement } from '../database/database.ts';
 import { type Int64, int64, int64FromDigits } from '../validation/int64.ts';
 import { maxExactTotal, type Page, type Total } from '../validation/page.ts';
 import { cursorOf } from './cursor.ts';
-import { parametersOf } from './list-statements.ts';
-import type { Listing, Listings } from './listing.ts';
-import { shared } from './shared-items.ts';
+import type { ListStatement } from './list-statements.ts';
+import { type Listing, type Listings, parametersOf } from './listing.ts';
 import type { Statements } from './statements.ts';
 import { type Table, textsOf } from './table.ts';
 
@@ -25,32 +24,33 @@ export class ListReader<Item extends { readonly id: Int64 }> {
   async pages(listings: Listing[]) {
     const horizon = await this.#horizon();
     const pages = new Map<string, Page<Item>>();
-    const families = Map.groupBy(
-      distinct(listings),
-      ({ shape }) => shape.family,
-    );
-    for (const family of families.values()) {
-      const lists = family.map((one) => upTo(horizon, one));
-      const rows = await this.#select(lists, horizon !== undefined);
-      for (const [at, one] of family.entries())
-        pages.set(one.key, this.#toPage(rows[at] as ListRow, one, horizon));
+    for (const family of familiesOf(listings)) {
+      const rows = await this.#select(family, horizon);
+      for (const [at, one] of family.entries()) {
+        const row = rows[at] as ListRow;
+        pages.set(one.key, this.#pageOf(row, one, horizon));
+      }
     }
     return listings.map(({ key }) => pages.get(key) as Page<Item>);
   }
 
   async totals(listings: Listing[]) {
     const totals = new Map<string, Total>();
-    for (const one of distinct(listings))
-      totals.set(one.key, await this.#total(one));
+    for (const one of distinct(listings)) {
+      const total = await this.#totalOf(one);
+      totals.set(one.key, total);
+    }
     return listings.map(({ key }) => totals.get(key) as Total);
   }
 
   async lastId() {
-    return (await this.#horizon()) ?? this.#idBy(this.statements.last);
+    const horizon = await this.#horizon();
+    return horizon ?? this.#idBy(this.statements.last);
   }
 
   async #idBy(statement: Statement) {
-    const [[id] = []] = await this.database.rows<ListRow>(statement, []);
+    const [row] = await this.database.rows<ListRow>(statement, []);
+    const id = row?.[0];
     return id == null ? int64.min : int64FromDigits(id);
   }
 
@@ -61,97 +61,164 @@ export class ListReader<Item extends { readonly id: Int64 }> {
    * @returns undefined for a table that is not sharded
    */
   async #horizon() {
-    this.#isSharded ??= await this.database.isSharded(this.table.name);
-    return this.#isSharded ? this.#idBy(this.statements.horizon) : undefined;
+    const { name } = this.table;
+    this.#isSharded ??= await this.database.isSharded(name);
+    if (!this.#isSharded) return undefined;
+    return this.#idBy(this.statements.horizon);
   }
 
   /**
-   * Citus rejects several lists of a sharded table in one statement.
-   *
+   * @param horizon of a sharded table: Citus rejects several of its lists in one
+   *   statement
    * @returns one row per list, in order
    */
-  async #select(listings: Listing[], isSharded: boolean) {
-    if (listings.length > 1 && !isSharded) return this.#together(listings);
+  async #select(family: Listing[], horizon: Int64 | undefined) {
+    const isSharded = horizon !== undefined;
+    if (family.length > 1 && !isSharded) return this.#together(family);
     const rows: ListRow[] = [];
     // Sequential, because a batch may use only one connection.
-    for (const one of listings) {
-      const statement = isSharded ? one.shape.flat : one.shape.page;
-      const values = parametersOf(statement, one);
-      rows.push(...(await this.database.read<ListRow>(statement, values)));
+    for (const one of family) {
+      const { page, flat } = one.shape;
+      const read = isSharded
+        ? await this.#read(flat, upTo(horizon, one))
+        : await this.#read(page, one);
+      rows.push(...read);
     }
     return rows;
   }
 
-  #together(listings: Listing[]) {
-    const [{ shape }] = listings as [Listing];
+  #read(statement: ListStatement, listing: Listing) {
+    const parameters = parametersOf(statement, listing);
+    return this.database.read<ListRow>(statement, parameters);
+  }
+
+  #together(family: Listing[]) {
+    const [{ shape }] = family as [Listing];
     const statement = this.listings.together(shape);
-    const lists = listings.map((one) => parametersOf(statement, one));
+    const lists = family.map((one) => parametersOf(statement, one));
     const columns = statement.slots.map((_, at) =>
       lists.map((values) => values[at]),
     );
     return this.database.read(statement, columns);
   }
 
-  /** @param horizon the id after which a page in their order ends */
-  #toPage(
+  #pageOf(
     row: ListRow,
     { shape, limit, isBackward }: Listing,
     horizon: Int64 | undefined,
   ) {
     if (row[0] === null) return { items: [], hasNext: false };
-    const { columns } = this.table;
-    const { read, found } = this.#itemsIn(row, limit);
-    const endsAtHorizon = horizon !== undefined && shape.by.length === 0;
-    const items = endsAtHorizon ? read.filter(({ id }) => id <= horizon) : read;
-    const isWhole = items.length === read.length;
-    const hasNext = isWhole && found > limit;
-    if (isBackward) items.reverse();
-    const order = row[columns.length];
-    if (!order) return { items: shared(items), hasNext };
-    const values: unknown[] = JSON.parse(order).slice(0, items.length);
-    if (isBackward) values.reverse();
-    const cursors = items.map(({ id }, at) =>
-      cursorOf(shape.sort, `${values[at]}`, id),
-    );
+    const { read, hasMore } = this.#itemsIn(row, limit);
+    const isCut = horizon !== undefined && shape.by.length === 0;
+    const items = isCut ? read.filter(({ id }) => id <= horizon) : read;
+    const endsBeforeHorizon = items.length === read.length;
+    const hasNext = endsBeforeHorizon && hasMore;
+    const order = row[this.table.columns.length];
+    const cursors = order ? cursorsOf(items, order, shape.sort) : undefined;
+    if (isBackward) {
+      items.reverse();
+      cursors?.reverse();
+    }
     return { items: shared(items), hasNext, cursors };
   }
 
-  /** @returns at most `limit` items, and how many the row has */
+  /** At most `limit` items. */
   #itemsIn(row: ListRow, limit: number) {
     const { columns, decodeColumns } = this.table;
     const texts = columns.map((column, at) => textsOf(column, `${row[at]}`));
     const found = texts[0]?.length ?? 0;
+    const length = Math.min(found, limit);
     const read: Item[] = [];
-    for (let place = 0; place < Math.min(found, limit); place += 1)
+    for (let place = 0; place < length; place += 1)
       read.push(decodeColumns(texts, place) as Item);
-    return { read, found };
+    return { read, hasMore: found > limit };
   }
 
-  async #total(listing: Listing) {
+  async #totalOf(listing: Listing) {
     const { count, estimate } = listing.shape;
-    const values = parametersOf(count, listing);
-    const [[counted] = []] = await this.database.read<[string]>(count, values);
-    const found = Number(counted);
+    const [counted] = await this.#read(count, listing);
+    const found = Number(counted?.[0]);
     if (found <= maxExactTotal) return { count: found, isExact: true };
-    const [[plan = ''] = []] = await this.database.read<[string]>(
-      estimate,
-      values,
-    );
-    const expected = JSON.parse(plan)[0].Plan['Plan Rows'];
+    const [explained] = await this.#read(estimate, listing);
+    const [{ Plan: plan }] = JSON.parse(`${explained?.[0]}`);
     // Without statistics, the estimate may be lower than what was counted.
-    return { count: Math.max(found, expected), isExact: false };
+    const expected = Math.max(found, plan['Plan Rows']);
+    return { count: expected, isExact: false };
   }
+}
+
+/** Those that one statement reads together. */
+function familiesOf(listings: Listing[]) {
+  const families = Map.groupBy(distinct(listings), ({ shape }) => shape.family);
+  return families.values();
 }
 
 function distinct(listings: Listing[]) {
-  return [...new Map(listings.map((one) => [one.key, one])).values()];
+  const byKey = new Map(listings.map((one) => [one.key, one]));
+  return [...byKey.values()];
 }
 
 /** A descending list by ids begins at the horizon at most. */
-function upTo(horizon: Int64 | undefined, listing: Listing) {
+function upTo(horizon: Int64, listing: Listing) {
   const { shape, values } = listing;
   const isDescendingById = shape.by.length === 0 && shape.isDescending;
-  if (horizon === undefined || !isDescendingById) return listing;
-  if (BigInt(`${values.place_id}`) <= BigInt(horizon)) return listing;
+  const place = BigInt(`${values.place_id}`);
+  if (!isDescendingById || place <= horizon) return listing;
   return { ...listing, values: { ...values, place_id: `${horizon}` } };
+}
+
+/** @param order the values that they are sorted by, and perhaps further ones */
+function cursorsOf(
+  items: ReadonlyArray<{ readonly id: Int64 }>,
+  order: string,
+  sort: string,
+) {
+  const values: string[] = JSON.parse(order);
+  return items.map(({ id }, at) => cursorOf(sort, `${values[at]}`, id));
+}
+
+const serialisations = Symbol('serialisations');
+
+/**
+ * Most results of items. A client may have many serialisers: each document of a
+ * subscription is one, with up to 30 MB.
+ */
+const maxKept = 4;
+
+/** Immutable items, with the result of each serialiser. */
+interface SharedItems extends ReadonlyArray<unknown> {
+  [serialisations]?:
+    | Array<{ serialiser: unknown; result: unknown }>
+    | undefined;
+}
+
+/** Marks items that several requests share. They must not change afterwards. */
+export function shared<Item>(items: Item[]): readonly Item[] {
+  (items as SharedItems)[serialisations] = undefined;
+  return items;
+}
+
+/**
+ * Serialises items. Shared items are serialised once per serialiser, however
+ * many requests share them.
+ *
+ * @param serialiser identifies `serialise`, which must be deterministic
+ */
+export function serialiseOnce<Item, Result>(
+  items: readonly Item[],
+  serialiser: unknown,
+  serialise: (items: readonly Item[]) => Result,
+) {
+  if (!(serialisations in items)) return serialise(items);
+  const kept = items as SharedItems;
+  const found = kept[serialisations]?.find(
+    (one) => one.serialiser === serialiser,
+  );
+  if (found) return found.result as Result;
+  const result = serialise(items);
+  kept[serialisations] = [
+    { serialiser, result },
+    ...(kept[serialisations] ?? []),
+  ].slice(0, maxKept);
+  return result;
 }

@@ -47,16 +47,6 @@ export interface ListStatement extends Statement {
   readonly slots: readonly string[];
 }
 
-/** The parameters of a statement, by their slots. */
-export type Slots = Readonly<Record<string, unknown>>;
-
-export function parametersOf(
-  { slots }: ListStatement,
-  { values }: { values: Slots },
-) {
-  return slots.map((slot) => values[slot] ?? null);
-}
-
 interface Slot {
   readonly name: string;
   readonly type: string;

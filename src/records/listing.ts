@@ -20,7 +20,6 @@ import {
   type Layout,
   type ListStatement,
   ListStatements,
-  type Slots,
 } from './list-statements.ts';
 import { type Column, type IndexOrder, type Table } from './table.ts';
 
@@ -53,6 +52,13 @@ export interface Listing {
   readonly isBackward: boolean;
   /** How many values its filters have, beyond one for each. */
   readonly among: number;
+}
+
+/** The parameters of a statement, by their slots. */
+type Slots = Readonly<Record<string, unknown>>;
+
+export function parametersOf({ slots }: ListStatement, { values }: Listing) {
+  return slots.map((slot) => values[slot] ?? null);
 }
 
 type Query = Partial<PageQuery> & Readonly<Record<string, unknown>>;

@@ -6,8 +6,11 @@ import { StoreError } from '../../src/errors.ts';
 import { PetEntity } from '../../src/modules/pets/pet.entity.ts';
 import { petsModule } from '../../src/modules/pets/pets.module.ts';
 import { columnsOf } from '../../src/records/columns.ts';
-import { parametersOf } from '../../src/records/list-statements.ts';
-import { type Listing, Listings } from '../../src/records/listing.ts';
+import {
+  type Listing,
+  Listings,
+  parametersOf,
+} from '../../src/records/listing.ts';
 import { LiveList } from '../../src/records/live-list.ts';
 import { Records } from '../../src/records/records.ts';
 import { Table } from '../../src/records/table.ts';

@@ -1,8 +1,8 @@
 import type { FastifyReply, FastifyRequest, RouteOptions } from 'fastify';
 import type { Call } from '../../call.ts';
 import { StoreError } from '../../errors.ts';
+import { serialiseOnce } from '../../records/list-reader.ts';
 import type { ListEvent } from '../../records/live-list.ts';
-import { serialiseOnce } from '../../records/shared-items.ts';
 import type { Int64 } from '../../validation/int64.ts';
 import { cursorAt, type Page, type Total } from '../../validation/page.ts';
 import { acceptedTypes, prefers, tagOf, varyBy } from '../http/negotiation.ts';

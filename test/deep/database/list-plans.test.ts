@@ -2,8 +2,11 @@
 
 import { defineEntity, p } from '@mikro-orm/core';
 import { MikroORM } from '@mikro-orm/postgresql';
-import { parametersOf } from '../../../src/records/list-statements.ts';
-import { type Listing, Listings } from '../../../src/records/listing.ts';
+import {
+  type Listing,
+  Listings,
+  parametersOf,
+} from '../../../src/records/listing.ts';
 import { Table } from '../../../src/records/table.ts';
 import type { Lists } from '../../../src/validation/list-query.ts';
 import { beforeAll, describe, expect, test } from '../../support/jest.ts';
