@@ -7,7 +7,7 @@ import {
 } from '@mikro-orm/core';
 import type { Static, TObject, TSchema } from 'typebox';
 import { int64FromDigits } from '../validation/int64.ts';
-import { memberOf } from '../validation/schemas.ts';
+import { mapMembers, memberOf } from '../validation/schemas.ts';
 
 type ColumnBuilder<Name, Value> = UniversalPropertyOptionsBuilder<
   Value,
@@ -56,11 +56,10 @@ class ExactJsonType extends JsonType {
  * @example properties: { ...columnsOf(toySchema), ownerId: () => ... }
  */
 export function columnsOf<Schema extends TObject>({ properties }: Schema) {
-  const columns = Object.entries(properties).map(([name, member]) => [
-    name,
+  const columns = mapMembers<TSchema, unknown>(properties, (member, name) =>
     columnOf(name, member),
-  ]);
-  return Object.fromEntries(columns) as {
+  );
+  return columns as {
     [Member in keyof Static<Schema>]: ColumnBuilder<
       Member,
       Static<Schema>[Member]

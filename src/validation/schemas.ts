@@ -198,15 +198,11 @@ export function changeSchema<Members extends TProperties>(
   members: Members,
   options: { $id: string; description?: string },
 ) {
-  const withoutDefaults = Object.entries(members).map(
-    ([name, { default: _, ...schema }]: [string, MemberSchema]) => [
-      name,
-      schema,
-    ],
+  const withoutDefaults = mapMembers<MemberSchema, unknown>(
+    members,
+    ({ default: _, ...schema }) => schema,
   );
-  const { properties } = Type.Partial(
-    Type.Object(Object.fromEntries(withoutDefaults) as Members),
-  );
+  const { properties } = Type.Partial(Type.Object(withoutDefaults as Members));
   return Type.Object(
     { version: versionSchema, ...properties },
     { ...options, additionalProperties: false, minProperties: 2 },
@@ -223,23 +219,33 @@ export function itemSchema<Members extends TProperties>(
   members: Members,
   options: { $id: string; description?: string; examples?: object[] },
 ) {
-  const properties = Object.entries(members).map(
-    ([name, member]: [string, MemberSchema]) => {
+  const properties = mapMembers<MemberSchema, unknown>(
+    members,
+    (member, name) => {
       const { kind, isNullable } = memberOf(member);
       const { default: initial, ...stored } = member;
       if ('~optional' in member && initial === undefined && !isNullable)
         reportFault(
           `${name} of ${options.$id} may be absent, so it must be nullable: Type.Optional(nullable(...)).`,
         );
-      if (kind !== 'string') return [name, stored];
+      if (kind !== 'string') return stored;
       const { minLength: _, maxLength: __, pattern: ___, ...text } = stored;
-      return [name, text];
+      return text;
     },
   );
-  return Type.Required(
-    Type.Object(Object.fromEntries(properties) as Members),
-    options,
-  );
+  return Type.Required(Type.Object(properties as Members), options);
+}
+
+/** Changes each member of an object. */
+export function mapMembers<From, To>(
+  members: Record<string, From> = {},
+  change: (member: From, name: string) => To,
+): Record<string, To> {
+  const changed = Object.entries(members).map(([name, member]) => [
+    name,
+    change(member, name),
+  ]);
+  return Object.fromEntries(changed);
 }
 
 /**

@@ -14,6 +14,7 @@ import {
   changeSchema,
   int64Schema,
   itemSchema,
+  mapMembers,
   textSchema,
   versionSchema,
 } from '../../validation/schemas.ts';
@@ -137,7 +138,7 @@ export function resource<
   return {
     columns: columnsOf(schemas.stored),
     /** Options of its `Records`. */
-    lists: { ...declaration, computed: mapped(computed, ({ of }) => of) },
+    lists: { ...declaration, computed: mapMembers(computed, ({ of }) => of) },
     /** Its GraphQL type. */
     type,
     schemas,
@@ -179,7 +180,7 @@ function schemasOf<Members extends TProperties, OwnerName extends string>(
   );
   const ofItem = {
     ...stored.properties,
-    ...mapped(computed, ({ schema }) => schema),
+    ...mapMembers(computed, ({ schema }) => schema),
   };
   const input = Type.Object(members, {
     $id: `New${name}`,
@@ -212,7 +213,7 @@ function exampleOf(
   input: TObject,
 ): object {
   const { name, example, computed, owner } = declaration;
-  const item = mapped<unknown, unknown>(stored.properties, () => null);
+  const item = mapMembers<unknown, unknown>(stored.properties, () => null);
   try {
     Object.assign(item, validator(input)(example), { id: 1, version: 1 });
   } catch (cause) {
@@ -220,20 +221,9 @@ function exampleOf(
     throw new Error(`The example of ${name} is wrong: ${message}`, { cause });
   }
   if (owner) item[memberOf(owner)] = 'key:1';
-  const follows = mapped(computed, ({ of }) => of(item as never));
+  const follows = mapMembers(computed, ({ of }) => of(item as never));
   return JSON.parse(JSON.stringify({ ...item, ...follows }));
 }
 
 const id = int64Schema({ description: 'Its identifier.' });
 const ownerSchema = textSchema({ description: 'To whom it belongs.' });
-
-function mapped<From, To>(
-  members: Record<string, From> = {},
-  change: (member: From) => To,
-): Record<string, To> {
-  const changed = Object.entries(members).map(([name, member]) => [
-    name,
-    change(member),
-  ]);
-  return Object.fromEntries(changed);
-}

@@ -1,3 +1,4 @@
+import { mapMembers } from '../../validation/schemas.ts';
 import { isRecord } from '../../validation/validator.ts';
 
 /**
@@ -22,15 +23,10 @@ function older(part: unknown): unknown {
     return older({ allOf: [{ $ref }], ...beside });
   const members = Object.entries(part).map(([name, value]) => {
     if (data.has(name)) return { [name]: value };
-    if (maps.has(name)) return { [name]: olderParts(value) };
+    if (maps.has(name)) return { [name]: mapMembers(value as never, older) };
     return olderMembers[name]?.(value as never) ?? { [name]: older(value) };
   });
   return Object.assign({}, ...members);
-}
-
-function olderParts(parts: unknown): object {
-  const all = Object.entries(parts as object);
-  return Object.fromEntries(all.map(([name, part]) => [name, older(part)]));
 }
 
 /**

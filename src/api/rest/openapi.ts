@@ -2,6 +2,7 @@ import swagger from '@fastify/swagger';
 import type { FastifyInstance } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
 import { reportFault, reportThrown } from '../../errors.ts';
+import { mapMembers } from '../../validation/schemas.ts';
 import { isRecord } from '../../validation/validator.ts';
 import { serveDocument } from '../http/documents.ts';
 import type { Routes } from '../http/routes.ts';
@@ -148,11 +149,8 @@ function eachPart<Part>(part: Part, change: (part: object) => object): Part {
   if (Array.isArray(part))
     return part.map((one) => eachPart(one, change)) as Part;
   if (!isRecord(part)) return part;
-  const members = Object.entries(part).map(([name, value]) => [
-    name,
-    eachPart(value, change),
-  ]);
-  return change(Object.fromEntries(members)) as Part;
+  const members = mapMembers(part, (member) => eachPart(member, change));
+  return change(members) as Part;
 }
 
 type Described = { responses: Record<string, object> };
