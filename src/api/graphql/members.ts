@@ -23,6 +23,7 @@ import { pageLimit } from '../../validation/page.ts';
 import {
   int64Schema,
   type Member,
+  mapMembers,
   memberOf,
   textSchema,
 } from '../../validation/schemas.ts';
@@ -214,11 +215,9 @@ function enumOf(
   const registered = metadataOf('enums').find(({ name }) => name === $id);
   if (registered) return registered.enumObj;
   const own = Object.fromEntries(values.map((value) => [value, value]));
-  const words = values.map((value) => [
-    value,
-    { description: wordsOf?.(value) },
-  ]);
-  const valuesConfig = Object.fromEntries(words);
+  const valuesConfig = mapMembers(own, (value) => ({
+    description: wordsOf?.(value),
+  }));
   registerEnumType(own, { name: $id, description, valuesConfig });
   return own;
 }

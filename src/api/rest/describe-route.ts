@@ -10,9 +10,10 @@ import {
   notIdempotent,
 } from '../../access/idempotency/idempotency-key.ts';
 import { reused } from '../../database/answer-once.ts';
-import { internalError, StoreError } from '../../errors.ts';
+import { internalError, type StoreError } from '../../errors.ts';
 import { inUse } from '../../records/insertions.ts';
 import { forbidden, type Scope } from '../../scopes.ts';
+import { mapMembers } from '../../validation/schemas.ts';
 import { validator } from '../../validation/validator.ts';
 import { notJson } from '../http/failures.ts';
 import { requestTimeout } from '../http/malformed.ts';
@@ -132,13 +133,10 @@ function describedRefusal(
   const check = validator(schema as TObject, { isLenient });
   // A text may be a question mark, and JSON anything but U+0000.
   for (const wrong of [isLenient ? '?' : {}, '\u0000']) {
-    const invalid = Object.keys(properties).map((name) => [name, wrong]);
     try {
-      check(Object.fromEntries(invalid));
+      check(mapMembers(properties, () => wrong));
     } catch (error) {
-      if (error instanceof StoreError)
-        return documentedFailure(error, description);
-      throw error;
+      return documentedFailure(error as StoreError, description);
     }
   }
   throw new Error('An input that takes anything needs no schema.');
