@@ -42,7 +42,7 @@ export interface Meter {
     operation: () => Promise<Result>,
   ): Promise<Result>;
   reserve(mayCost: number): Promise<void>;
-  take(units: number): Promise<void>;
+  charge(units: number): Promise<void>;
   /**
    * Returns unused units.
    *
@@ -92,7 +92,7 @@ export class Call {
   readonly arrived = performance.now();
   /** When it is over (`performance.now()`). */
   deadline: number;
-  /** The authenticated caller; null on public routes and in commands. */
+  /** The authenticated caller; null on public routes and in polls. */
   caller: Caller | null = null;
   /** undefined without a quota. */
   meter: Meter | undefined;
@@ -145,8 +145,11 @@ export class Call {
     return this.connection?.destroyed ?? false;
   }
 
-  /** Restarts the deadline after an upload, which has its own limit. */
-  restart() {
+  /**
+   * For an upload, which has its own limit, and for each check of the key of a
+   * subscription.
+   */
+  restartDeadline() {
     this.deadline = performance.now() + this.timeout;
   }
 

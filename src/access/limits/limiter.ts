@@ -5,7 +5,7 @@ import {
   type RateLimiterRes,
 } from 'rate-limiter-flexible';
 
-/** All limits are per minute. */
+/** The window of a limit per minute. */
 export const windowSeconds = 60;
 
 /**
@@ -33,7 +33,7 @@ export const inMemory: LimiterStore = (budget) => new RateLimiterMemory(budget);
 export const answersWithin = 500;
 
 /**
- * Uses a shared limiter, and one of this process when it fails.
+ * Uses a shared limiter, and one of this process while the shared one fails.
  *
  * @param ask carries out a call of the shared one
  */

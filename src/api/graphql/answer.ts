@@ -73,7 +73,7 @@ export class Unprocessable extends StoreError {}
 /** The outcome of a request. */
 export interface Outcome {
   data?: unknown;
-  /** The executor's status; 500 stands for the status of the first error. */
+  /** The executor's status, or `statusOfFirstError`. */
   status?: number | undefined;
   /** As they are sent. */
   errors?: readonly GraphQLFormattedError[] | undefined;
@@ -176,7 +176,7 @@ function errorCode(error: GraphQLError): ErrorCode {
   return (ofRule || code) as ErrorCode;
 }
 
-/** Formats a failure outside an operation. */
+/** Formats a failure without its place in an operation. */
 function toFormatted({
   message,
   code,
@@ -233,16 +233,18 @@ export function sendOutcome(
 }
 
 /**
- * False when another mutation of a series, or creation of several, may have run.
- * An error without a path means that none has.
+ * True when repeating cannot write twice: with an idempotency key, or when the
+ * operation has stored nothing beside what failed.
  */
 function mayBeRepeated(
   { data, errors = [] }: Outcome,
   { call, request }: GraphQLContext,
 ): boolean {
-  const isSeriesOfWrites = call.isWrite && (data || call.operation?.isSeries);
-  const hasRun = isSeriesOfWrites && errors.some(({ path }) => path);
-  return !hasRun || request.headers[idempotencyHeader] !== undefined;
+  const hasKey = request.headers[idempotencyHeader] !== undefined;
+  if (hasKey || !call.isWrite) return true;
+  const hasRun = errors.some(({ path }) => path);
+  const isOneOfSeveral = data || call.operation?.isSeries;
+  return !hasRun || !isOneOfSeveral;
 }
 
 const sendJson = (reply: FastifyReply, result: object) =>

@@ -108,7 +108,10 @@ export interface Run {
   failure?: Error;
 }
 
-/** Apollo Server copies its members for each request. */
+/**
+ * Apollo Server copies the context for each request, so `run` is one object,
+ * which all copies share.
+ */
 interface RunContext {
   readonly run: Run;
 }
@@ -159,7 +162,7 @@ export class Apollo<
     }).catch((error: Error) => Promise.reject(run.failure ?? error));
     const { body, http } = response;
     const { found } = run;
-    // It has formatted the errors.
+    // Apollo Server has formatted these errors.
     const { singleResult } = body as typeof noBody;
     const failures = found?.errors;
     const outcome: Outcome = { ...singleResult, ...http, failures };

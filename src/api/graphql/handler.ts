@@ -94,7 +94,7 @@ export async function graphQL(
       const { call } = request;
       const context = { call, request, reply, accepted };
       const parameters = readParameters(request, findDocument);
-      // The client's name for it, which a document may lack.
+      // The name that the client sent; the document may have no such operation.
       call.operation = { name: parameters.operationName };
       return sendOutcome(await answer(parameters, context), context);
     },
@@ -104,15 +104,15 @@ export async function graphQL(
 }
 
 /**
- * Is answered without authentication, because these clients send their key in a
- * message, and a 401 would mislead them.
+ * The answer to a WebSocket upgrade. It needs no key: these clients send theirs
+ * in a message, and a 401 would mislead them.
  */
 const noWebSocket =
   'WebSocket is not supported: send a subscription by POST with `Accept: text/event-stream`, or `multipart/mixed;subscriptionSpec=1.0`.';
 
 /**
- * Comes before execution, because a mutation must not run when its result
- * cannot be sent.
+ * The answer to an `Accept` without a type of ours. It precedes the execution:
+ * a mutation must not run when its result cannot be sent.
  */
 const notAcceptable =
   '`Accept` must name application/graphql-response+json or application/json, or text/event-stream or multipart/mixed;subscriptionSpec=1.0 for subscriptions.';

@@ -115,7 +115,7 @@ export class Pipeline {
     this.begin(operation, context);
     let outcome: Outcome;
     try {
-      await this.charge(operation, variables, context);
+      await this.admit(operation, variables, context);
       outcome = outcomeOf(await operation.execute(variables, context));
     } catch (error) {
       outcome = refused(error as Error);
@@ -132,11 +132,12 @@ export class Pipeline {
   }
 
   /**
-   * Checks and charges it before its execution.
+   * Admits an operation to its execution: checks its method, scopes, key, cost
+   * and room, and charges it.
    *
    * @throws StoreError or GraphQLError
    */
-  async charge(
+  async admit(
     operation: Operation,
     variables: Values,
     context: GraphQLContext,
@@ -229,11 +230,11 @@ async function chargeRest(
   meter: Meter,
   { cost, surcharge, rootFields, isNested }: Estimate,
 ): Promise<void> {
-  // What is reserved has the unit of one root field.
-  let taken = surcharge;
-  if (isNested) taken += rootFields - 1;
-  if (taken > 0) await meter.take(taken);
-  if (isNested) await meter.reserve(cost - taken);
+  // At its release a reservation costs the unit of one root field.
+  let charged = surcharge;
+  if (isNested) charged += rootFields - 1;
+  if (charged > 0) await meter.charge(charged);
+  if (isNested) await meter.reserve(cost - charged);
 }
 
 /**

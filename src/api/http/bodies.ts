@@ -16,7 +16,7 @@ export function parseJsonBodies(app: FastifyInstance) {
     'application/json',
     { parseAs: 'buffer' },
     ({ headers, call }, body, done) => {
-      call.restart();
+      call.restartDeadline();
       try {
         assertPlainUtf8(headers);
         done(null, body.length === 0 ? undefined : parseJson(body));

@@ -57,7 +57,7 @@ class Subscriptions {
   /** The `Authorization` headers that are being checked. */
   readonly #checking = new Set<string>();
   #timer: NodeJS.Timeout | undefined;
-  /** Ends when the frames before have been made. */
+  /** Settles when the previous frames are made. */
   #turn: Promise<unknown> = Promise.resolve();
 
   constructor(
@@ -137,8 +137,8 @@ class Subscriptions {
 
   /**
    * Charges items to the quota and yields their frames. Cuts the subscription
-   * when too much is unsent, or the client has left. Frames that read are made one item at a
-   * time, so that a client that does not read holds one item.
+   * when too much is unsent, or the client has left. Frames that read are made
+   * one item at a time, so that a client that does not read holds one item.
    *
    * @throws StoreError TOO_MANY_REQUESTS
    */
@@ -151,12 +151,12 @@ class Subscriptions {
     const { meter } = call;
     const parts = feed.readsMore ? page.map((item) => [item]) : [page];
     for (const items of parts) {
-      await meter?.take(items.length * feed.units);
+      await meter?.charge(items.length * feed.units);
       const before = call.items;
       const frames = await this.#make(items, request, feed);
       if (!frames) return this.#streams.get(request)?.cut();
       // Items read by fields below the root.
-      if (call.items > before) await meter?.take(call.items - before);
+      if (call.items > before) await meter?.charge(call.items - before);
       call.items += items.length;
       this.delivered += items.length;
       yield frames;
@@ -238,13 +238,13 @@ class Subscriptions {
     const authorization = `${request.headers.authorization}`;
     if (this.#checking.has(authorization)) return;
     this.#checking.add(authorization);
-    request.call.restart();
+    request.call.restartDeadline();
     try {
       await authenticate(this.keys, request);
     } catch (error) {
       const { code } = error as Partial<StoreError>;
-      for (const [request, stream] of this.#streams) {
-        const isOfKey = request.headers.authorization === authorization;
+      for (const [other, stream] of this.#streams) {
+        const isOfKey = other.headers.authorization === authorization;
         if (code === 'UNAUTHENTICATED' && isOfKey) stream.end(error);
       }
     }

@@ -44,7 +44,7 @@ class QuotaMeter implements Meter {
   /** @param call counts the items that the request has read or written */
   constructor(
     private readonly quota: Quota,
-    private readonly keyId: number,
+    private readonly callerId: number,
     private readonly call: { readonly items: number },
   ) {}
 
@@ -63,7 +63,7 @@ class QuotaMeter implements Meter {
     const isReserved = this.#release !== undefined;
     if (isReserved) return operation();
     const result = this.#turn.then(async () => {
-      const release = await this.#hold(mayCost);
+      const release = await this.#reserveCost(mayCost);
       return operation().finally(release);
     });
     this.#turn = result.catch(() => undefined);
@@ -77,7 +77,7 @@ class QuotaMeter implements Meter {
    * @throws StoreError TOO_MANY_REQUESTS
    */
   async reserve(mayCost: number) {
-    this.#release = await this.#hold(mayCost);
+    this.#release = await this.#reserveCost(mayCost);
   }
 
   async release(): Promise<Record<string, string>> {
@@ -88,18 +88,19 @@ class QuotaMeter implements Meter {
   }
 
   /**
-   * Charges units directly.
+   * Charges units for good.
    *
    * @throws StoreError TOO_MANY_REQUESTS
    */
-  async take(units: number) {
-    const returnUnusedUnits = await this.#take(units);
+  async charge(units: number) {
+    const returnUnusedUnits = await this.#reserveUnits(units);
     await returnUnusedUnits(0);
   }
 
-  async #hold(mayCost: number): Promise<() => Promise<void>> {
+  /** @returns a function that settles the cost of what was read and written */
+  async #reserveCost(mayCost: number): Promise<() => Promise<void>> {
     const before = this.call.items;
-    const returnUnusedUnits = await this.#take(mayCost);
+    const returnUnusedUnits = await this.#reserveUnits(mayCost);
     return async () => {
       const cost = 1 + this.call.items - before;
       const changed = await returnUnusedUnits(mayCost - cost);
@@ -107,13 +108,14 @@ class QuotaMeter implements Meter {
     };
   }
 
-  async #take(units: number) {
-    const taken = await this.quota.take(this.keyId, units);
-    this.#state = taken.state;
-    if (taken.returnUnusedUnits) return taken.returnUnusedUnits;
+  async #reserveUnits(units: number) {
+    const reservation = await this.quota.reserve(this.callerId, units);
+    const { state, returnUnusedUnits, isUsedUp } = reservation;
+    this.#state = state;
+    if (returnUnusedUnits) return returnUnusedUnits;
     const ofMinute = `${this.quota.perMinute} units of this minute`;
-    if (taken.isUsedUp)
-      throw overQuota(`This key has used its ${ofMinute}.`, taken.state.reset);
+    if (isUsedUp)
+      throw overQuota(`This key has used its ${ofMinute}.`, state.reset);
     throw overQuota(
       `What is left of this key's ${ofMinute} is taken by requests under way.`,
       1,
@@ -127,7 +129,7 @@ function overQuota(message: string, seconds: number) {
 }
 
 /**
- * The contract and the metric are the same without a quota.
+ * Without a quota the contract and the metric are still declared.
  *
  * @param perMinute units of a key; 0 for no quota
  * @param url of Redis, if any
@@ -174,15 +176,15 @@ function meterRequests(app: FastifyInstance, quota: Quota) {
 }
 
 /**
- * Charges a REST request its maximum cost before its handler runs, after all
- * that may refuse it without its input.
+ * Reserves the maximum cost of a REST request before its handler runs, after
+ * every check that needs no body.
  */
 function chargeRoute(route: RouteOptions) {
   const { config, schema, preValidation = [] } = route;
   if (config?.public || config?.isUnmetered) return;
   const querySchema = schema?.querystring as TObject | undefined;
   const isList = querySchema?.properties.limit !== undefined;
-  const charge: preValidationHookHandler = (request, _reply, done) => {
+  const reserve: preValidationHookHandler = (request, _reply, done) => {
     const { query, body, call } = request;
     const { meter } = call;
     if (!meter) return done();
@@ -192,5 +194,5 @@ function chargeRoute(route: RouteOptions) {
     const listed = listedIn(body ?? {});
     meter.reserve(1 + most + listed).then(() => done(), done);
   };
-  route.preValidation = [preValidation, charge].flat();
+  route.preValidation = [preValidation, reserve].flat();
 }

@@ -6,7 +6,7 @@ import {
   windowSeconds,
 } from '../../access/limits/limiter.ts';
 
-/** The remaining quota of a client. */
+/** The remaining quota of a caller. */
 export interface QuotaState {
   limit: number;
   remaining: number;
@@ -14,18 +14,18 @@ export interface QuotaState {
   reset: number;
 }
 
-/** Limits the units that a client may spend per minute. */
+/** Limits the units that a caller may spend per minute. */
 export class Quota {
   readonly #limiter: Limiter;
   /**
-   * The units reserved by operations in progress in this process, by client.
+   * The units reserved by operations in progress in this process, by caller.
    */
-  readonly #taken = new Map<number, number>();
+  readonly #reserved = new Map<number, number>();
   /** Number of operations refused since the start. */
   refused = 0;
 
   /**
-   * @param perMinute units per client
+   * @param perMinute units per caller
    * @param limiters where they are counted
    */
   constructor(
@@ -40,47 +40,49 @@ export class Quota {
   }
 
   /**
-   * Charges the maximum cost of an operation. While a unit is left, one
+   * Reserves the maximum cost of an operation. While a unit is left, one
    * operation may overdraw the quota.
    */
-  async take(client: number, units: number) {
-    const used = await this.#limiter.penalty(client, units);
+  async reserve(callerId: number, units: number) {
+    const used = await this.#limiter.penalty(callerId, units);
     const usedBefore = used.consumedPoints - units;
-    const reserved = this.#taken.get(client) ?? 0;
+    const reserved = this.#reserved.get(callerId) ?? 0;
     if (usedBefore >= this.perMinute) {
       this.refused += 1;
-      const state = await this.#giveBack(client, units);
+      const state = await this.#giveBack(callerId, units);
       // Operations in progress may return what they have reserved.
-      return { state, isUsedUp: usedBefore - reserved >= this.perMinute };
+      const spent = usedBefore - reserved;
+      return { state, isUsedUp: spent >= this.perMinute };
     }
-    this.#taken.set(client, reserved + units);
+    this.#reserved.set(callerId, reserved + units);
     const endOfWindow = performance.now() + used.msBeforeNext;
     /** @returns the remaining quota, if it has changed */
     const returnUnusedUnits = (unused: number) =>
-      this.#settle(client, units, unused, endOfWindow);
+      this.#settle(callerId, units, unused, endOfWindow);
     return { state: this.#stateOf(used), returnUnusedUnits };
   }
 
   /** Ends a reservation. It charges more if `unused` is negative. */
   async #settle(
-    client: number,
+    callerId: number,
     units: number,
     unused: number,
     endOfWindow: number,
   ): Promise<QuotaState | undefined> {
-    const left = (this.#taken.get(client) ?? 0) - units;
-    if (left > 0) this.#taken.set(client, left);
-    else this.#taken.delete(client);
+    const left = (this.#reserved.get(callerId) ?? 0) - units;
+    if (left > 0) this.#reserved.set(callerId, left);
+    else this.#reserved.delete(callerId);
     if (unused === 0) return undefined;
     // Units of the previous minute are not returned to this one.
     const isOver = performance.now() >= endOfWindow;
-    return this.#giveBack(client, isOver ? 0 : unused);
+    return this.#giveBack(callerId, isOver ? 0 : unused);
   }
 
-  async #giveBack(client: number, units: number): Promise<QuotaState> {
-    const used = await this.#limiter.reward(client, units);
-    // The units were charged in a shared store, but returned to this process.
-    if (used.consumedPoints < 0) await this.#limiter.delete(client);
+  async #giveBack(callerId: number, units: number): Promise<QuotaState> {
+    const used = await this.#limiter.reward(callerId, units);
+    // Below zero when Redis failed in between: the units were counted there, and
+    // given back in this process.
+    if (used.consumedPoints < 0) await this.#limiter.delete(callerId);
     return this.#stateOf(used);
   }
 

@@ -3,8 +3,8 @@ import type { EventLog } from '@animal-store/log/incident';
 import { Redis } from 'ioredis';
 import { RateLimiterRedis, type RateLimiterRes } from 'rate-limiter-flexible';
 import {
+  answersWithin,
   type LimiterStore,
-  answersWithin as timeout,
   withFallback,
 } from '../../access/limits/limiter.ts';
 
@@ -20,12 +20,12 @@ export function countInRedis(url: string, log: EventLog) {
     // A Redis that does not answer counts as unreachable, so that later
     // requests do not wait for it. The socket times out first: otherwise the
     // next command would wait on the same connection.
-    socketTimeout: timeout,
-    commandTimeout: timeout + 100,
+    socketTimeout: answersWithin,
+    commandTimeout: answersWithin + 100,
   });
   /**
-   * Of this outage, at most five: the first may be a timeout, and a later one
-   * the cause.
+   * Messages logged in this outage: several, because the cause may come after a
+   * timeout; at most five.
    */
   const reasons = new Set<string>();
   const fail = (err: Error) => {
@@ -41,26 +41,21 @@ export function countInRedis(url: string, log: EventLog) {
     reasons.clear();
   };
   redis.on('ready', recover).on('error', fail);
-  const limiter: LimiterStore = (budget) =>
-    withFallback(
-      budget,
-      new RateLimiterRedis({ ...budget, storeClient: redis }),
-      async (count) => {
-        try {
-          const used = await count();
-          const { consumedPoints = 0, msBeforeNext = 0 } = (used ??
-            {}) as Partial<RateLimiterRes>;
-          const counts = [consumedPoints, msBeforeNext];
-          if (!counts.every(Number.isSafeInteger))
-            throw new Error(`Redis returned invalid counts: ${counts}`);
-          recover();
-          return used;
-        } catch (error) {
-          if (reasons.size === 0) fail(error as Error);
-          throw error;
-        }
-      },
-    );
+  const watched = async <T>(count: () => Promise<T>) => {
+    try {
+      const used = await count();
+      assertCounts(used);
+      recover();
+      return used;
+    } catch (error) {
+      if (reasons.size === 0) fail(error as Error);
+      throw error;
+    }
+  };
+  const limiter: LimiterStore = (budget) => {
+    const shared = new RateLimiterRedis({ ...budget, storeClient: redis });
+    return withFallback(budget, shared, watched);
+  };
   return {
     limiter,
     /** @throws Error when it cannot be used */
@@ -71,4 +66,13 @@ export function countInRedis(url: string, log: EventLog) {
     },
     close: async () => redis.disconnect(),
   };
+}
+
+/** @throws Error for counts that no limiter of ours has written */
+function assertCounts(used: unknown) {
+  const { consumedPoints = 0, msBeforeNext = 0 } = (used ??
+    {}) as Partial<RateLimiterRes>;
+  const counts = [consumedPoints, msBeforeNext];
+  if (counts.every(Number.isSafeInteger)) return;
+  throw new Error(`Redis returned invalid counts: ${counts}`);
 }

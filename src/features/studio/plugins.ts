@@ -119,7 +119,7 @@ function performing(pipeline: Pipeline): ApolloServerPlugin<ApolloContext> {
           const own = pipeline.operationIn(document, request.operationName);
           run.operation = own;
           pipeline.begin(own, contextValue);
-          run.charged = pipeline.charge(own, run.variables, contextValue);
+          run.charged = pipeline.admit(own, run.variables, contextValue);
           await run.charged;
         },
         async responseForOperation({ operation }) {

@@ -10,20 +10,26 @@ const state = (remaining: number) => ({
 
 test('an operation reserves its maximum cost and returns the rest; a client has its own quota', async () => {
   const quota = new Quota(10, inMemory);
-  const first = await quota.take(1, 6);
+  const first = await quota.reserve(1, 6);
   expect(first).toEqual({
     state: state(4),
     returnUnusedUnits: expect.any(Function),
   });
   // One operation may overdraw the quota while a unit is left.
-  const second = await quota.take(1, 6);
+  const second = await quota.reserve(1, 6);
   expect(second.state).toEqual(state(0));
-  expect(await quota.take(1, 1)).toEqual({ state: state(0), isUsedUp: false });
-  expect((await quota.take(2, 1)).state).toEqual(state(9));
+  expect(await quota.reserve(1, 1)).toEqual({
+    state: state(0),
+    isUsedUp: false,
+  });
+  expect((await quota.reserve(2, 1)).state).toEqual(state(9));
   expect(await first.returnUnusedUnits?.(5)).toEqual(state(3));
   expect(await second.returnUnusedUnits?.(0)).toBeUndefined();
-  await (await quota.take(1, 3)).returnUnusedUnits?.(0);
-  expect(await quota.take(1, 1)).toEqual({ state: state(0), isUsedUp: true });
+  await (await quota.reserve(1, 3)).returnUnusedUnits?.(0);
+  expect(await quota.reserve(1, 1)).toEqual({
+    state: state(0),
+    isUsedUp: true,
+  });
 });
 
 test('unused units of one minute are not returned to the next', async () => {
@@ -41,7 +47,7 @@ test('unused units of one minute are not returned to the next', async () => {
   };
   const quota = new Quota(100, () => limiter as never);
   // The minute ends as the units are taken.
-  const { returnUnusedUnits } = await quota.take(1, 50);
+  const { returnUnusedUnits } = await quota.reserve(1, 50);
   await returnUnusedUnits?.(49);
   expect(returned).toEqual([0]);
 });
