@@ -2,8 +2,6 @@ import type { EntityName, MigrationObject } from '@mikro-orm/core';
 import type { ValuesOf, Variables } from '../config/variables.ts';
 import type { Database } from '../database/database.ts';
 import { reportThrown } from '../errors.ts';
-import type { References } from './graphql/scopes.ts';
-import type { Routes } from './http/routes.ts';
 import type { Collection } from './resources/collection.ts';
 import type { Served } from './resources/resource.ts';
 import type { About } from './rest/openapi.ts';
@@ -57,19 +55,11 @@ export interface Module<Service = unknown, Own extends Variables = Variables> {
   open(context: Context<Own>): Apis<Service>;
 }
 
-interface Apis<Service = unknown> {
+interface Apis<Service = unknown> extends Partial<Served> {
   /** What other modules get by `serviceOf`. */
   service?: Service;
-  /** Its REST routes, under `/v1`. */
-  routes?: (app: Routes) => void;
-  /** Its resolvers: instances of classes with type-graphql decorators. */
-  resolvers?: object[];
-  /** Its types to which other subgraphs may refer (`@key(fields: "id")`). */
-  references?: References;
-  /** The collections that an operator may seed, export and import. */
-  collections?: Collection[];
   /** Its declared resources, which are served before the others. */
-  resources?: Served[];
+  resources?: Array<Partial<Served>>;
 }
 
 /** What a module serves, with its declared resources. */

@@ -69,7 +69,7 @@ export function operation<
   const { creates } = declared;
   const Field = rootFieldOf<Run>(declared);
   return {
-    serve(database: Database, run: Run): Served {
+    serve(database: Database, run: Run): Partial<Served> {
       const answer: Run = (input, call) => {
         const work = () => run(input, call);
         if (!creates) return work();
@@ -78,8 +78,6 @@ export function operation<
       return {
         routes: (app) => addRoute(app, declared, answer as never),
         resolvers: [new Field(answer)],
-        references: {},
-        collections: [],
       };
     },
   };

@@ -100,11 +100,15 @@ export type ItemOf<Resource extends { types: { item: unknown } }> =
 export type NewOf<Resource extends { types: { input: unknown } }> =
   Resource['types']['input'];
 
-/** What a module serves of a resource. */
+/** What a module serves, or a resource of it. */
 export interface Served {
+  /** The REST routes, under `/v1`. */
   routes(app: Routes): void;
+  /** Instances of classes with type-graphql decorators. */
   resolvers: object[];
+  /** The types to which other subgraphs may refer (`@key(fields: "id")`). */
   references: References;
+  /** What an operator may seed, export and import. */
   collections: Collection[];
 }
 
