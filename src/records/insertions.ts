@@ -107,8 +107,8 @@ export class Insertions<Item, New extends object> {
   }
 
   /**
-   * The answer of a creation that was stored is given again, even if the check
-   * has come to refuse it.
+   * The answer of a stored creation is given again, even if the check would
+   * refuse it today.
    */
   async #assertAllowed(item: New, claim: Claim | undefined, call: Call) {
     await this.check?.(item, call).catch(async (refusal) => {
@@ -149,7 +149,8 @@ export class Insertions<Item, New extends object> {
     }
     const inserting = this.#insertRetryably(entry, call);
     // After its deadline the client has its 503, but the statement may still
-    // run. Until it ends, a retry with this key waits, and then gets 409.
+    // run. A retry with this key waits until it ends, and gets 409 if its own
+    // deadline is earlier.
     const end = inserting
       .catch(() => entry.sent)
       .catch(() => undefined)
@@ -241,8 +242,8 @@ export class Insertions<Item, New extends object> {
     const known = `${Buffer.from(fingerprint.slice(64), 'hex')}`;
     const own = fingerprintOf(table, item, known || all);
     if (!own.startsWith(fingerprint)) throw reused();
-    const isWhole = generated.length === table.generated.length;
-    if (isWhole && ['', all].includes(known))
+    const hasAllColumns = generated.length === table.generated.length;
+    if (hasAllColumns && ['', all].includes(known))
       return this.#merged(item, generated);
     const id = generated.slice(0, 1);
     const [row] = await database.rows<Row>(this.statements.findOne, id);

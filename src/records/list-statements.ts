@@ -10,15 +10,18 @@ export interface Filter {
   readonly name: string;
   readonly column: Column;
   /**
-   * A range has an end or two: `from` and `to`. By several values, a page is
-   * read of each (`in`), or of the rows that have any.
+   * A range has an end or two: `from` and `to`. With several values: `in` reads
+   * one page for each, `any` one page of all.
    */
   readonly kind: 'equal' | 'in' | 'any' | 'null' | 'from' | 'to';
   /** The parameter of the statement with its value. */
   readonly slot: string;
   /** Converts its value: several ones to JSON. */
   readonly read: (value: unknown) => unknown;
-  /** Of an end: up to this id, or above it, items with its value are listed. */
+  /**
+   * Of an end: the id that decides which items with exactly this value are
+   * listed.
+   */
   readonly id?: Int64;
 }
 
@@ -131,13 +134,19 @@ export class ListStatements {
   }
 
   /**
-   * A row comparison is a range of the index on (filter, id), and leaves no
-   * other index with the same order. With `status = $3 and id > $1`, PostgreSQL
-   * may scan the primary key instead and discard most rows. Only the first column
-   * of a row ends a scan, so rows by ids have the last filter only, and none in
-   * a range that ends. In other orders PostgreSQL would rather sort all rows of
-   * the first filter. For each of several values of a filter it reads a page,
-   * because PostgreSQL cannot merge them.
+   * The last filters are compared in one row with the order, for example
+   * `(status, id) > ($3, $1)`: only an index on both has these rows in a range.
+   * For `status = $3 and id > $1` PostgreSQL may scan the primary key, and
+   * discard most rows. Which filters are in the row:
+   *
+   * - by ids the last one, because only the first column of a row ends a scan; so
+   *   none in a range that ends
+   * - by another member all, or PostgreSQL would sort the rows of the first
+   * - none of a list of one item, by `any`, or by the member of the order
+   * - none up to a null, which no comparison of rows has
+   *
+   * Of several values (`in`) each has a page, because PostgreSQL cannot merge
+   * them.
    */
   #select(layout: Layout, given: Given, chosen: string[] = []) {
     const { conditions, by, ends, isDescending, isOne } = layout;
@@ -147,7 +156,6 @@ export class ListStatements {
       if (filter.kind !== 'in') return anyOf(filter, given);
       return `"#${filter.slot}"."#value"::${filter.column.type}`;
     };
-    // A null is in no comparison of rows.
     const nulls = conditions.findLastIndex(({ kind }) => kind === 'null');
     const end = isDescending ? 'from' : 'to';
     const hasEnd = ends.some(({ kind }) => kind === end);
@@ -174,10 +182,8 @@ export class ListStatements {
       .map(({ column: { name } }) => `${name}${direction}`);
     const names = this.table.columns.map(({ name }) => name).join(', ');
     const limit = `limit ${given(limitSlot.name)}`;
-    // For a limit that it does not know PostgreSQL plans to read a tenth of the
-    // rows, which it would rather sort.
     const page = `select * from (select ${names} from ${this.#name} where ${where}
-      order by ${[...filters, ...order].join(', ')} limit ${pageLimit.max + 1}) as item ${limit}`;
+      order by ${[...filters, ...order].join(', ')} limit ${planningLimit}) as item ${limit}`;
     if (among.length === 0) return page;
     const values = among.map(
       ({ slot }) => `${valuesIn(given(slot))} as "#${slot}" ("#value")`,
@@ -209,6 +215,11 @@ export class ListStatements {
 type Given = (slot: string) => string;
 
 const limitSlot = { name: 'limit', type: 'int' };
+/**
+ * The most rows of a page. For a limit that it does not know PostgreSQL plans to
+ * read a tenth of the table, which it would rather sort.
+ */
+const planningLimit = pageLimit.max + 1;
 
 const valuesIn = (json: string) => `json_array_elements_text(${json}::json)`;
 
@@ -252,29 +263,33 @@ function slotsOf({ conditions, ends, hasPlace, by }: Layout): Slot[] {
   ];
 }
 
+/** The values at one side of a list: of its range, or of its place. */
+function boundAt(side: 'from' | 'to', layout: Layout, given: Given) {
+  const { by, ends, hasPlace, isDescending } = layout;
+  const end = ends.find(({ kind }) => kind === side);
+  const ofRange = end && endOf(end, given);
+  const start = isDescending ? 'to' : 'from';
+  if (!hasPlace || side !== start) return ofRange;
+  const ofOrder = by.map(({ isFolded }) => collated(given('place'), isFolded));
+  const place = [...ofOrder, given('place_id')];
+  return ofRange ? inner(ofRange, place, side) : place;
+}
+
 /**
  * Where a list begins and ends, as comparisons of rows.
  *
  * @param filters those before the order in the index
  */
 function comparisons(
-  { by, ends, hasPlace, isDescending }: Layout,
+  layout: Layout,
   given: Given,
   filters: Array<{ name: string; value: string }> = [],
 ) {
-  const keys = keysOf(by);
+  const keys = keysOf(layout.by);
   const names = filters.map(({ name }) => name);
   const values = filters.map(({ value }) => value);
-  const ofOrder = by.map(({ isFolded }) => collated(given('place'), isFolded));
-  const place = [...ofOrder, given('place_id')];
-  const endAt = (side: 'from' | 'to') => {
-    const end = ends.find(({ kind }) => kind === side);
-    const own = end && endOf(end, given);
-    const isHere = hasPlace && isDescending === (side === 'to');
-    if (!isHere) return own;
-    return own ? inner(own, place, side) : place;
-  };
-  const [from, to] = [endAt('from'), endAt('to')];
+  const from = boundAt('from', layout, given);
+  const to = boundAt('to', layout, given);
   const lower = [...values, ...(from ?? [])];
   const upper = [...values, ...(to ?? [])];
   const rowOf = ({ length }: string[]) =>

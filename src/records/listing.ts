@@ -134,9 +134,9 @@ export class Listings {
   }
 
   /**
-   * The statement for several lists, of the shapes of a family: all lists in an
-   * order without ranges and other filters than by one value, those of one owner
-   * apart; else lists of one shape.
+   * The statement for several lists of a family. Lists whose filters have one
+   * value each, without ranges, are a family for each order; those of one owner
+   * are another. All other lists are a family for each shape.
    */
   together(shape: Shape) {
     const { family, sort } = shape;
@@ -189,10 +189,10 @@ export class Listings {
     if (!combination) throw this.#notDeclared(given, combinations);
     // PostgreSQL would sort all items without the value (incremental sort).
     const isById = by.length === 0;
-    const nothing = !isById && given.length > 1 && given.find(isNull);
-    if (nothing)
+    const nullFilter = !isById && given.length > 1 && given.find(isNull);
+    if (nullFilter)
       throw refusal(
-        `${nothing.name} goes with other filters in the order of id only, not of ${sort}.`,
+        `${nullFilter.name} goes with other filters in the order of id only, not of ${sort}.`,
       );
     const layout: Layout = {
       ...arranged(given, combination),

@@ -99,7 +99,7 @@ export class LiveList<Item extends Identified> {
         'sort must be id for a live list: it grows at its end.',
       );
     const start = after === undefined ? undefined : placeOf(after, { sort }).id;
-    // With the owner as a filter, so that pages have one.
+    // With the owner as a filter, because pages are read for all followers.
     const narrowed = this.list.narrow?.(query, call) ?? query;
     this.list.assertListed?.({ ...narrowed, sort, after: start ?? 0 });
     let hasLeft = false;
@@ -130,7 +130,7 @@ export class LiveList<Item extends Identified> {
       filters.map(([name, value]) => [name, [value].flat().map(parameterOf)]),
     );
     this.#followers += 1;
-    // A new follower gets the current list.
+    // A new follower gets no page that is older than it.
     this.#pages.clear();
     try {
       yield { position, items: [] };
@@ -154,6 +154,7 @@ export class LiveList<Item extends Identified> {
   #read(key: string, query: LiveQuery<Item> & PageQuery) {
     const known = this.#pages.get(key);
     if (known) return known;
+    // The owner is a filter of the query, so the operator sees no other rows.
     const page = this.list
       .list(query, Call.ofOperator())
       .catch(emptyWhileUnavailable<Item>);

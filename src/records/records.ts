@@ -120,7 +120,8 @@ export class Records<
     const own = this.narrow(query, call);
     const listing = this.#listings.read(own);
     const page = await this.#readPage(listing, call);
-    // A list costs one anyway, and each further value of a filter one more.
+    // The operation itself costs one, and each further value of a filter one
+    // more.
     call.count(page.items.length + listing.among);
     return withOtherEnd(page, listing, (others) =>
       this.#readPage(this.#listings.read({ ...own, ...others }), call),
@@ -138,8 +139,9 @@ export class Records<
   }
 
   async count(query: Partial<PageQuery> & FilterOf<Item>, call = new Call()) {
-    const { limit: _, after: __, before: ___, ...filters } = query;
-    const own = this.narrow(filters, call);
+    // A total has no page.
+    const all = { ...query, limit: 0, after: undefined, before: undefined };
+    const own = this.narrow(all, call);
     const total = await this.#totals.add(this.#listings.read(own), call);
     call.count(totalCost);
     return total;

@@ -48,7 +48,10 @@ interface LookUp {
  * effect within a second.
  */
 const freshFor = 900;
-/** The same for an invalid secret, which never becomes valid again. */
+/**
+ * The same for an invalid secret, which cannot become valid, unless the backup
+ * of an earlier time is restored.
+ */
 const rejectedFor = 10_000;
 const batchOptions = {
   collection: 'api_key',
@@ -80,7 +83,7 @@ export class Authenticator {
    */
   readonly #known = new LRUCache<string, LookUp>({ max: 20_000 });
   readonly #bootstrapHash: string | undefined;
-  readonly #selections: Batches<string, LookUp | null>;
+  readonly #queries: Batches<string, LookUp | null>;
 
   constructor(
     private readonly database: Database,
@@ -88,8 +91,8 @@ export class Authenticator {
   ) {
     this.#bootstrapHash =
       options.bootstrapKey && hashSecret(options.bootstrapKey);
-    this.#selections = database.batched(
-      (hashes) => selectKeys(database, hashes),
+    this.#queries = database.batched(
+      (hashes) => queryKeys(database, hashes),
       batchOptions,
     );
     this.uses = new WriteBehind(
@@ -124,7 +127,7 @@ export class Authenticator {
     const isFresh = known && performance.now() < known.staleAt;
     if (known?.caller) {
       if (Date.now() >= known.validUntil) return null;
-      return isFresh ? known.caller : this.#select(secret, hash, call);
+      return isFresh ? known.caller : this.#lookUpNow(secret, hash, call);
     }
     if (isFresh) return null;
     // With a bootstrap key, any text that is long enough may be a guess at it,
@@ -155,7 +158,8 @@ export class Authenticator {
     call: Call,
   ) {
     const { failures, onBootstrapUse } = this.options;
-    // A user's next token passes, whatever others have sent from the address.
+    // A token that its provider has signed is not limited. `#lookUpNow` gets the
+    // same result again, which `Identities` caches.
     const verified = await this.#verify(secret, hash);
     const isSubject = typeof verified === 'object';
     const seconds = isSubject ? 0 : await failures?.secondsToWait(address);
@@ -171,7 +175,7 @@ export class Authenticator {
       this.#known.set(`${hash} ${address}`, knownBootstrap);
       return bootstrapCaller;
     }
-    const caller = await this.#select(secret, hash, call);
+    const caller = await this.#lookUpNow(secret, hash, call);
     if (!caller && !isSubject) await failures?.count(address, hash);
     return caller;
   }
@@ -182,18 +186,18 @@ export class Authenticator {
     return this.options.identities?.verify(secret, hash);
   }
 
-  async #select(secret: string, hash: string, call: Call) {
+  async #lookUpNow(secret: string, hash: string, call: Call) {
     const subject = await this.#verify(secret, hash);
     if (typeof subject === 'string') return this.#reject(hash, subject);
     if (!subject && !isSecret(secret)) return this.#reject(hash);
-    let found = await this.#find(subject?.hash ?? hash, call);
+    let found = await this.#query(subject?.hash ?? hash, call);
     if (!found && subject) {
       await this.database.rows(addSubject, [
         subject.issuer,
         subject.caller.hint,
         subject.hash,
       ]);
-      found = await this.#find(subject.hash, call);
+      found = await this.#query(subject.hash, call);
     }
     const validUntil = Math.min(
       found?.validUntil ?? 0,
@@ -210,8 +214,8 @@ export class Authenticator {
     return caller;
   }
 
-  async #find(hash: string, call: Call) {
-    const found = await this.#selections.add(hash, call).catch((error) => {
+  async #query(hash: string, call: Call) {
+    const found = await this.#queries.add(hash, call).catch((error) => {
       this.#tell('failed');
       throw error;
     });
@@ -281,7 +285,7 @@ type KeyRow = [
  *
  * @returns the key of every current or previous hash; null for an unknown hash
  */
-async function selectKeys(
+async function queryKeys(
   database: Database,
   hashes: string[],
 ): Promise<Array<LookUp | null>> {

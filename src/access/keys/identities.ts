@@ -21,7 +21,8 @@ export interface Identities {
   matches(secret: string): boolean;
   /**
    * @param digest the SHA-256 of the secret
-   * @returns why it is refused, for a secret that its issuer has not made
+   * @returns the identity; for a secret that its issuer has not made, why it is
+   *   refused
    * @throws StoreError UNAUTHENTICATED for one that is for another service or
    *   time; SERVICE_UNAVAILABLE while it cannot be verified
    */
