@@ -276,7 +276,7 @@ export function estimateOf(
     if (defaultValue)
       defaults[variable.name.value] = valueFromASTUntyped(defaultValue);
   }
-  return (given) => {
+  function estimate(given: Values): Estimate {
     const variables: Values = { __proto__: null, ...defaults, ...given };
     const cost = introspection + sumOf(costs, variables, 1);
     if (cost > maxCost) {
@@ -294,6 +294,12 @@ export function estimateOf(
       rootFields: costs.length,
       isNested,
     };
+  }
+  if (variableDefinitions.length > 0) return estimate;
+  let known: Estimate | undefined;
+  return () => {
+    known ??= estimate({});
+    return known;
   };
 }
 

@@ -55,9 +55,9 @@ export async function createEach(
   const outcomes = service.createMany
     ? await service.createMany(inputs, call)
     : await createInTurn(service, inputs, call);
-  const isCreated = outcomes.some((one) => !(one instanceof Error));
+  const isNoneCreated = outcomes.every((one) => one instanceof Error);
   const failure = outcomes.find(isFailure);
-  if (failure && !isCreated) throw failure;
+  if (failure && isNoneCreated) throw failure;
   return outcomes;
 }
 
