@@ -20,8 +20,8 @@ export class WriteBehind<Note> {
 
   add(key: string, note: Note) {
     const earlier = this.#notes.get(key);
-    if (earlier === undefined) this.#notes.set(key, note);
-    else this.#notes.set(key, this.merge(earlier, note));
+    const isFirst = earlier === undefined;
+    this.#notes.set(key, isFirst ? note : this.merge(earlier, note));
   }
 
   /**

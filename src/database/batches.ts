@@ -215,10 +215,10 @@ export class Batches<In, Out> {
   get #room() {
     const { maxBatch, maxInFlight } = this.#options;
     if (this.#inFlight.size >= maxInFlight) return 0;
-    const hangsSince = performance.now() - hangsAfter;
+    const countedSince = performance.now() - hangsAfter;
     let counted = 0;
     for (const [batch, sentAt] of this.#inFlight) {
-      if (sentAt > hangsSince) counted += batch.length;
+      if (sentAt > countedSince) counted += batch.length;
     }
     return Math.min(maxBatch, this.#window - counted);
   }
@@ -397,7 +397,8 @@ export class FairQueue<Item> {
 
   /** The first item of each caller. */
   get heads() {
-    return [...this.#queues.values()].flatMap((queue) => queue.slice(0, 1));
+    const queues = [...this.#queues.values()];
+    return queues.flatMap((queue) => queue.slice(0, 1));
   }
 
   headOf(holder: Holder): Item | undefined {
