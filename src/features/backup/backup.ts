@@ -25,13 +25,11 @@ import {
   begin,
   type Contents,
   chunkSize,
-  describeRowCount,
   differingColumns,
   insertRows,
   lock,
-  nonEmptyOf,
   type ReportRows,
-  readTable,
+  readTables,
   type StoredTable,
   setCounter,
   tableOf,
@@ -137,7 +135,7 @@ async function writeStore(
     await write(text);
   };
   const tables = tablesOf(model);
-  const contents: Contents[] = [];
+  let contents: Contents[] = [];
   await Database.use({ ...options, ownStore }, model, async (database) => {
     const own = database.own as OpenEmbeddedStore;
     if (retire && !own.isOwner)
@@ -150,8 +148,7 @@ async function writeStore(
       const format = backupFormat(options);
       const head: BackupHead = { format, migrations, tables };
       await writeLines([JSON.stringify(head)]);
-      for (const table of tables)
-        contents.push(await readTable(session, table, progress, writeLines));
+      contents = await readTables(session, tables, progress, writeLines);
       if (!retire) return;
       own.retire(moved);
       // Until the store is closed, the transaction excludes other processes.
@@ -211,7 +208,10 @@ function modelAtBackup(model: Model, names: string[]): Model {
   return { entities: [], migrations };
 }
 
-/** Inserts the rows, and compares them with the checksums. */
+/**
+ * Inserts the rows, and compares them with the checksums, unless the store has
+ * them.
+ */
 async function load(
   session: Client,
   backup: Backup,
@@ -241,24 +241,24 @@ async function load(
   if (misfits)
     throw changedError(path, `its tables and migrations differ in ${misfits}`);
   // Without a lock, because the store may be another one that is in use.
-  const nonEmpty = await nonEmptyOf(session, head.tables);
-  const expected = end.tables
-    .filter(({ rows }) => rows > 0)
-    .map(describeRowCount);
-  if (nonEmpty.length === 0) await insert(session, backup, progress);
-  else if (!isDeepStrictEqual(nonEmpty, expected))
-    refuse(`is not empty: ${nonEmpty.join(', ')}`);
-  // The file may have changed since `verify`, or an empty table before it was
-  // locked.
-  const different: string[] = [];
-  for (const [at, table] of head.tables.entries()) {
-    const copy = await readTable(session, table, progress);
-    if (!isDeepStrictEqual(copy, end.tables[at])) different.push(table.name);
-  }
-  if (different.length > 0)
-    throw new Error(
-      `These tables differ from the backup: ${different.join(', ')}. Nothing was restored.`,
+  const found = await readTables(session, head.tables, progress);
+  const isRestored = isDeepStrictEqual(found, end.tables);
+  if (!isRestored) {
+    const filled = found.filter(({ rows }) => rows > 0);
+    const counts = filled.map(({ table, rows }) => `${table} has ${rows} rows`);
+    if (counts.length > 0) refuse(`is not empty: ${counts.join(', ')}`);
+    await insert(session, backup, progress);
+    // The file may have changed since `verify`, or an empty table before it was
+    // locked.
+    const copy = await readTables(session, head.tables, progress);
+    const different = copy.filter(
+      (one, at) => !isDeepStrictEqual(one, end.tables[at]),
     );
+    if (different.length > 0)
+      throw new Error(
+        `These tables differ from the backup: ${different.map(({ table }) => table).join(', ')}. Nothing was restored.`,
+      );
+  }
   await session.query('commit');
 }
 

@@ -175,15 +175,27 @@ export const tableOf = (column: string) => column.split('.')[0] ?? '';
 export const chunkSize = 500;
 
 /**
- * Reads a table within a transaction, as lines of JSON with exact numbers.
+ * Reads tables within a transaction, as lines of JSON with exact numbers.
  *
  * @param onLines called with some lines at a time
  */
-export async function readTable(
+export async function readTables(
+  session: ClientBase,
+  tables: StoredTable[],
+  progress: ReportRows,
+  onLines: (lines: string[]) => Promise<void> = async () => undefined,
+): Promise<Contents[]> {
+  const contents: Contents[] = [];
+  for (const table of tables)
+    contents.push(await readTable(session, table, progress, onLines));
+  return contents;
+}
+
+async function readTable(
   session: ClientBase,
   table: StoredTable,
   progress: ReportRows,
-  onLines: (lines: string[]) => Promise<void> = async () => undefined,
+  onLines: (lines: string[]) => Promise<void>,
 ): Promise<Contents> {
   const hash = createHash('sha256');
   let count = 0;
@@ -259,22 +271,6 @@ async function counterOf(
     [name, counted],
   );
   return rows[0];
-}
-
-export const describeRowCount = ({
-  table,
-  rows,
-}: Pick<Contents, 'table' | 'rows'>) => `${table} has ${rows} rows`;
-
-/** @returns descriptions of the tables that are not empty */
-export async function nonEmptyOf(session: ClientBase, tables: StoredTable[]) {
-  const nonEmpty: string[] = [];
-  for (const { name: table } of tables) {
-    const text = `select count(*) from ${quoted(table)}`;
-    const rows = Number((await session.query(text)).rows[0].count);
-    if (rows > 0) nonEmpty.push(describeRowCount({ table, rows }));
-  }
-  return nonEmpty;
 }
 
 /** Locks tables until the end of the transaction. */
