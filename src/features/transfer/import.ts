@@ -33,7 +33,8 @@ export async function importFile(transfer: Transfer, flags: ImportFlags) {
   if (!input && process.stdin.isTTY)
     throw new Error('There is no input: give --input FILE, or a pipe.');
   const { collection, maxLength, signal } = transfer;
-  const stream = input ? (await open(input)).createReadStream() : process.stdin;
+  const file = input && (await open(input));
+  const stream = file ? file.createReadStream() : process.stdin;
   addAbortSignal(signal, stream);
   const { read, hasOnlyTexts: isLenient } = formats[format];
   const columns = csvColumnsOf(collection.item, withOwner(collection));
@@ -67,6 +68,7 @@ export async function importLines(
   const check = validator(withOwner(collection), { isLenient });
   const operation = `import ${name}`;
   const result = { added: 0, same: 0, refused: 0 };
+  let done = 0;
   let failure: unknown;
   const create = async ({ line, ...one }: Line) => {
     try {
@@ -87,7 +89,8 @@ export async function importLines(
         refused(line, reason);
       } else failure ??= error;
     }
-    progress(result.added + result.same + result.refused);
+    done += 1;
+    progress(done);
   };
 
   async function* untilFailure() {
@@ -102,15 +105,15 @@ export async function importLines(
       failure ??= error;
     });
   const { added, same } = result;
-  const done = dryRun ? 'valid' : 'added';
-  const counts = [`${added} ${done}`];
+  const counts = [dryRun ? `${added} valid` : `${added} added`];
   if (same > 0) counts.push(`${same} added before`);
   if (result.refused > 0) {
     counts.push(`${result.refused} refused`);
     // An interrupted one says so.
     process.exitCode ??= exitCodes.refused;
   }
-  return { result, items: added + same, text: counts.join(', '), failure };
+  const text = counts.join(', ');
+  return { result, items: added + same, text, failure };
 }
 
 const lineHash = (line: unknown[]) =>
@@ -122,8 +125,7 @@ const lineHash = (line: unknown[]) =>
 function reasonToRefuse(error: unknown) {
   const { message, code } = error as StoreError;
   if (isDataError(error)) return `the database refuses it: ${message}`;
-  const isRefused =
-    error instanceof StoreError && /BAD_USER_INPUT|CONFLICT/.test(code);
+  const isRefused = code === 'BAD_USER_INPUT' || code === 'CONFLICT';
   if (isRefused) return message;
   return undefined;
 }
