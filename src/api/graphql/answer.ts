@@ -150,15 +150,12 @@ export function formatError(error: GraphQLError): GraphQLFormattedError {
   const { locations, path } = error;
   const failure = publicErrorOf(error);
   if (failure) return { ...toFormatted(failure), locations, path };
-  const message = error.message.slice(0, longestMessage);
   const code = errorCode(error);
-  const status = httpStatusOf[code] ?? 400;
-  const extensions = { code, status };
   return {
-    message,
+    message: error.message.slice(0, longestMessage),
     locations,
     path,
-    extensions,
+    extensions: { code, status: httpStatusOf[code] ?? 400 },
   };
 }
 

@@ -83,8 +83,8 @@ function classOnce<Schema extends TObject>(
  * @example const { list: ToyArguments } = argumentsOf(toyQuerySchema);
  */
 export function argumentsOf({ properties }: TObject) {
-  const { limit: _, after: __, before: ___, sort, ...filters } = properties;
-  const ofList = { ...filters, ...(sort && { sort }) };
+  const { limit: _, after: __, before: ___, ...ofList } = properties;
+  const { sort, ...filters } = ofList;
   if (sort)
     enumOf({ ...memberOf(sort), description: 'Order of a list.' }, orderWords);
   return {
