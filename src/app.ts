@@ -18,7 +18,7 @@ import { cors } from './api/http/headers.ts';
 import { lifecycle } from './api/http/lifecycle.ts';
 import { caching } from './api/http/negotiation.ts';
 import { acceptConnectionsFirst, overload } from './api/http/overload.ts';
-import { addresses, routeHooks } from './api/http/routes.ts';
+import { requireKnownAddress, routeHooks } from './api/http/routes.ts';
 import { origin, proxies, serverOptions } from './api/http/server.ts';
 import {
   aboutOf,
@@ -146,7 +146,7 @@ const build = async (options: AppOptions): Promise<FastifyInstance> => {
   acceptConnectionsFirst(app);
   overload(app, config.http.maxLoopDelay);
   bearer(app, keys);
-  addresses(app);
+  requireKnownAddress(app);
   await caching(app, config.http.compression);
   subscriptions(app, keys, config.subscriptions);
   routeHooks(app, describeRoute, (route) =>

@@ -14,7 +14,7 @@ import type {
   OwnStore,
 } from './database/database.ts';
 import type { OpenReads } from './database/reads.ts';
-import type { ServiceProcess, Serving } from './process/serving.ts';
+import type { ServiceProcess, Serving } from './process/service-types.ts';
 import type { Dependencies } from './runtime/health.ts';
 import type { Observers } from './runtime/observers.ts';
 

@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import { assertNode, loadConfig } from './config/config.ts';
 import { collectImportFaults } from './errors.ts';
 import { features } from './features.ts';
-import type { Serving } from './process/serving.ts';
+import type { Serving } from './process/service-types.ts';
 import { startFailure } from './process/start-failure.ts';
 import { Log } from './runtime/log/log.ts';
 
@@ -55,6 +55,7 @@ async function main() {
   logger = log.logger;
   const program = import.meta.filename;
   const options = { config, log, output, program, stop };
+  // The first feature that serves otherwise wins.
   let serving: Serving | undefined;
   for (const feature of features)
     serving ??= await feature.serving?.(options, config.values);
@@ -70,7 +71,7 @@ async function main() {
     const end = { ms, isClean, ...service.left() };
     if (isClean) logger.info(end, 'closed');
     else logger.error(end, 'closed before all was finished');
-    // An issued key is printed. Workers that cannot serve never start.
+    // Lets a first key be printed. After a failure `started` may never settle.
     if (isClean) await started;
     await output.flush(lastLinesTimeout);
     process.exit(isClean && !hasFailed ? 0 : 1);

@@ -61,8 +61,8 @@ export function startFlag(program: Command, flags: string, variable: string) {
 export function integerBetween(min: number, max: number) {
   return (text: string) => {
     const number = Number(text);
-    const isWhole = /^\d+$/.test(text);
-    if (isWhole && number >= min && number <= max) return number;
+    const isInteger = /^\d+$/.test(text);
+    if (isInteger && number >= min && number <= max) return number;
     throw new InvalidArgumentError(
       `It must be a whole number between ${min} and ${max}.`,
     );

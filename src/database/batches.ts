@@ -50,8 +50,8 @@ export type RunBatch<In, Out> = (inputs: In[]) => Promise<Array<Out | Error>>;
 export interface BatchOptions extends QueueName {
   observers?: readonly DatabaseObserver[];
   maxBatch: number;
-  /** The fewest inputs that may be in flight; any number by default. */
-  window?: number;
+  /** The least limit of inputs in flight; no limit by default. */
+  minWindow?: number;
   /**
    * Maximum number of batches in flight, including slow ones that no longer
    * block the next.
@@ -90,7 +90,7 @@ interface Waiting {
 type Batch = Waiting[];
 
 const sweepInterval = 100;
-/** Beyond the shortest round trip (ms): then fewer reads may be in flight. */
+/** A round trip this much (ms) longer than the shortest halves the window. */
 const longExcess = 100;
 /** How long (ms) a batch in flight counts in the window. */
 const hangsAfter = 1000;
@@ -107,13 +107,13 @@ export class Batches<In, Out> {
   readonly #options: Required<BatchOptions>;
   readonly #waiting: FairQueue<Waiting>;
   /**
-   * Parts of failed batches: each read alone, halves of writes. So some at fault
-   * cost few more trips, and all at fault two for each.
+   * Parts of failed batches: each read alone, halves of writes. So a few faulty
+   * inputs cost a few more trips; if all are faulty, two trips for each.
    */
   #retries: Batch[] = [];
   /** When the last batch was answered. */
   #answeredAt = 0;
-  /** When each was sent. */
+  /** Batches in flight, with the time each was sent. */
   readonly #inFlight = new Map<Batch, number>();
   #blocking: Batch | undefined;
   #releaseTimer: NodeJS.Timeout | undefined;
@@ -140,11 +140,11 @@ export class Batches<In, Out> {
       isWrite,
       isRetryable: isWrite ? isDataError : isWorthAnotherTry,
       isApart: () => false,
-      window: Number.POSITIVE_INFINITY,
+      minWindow: Number.POSITIVE_INFINITY,
       observers: [],
       ...options,
     };
-    this.#window = this.#options.window;
+    this.#window = this.#options.minWindow;
   }
 
   /**
@@ -332,14 +332,14 @@ export class Batches<In, Out> {
   #adapt(size: number, duration: number) {
     this.#answeredAt = performance.now();
     this.#shortest = Math.min(this.#shortest, duration);
-    const { window: fewest, maxBatch } = this.#options;
+    const { minWindow, maxBatch } = this.#options;
     const excess = duration - this.#shortest;
-    // What is long with the fewest in flight is not long because of them.
-    if (this.#window === fewest) this.#shortest += excess / 64;
+    // With the minimum window, a long trip is the database's own speed.
+    if (this.#window === minWindow) this.#shortest += excess / 64;
     const isLong = duration - this.#shortest > longExcess;
     // Small batches make a full database slower.
     const most = Math.min(2 * maxBatch, this.#nextWindow(size, isLong));
-    this.#window = Math.max(fewest, most);
+    this.#window = Math.max(minWindow, most);
   }
 
   #nextWindow(size: number, isLong: boolean) {

@@ -53,11 +53,11 @@ export async function applyMigrations(
       await assertHeld();
       const began = performance.now();
       const { driver, config, migrator } = orm;
-      const isWhole = new Released(driver, config).isTransactional();
+      const isTransactional = new Released(driver, config).isTransactional();
       const up = () => migrator.up({ migrations: [name] });
-      const work = isWhole ? withLockRetries(up, name, options) : up();
+      const work = isTransactional ? withLockRetries(up, name, options) : up();
       await work.catch((cause) => {
-        const isUnknown = !isWhole || leavesOutcomeUnknown(cause);
+        const isUnknown = !isTransactional || leavesOutcomeUnknown(cause);
         const outcome = isUnknown
           ? 'may be applied in part'
           : 'was rolled back';

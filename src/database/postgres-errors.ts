@@ -1,6 +1,18 @@
 import { badInput, StoreError, Unavailable } from '../errors.ts';
 
+// Classes of SQLSTATE: 08 connection, 22 and 23 data, 28 authorization (during a
+// password change), 3D no such database, 40 serialization and deadlock, 53
+// resources (53100 disk full, 53300 connections, 53400 configured limits), 57
+// operator intervention (57014 timeout, 57P shutdown), 58 system. And 25006
+// read-only standby, 26000 no such prepared statement, 55P03 lock not available.
 const invalidData = /^2[23]/;
+/** Every retry would fail, too. */
+const failsAgain = /^(?:08|28|3D|40|53[34]|57P|58)/;
+/** No session can be used or opened. */
+const lostConnection = /^(?:08|28|3D|57P|53300)/;
+/** A later request may succeed. 26000 persists after a retry. */
+const transientState =
+  /^(?:08|28|3D|40|53|57|58)\w{3}$|^(?:25006|55P03|26000)$/;
 
 /**
  * True for invalid data in a statement (SQLSTATE classes 22 and 23). Other
@@ -10,8 +22,8 @@ export function isDataError(error: unknown) {
   return invalidData.test(sqlState(error) ?? '');
 }
 
-/** True for what PostgreSQL or a rule refuses: the session can go on. */
-export function leavesSession(error: unknown) {
+/** True for what PostgreSQL or a rule refuses: the session is not broken. */
+export function keepsSessionUsable(error: unknown) {
   if (error instanceof Unavailable) return false;
   return error instanceof StoreError || isDataError(error);
 }
@@ -23,7 +35,7 @@ export function leavesSession(error: unknown) {
  */
 export function isWorthAnotherTry(error: unknown) {
   const state = sqlState(causeOf(error));
-  return state !== undefined && !/^(?:08|40|53[34]|57P|58|28|3D)/.test(state);
+  return state !== undefined && !failsAgain.test(state);
 }
 
 /**
@@ -34,12 +46,6 @@ export function isConflict(error: unknown) {
   return ['40001', '40P01'].includes(`${sqlState(causeOf(error))}`);
 }
 
-// Classes 08 connection, 28 authorization (during a password change), 3D no
-// such database, 40 serialization and deadlock, 53 resources, 57 operator
-// intervention (shutdown, timeout), 58 system; 25006 read-only standby, 55P03
-// lock not available, 26000 that persists after a retry.
-const transientState =
-  /^(?:08|28|3D|40|53|57|58)\w{3}$|^(?:25006|55P03|26000)$/;
 const transientSystemCall =
   /^E(?:CONN\w+|NOENT|PIPE|TIMEDOUT|HOSTUNREACH|NETUNREACH|AI_AGAIN|NOTFOUND|MFILE|NFILE|ADDRNOTAVAIL)$/;
 // During the replacement of a certificate.
@@ -60,7 +66,6 @@ function isTransient(error: unknown) {
   );
 }
 
-const lostConnection = /^(?:08|28|3D|57P|53300)/;
 // pg's error.
 const exhausted = /timeout exceeded when trying to connect/;
 

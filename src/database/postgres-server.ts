@@ -15,8 +15,8 @@ import {
   isConflict,
   isConnectionLoss,
   isStalePlan,
+  keepsSessionUsable,
   leavesOutcomeUnknown,
-  leavesSession,
   sqlState,
   unavailable,
 } from './postgres-errors.ts';
@@ -130,7 +130,7 @@ export class PostgresServer {
       await send({ text: 'begin isolation level read committed' });
       // Without a commit the outcome is known.
       const result = await work(send).catch(async (error) => {
-        if (leavesSession(error)) await send({ text: 'rollback' });
+        if (keepsSessionUsable(error)) await send({ text: 'rollback' });
         throw unavailable(error) ?? error;
       });
       await send({ text: 'commit' });
@@ -168,7 +168,7 @@ export class PostgresServer {
         );
       return result;
     } catch (error) {
-      failure = leavesSession(error) ? undefined : error;
+      failure = keepsSessionUsable(error) ? undefined : error;
       // The server is a standby.
       if (sqlState(error) === '25006') this.discardSessions();
       return this.#throwTranslated(error, isWrite);

@@ -20,7 +20,7 @@ import {
   type Server,
   type ServiceProcess,
   type Serving,
-} from './serving.ts';
+} from './service-types.ts';
 import { logStarted } from './welcome.ts';
 
 /** The running service. `main.ts` runs it. */
@@ -42,14 +42,15 @@ interface ProcessOptions
  */
 const backlog = 4096;
 
-/** Serves in this process, or opens what serves in its place. */
+/** Serves in this process, or starts the workers that serve in its place. */
 export async function serve(options: ProcessOptions): Promise<RunningService> {
-  const { config, log, output, limiters = inMemory, open } = options;
+  const { config, log, output, limiters = inMemory, startWorkers } = options;
   const { hasParent: isWorker = false } = options;
   if (!isWorker) for (const one of config.misspelt) log.logger.warn(one);
   const context = { config, log: log.logger, limiters, output, isWorker };
-  const way = open ? 'supervise' : 'start';
-  const parts = await startFeatures(features, context, way);
+  const isParent = startWorkers !== undefined;
+  const hook = isParent ? 'supervise' : 'start';
+  const parts = await startFeatures(features, context, hook);
   const database = await openDatabase(options, parts);
   let server: Server | undefined;
   const check: CheckReadiness = async () => {
@@ -59,7 +60,7 @@ export async function serve(options: ProcessOptions): Promise<RunningService> {
   let operations: FastifyInstance | undefined;
   if (!isWorker)
     operations = await openOperationsPort(config, log, parts, check);
-  server = open ? open() : await listen(options, { database, parts });
+  server = startWorkers?.() ?? (await listen(options, { database, parts }));
   const { collections, left } = server;
   return {
     async logStarted() {
@@ -69,8 +70,10 @@ export async function serve(options: ProcessOptions): Promise<RunningService> {
     },
     async close(delay) {
       const isClean = await server.close(delay);
-      const own = Object.fromEntries(parts.map((part) => [part.name, part]));
-      await closeAll(log, { operations, database, ...own });
+      const namedParts = Object.fromEntries(
+        parts.map((part) => [part.name, part]),
+      );
+      await closeAll(log, { operations, database, ...namedParts });
       return isClean;
     },
     left,

@@ -12,7 +12,7 @@ import type { Database } from '../database/database.ts';
 import { features } from '../features.ts';
 import { modules } from '../modules/modules.ts';
 import type { Log } from '../runtime/log/log.ts';
-import type { Server } from './serving.ts';
+import type { Server } from './service-types.ts';
 
 /** How long (ms) the welcome message waits for earlier log lines. */
 const earlierLinesTimeout = 500;

@@ -38,7 +38,7 @@ export type InputOf<Item, New> = {
       : New[Member];
 };
 
-const reads = { maxBatch: 32, window: 8, blockTime: 10 };
+const reads = { maxBatch: 32, minWindow: 8, blockTime: 10 };
 
 /**
  * Reads and writes rows of an entity's table. Concurrent reads of a kind share

@@ -10,7 +10,7 @@ import { describe, expect, test } from '../support/jest.ts';
 const floors = [
   'main cli process commands app modules/modules modules/mikro-orm.config',
   'features',
-  'feature commands/program commands/files process/start-failure process/serving',
+  'feature commands/program commands/files process/start-failure process/service-types',
   'modules',
   'api/module',
   'api',

@@ -287,7 +287,10 @@ describe('callers take turns', () => {
   test('and fewer reads are in flight while round trips are long', async () => {
     let now = 0;
     mock.method(performance, 'now', () => now);
-    const { add, inputs, answerFrom } = withTrips({ maxBatch: 4, window: 2 });
+    const { add, inputs, answerFrom } = withTrips({
+      maxBatch: 4,
+      minWindow: 2,
+    });
     const outputs = [];
     const sizes = [];
     for (const duration of [1, 1, 200, 200, 1, 1]) {
@@ -311,7 +314,7 @@ describe('callers take turns', () => {
     async (_room, count, more, before) => {
       let now = 0;
       mock.method(performance, 'now', () => now);
-      const options = { maxBatch: 4, window: 2, maxInFlight: 4 };
+      const options = { maxBatch: 4, minWindow: 2, maxInFlight: 4 };
       const { add, inputs, answerFrom, trips } = withTrips(options);
       const addAll = (many: number) =>
         Array.from({ length: many }, (_, n) => add(n));
@@ -336,7 +339,7 @@ describe('callers take turns', () => {
   test('and a batch that hangs does not keep others from departing', async () => {
     let now = 0;
     mock.method(performance, 'now', () => now);
-    const options = { window: 2, maxInFlight: 2, blockTime: 1 };
+    const options = { minWindow: 2, maxInFlight: 2, blockTime: 1 };
     const { add, inputs, answerFrom } = withTrips(options);
     const outputs = [1, 2, 3].map((n) => add(n));
     await departures();
@@ -351,7 +354,10 @@ describe('callers take turns', () => {
   test('and more again when the database has become slower for good', async () => {
     let now = 0;
     mock.method(performance, 'now', () => now);
-    const { add, inputs, answerFrom } = withTrips({ maxBatch: 4, window: 2 });
+    const { add, inputs, answerFrom } = withTrips({
+      maxBatch: 4,
+      minWindow: 2,
+    });
     const outputs = Array.from({ length: 150 }, (_, n) => add(n));
     await answerFrom(0);
     for (let at = 1; at < 60; at += 1) {

@@ -207,7 +207,12 @@ class WorkerSlot {
     return { worker: this.number, workerPid: this.#worker?.process.pid };
   }
 
-  /** @returns false when it was up and its exit code was not 0 */
+  /**
+   * Stops the worker. One that has crashed before counts as clean: it was
+   * reported then.
+   *
+   * @returns false when it was up and its exit code was not 0
+   */
   stop() {
     this.#isStopping = true;
     clearTimeout(this.#timer);

@@ -26,7 +26,7 @@ const removeExpired: Statement = {
 };
 
 /**
- * Removes the oldest of the keys older than `hours`, at most 1,000.
+ * Removes the oldest keys, at most 1,000, of those older than `hours`.
  *
  * @returns whether there may be more
  */

@@ -134,7 +134,7 @@ class AllowedMethods {
  * default Node rejects only a missing one, without a body. Answers requests
  * without a route. Their body is not read, so errors in it do not matter.
  */
-export function addresses(app: FastifyInstance) {
+export function requireKnownAddress(app: FastifyInstance) {
   app.decorate('allowedMethods', new AllowedMethods());
   app.setNotFoundHandler(answerNotFound);
   app.addHook('onRequest', (request, reply, done) => {

@@ -6,7 +6,7 @@ import {
   lastStep,
   type ServiceProcess,
   type Serving,
-} from '../../process/serving.ts';
+} from '../../process/service-types.ts';
 import type { LogSettings } from '../../runtime/log/log.ts';
 
 /** How long (ms) a worker may take after its drain: two steps, and the log. */
@@ -18,7 +18,7 @@ export function asParent(
   count: number,
 ): Serving {
   return {
-    open() {
+    startWorkers() {
       // Serves the limiters of all workers.
       new RateLimiterClusterMaster();
       const workers = new Workers({
@@ -44,14 +44,12 @@ export function asParent(
   };
 }
 
-/**
- * Timeout (ms) of a worker's readiness. A worker answers within two seconds.
- */
+/** How long (ms) the workers may take to answer; they need up to two seconds. */
 const readinessTimeout = 2500;
 
 /**
- * Asks the workers, which respond within two seconds. Those that have not
- * answered an earlier question do not count.
+ * Asks the workers. Those that have not answered an earlier question do not
+ * count.
  */
 async function check(workers: Workers<LogSettings>): Promise<object> {
   const late = () => new Error('No worker answers.');

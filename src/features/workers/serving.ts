@@ -2,7 +2,7 @@ import cluster from 'node:cluster';
 import { availableParallelism } from 'node:os';
 import { ClusterWorker } from '@animal-store/cluster/worker';
 import { Unavailable } from '../../errors.ts';
-import type { ServiceProcess, Serving } from '../../process/serving.ts';
+import type { ServiceProcess, Serving } from '../../process/service-types.ts';
 import type { LogSettings } from '../../runtime/log/log.ts';
 import { inParent } from './in-parent.ts';
 
@@ -45,8 +45,8 @@ function asWorker(
 
 /** @throws Unavailable before all workers have been up */
 function startedWorkers({ state }: ClusterWorker<LogSettings>): object {
-  // Clients that connected now would all stay with the first worker, on
-  // keep-alive connections.
+  // Not ready yet: clients that connected now would all stay with the first
+  // worker, on keep-alive connections.
   if (!state?.hasStarted) throw new Unavailable('The workers are starting.');
   const { up, count } = state;
   if (up === count) return {};

@@ -74,9 +74,9 @@ export function requestLog(
       const { method, headers, call } = request;
       const { statusCode: status } = reply;
       const { sample } = log;
-      const isSampled =
+      const mayBeLeftOut =
         sample < 1 && isAnswered && status < 400 && call.code === undefined;
-      if (isSampled && Math.random() >= sample) return;
+      if (mayBeLeftOut && Math.random() >= sample) return;
 
       const { caller, traceId, operation, code, reason, waited, batch } = call;
       const address = addressOf(request);
@@ -115,7 +115,7 @@ export function requestLog(
       if (hasBody && bytes !== undefined) line += `,"bytes":${Number(bytes)}`;
       if (method === 'POST' && reply.hasHeader('idempotent-replayed'))
         line += ',"replayed":true';
-      if (isSampled) line += `,"sample":${sample}`;
+      if (mayBeLeftOut) line += `,"sample":${sample}`;
       log.stream.write(
         `${line},"msg":"${isAnswered ? 'answered' : 'aborted by the client'}"}\n`,
       );

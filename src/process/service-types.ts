@@ -25,7 +25,7 @@ export interface Serving {
    */
   hasParent?: boolean;
   /** Starts the processes that serve in place of this one. */
-  open?(): Server;
+  startWorkers?(): Server;
   /**
    * Members of `/readyz`.
    *
