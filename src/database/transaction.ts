@@ -28,7 +28,7 @@ export interface Frame {
   readonly input?: object;
 }
 
-/** The lock that an insertion takes, too (`records/statements.ts`). */
+/** The lock that an insertion takes, too (`records/insertions.ts`). */
 const lockIds: Statement = {
   name: 'lock_ids',
   text: `select pg_advisory_xact_lock(hashtext(name))::text

@@ -1,6 +1,6 @@
 import { escapeLiteral as literal, escapeIdentifier as quoted } from 'pg';
 import { Call } from '../call.ts';
-import type { Batches, Database, Statement } from '../database/database.ts';
+import type { Batches, Database } from '../database/database.ts';
 import { refusalIn } from '../database/transaction.ts';
 import { StoreError } from '../errors.ts';
 import type { Int64 } from '../validation/int64.ts';
@@ -52,11 +52,9 @@ export class Changes<Item> {
   readonly #changes: Batches<unknown[], Written>;
   readonly #removals: Batches<unknown[], Written>;
 
-  /** @param find reads one row */
   constructor(
     private readonly database: Database,
     private readonly table: Table,
-    private readonly find: Statement,
     private readonly rules: Rules<Item>,
   ) {
     const { owned } = rules;
@@ -142,7 +140,7 @@ export class Changes<Item> {
    */
   async stored(id: Int64 | string | undefined, call: Call) {
     if (id === undefined) return null;
-    const [row] = await this.database.rows(this.find, [`${id}`]);
+    const [row] = await this.database.rows(this.table.findOne, [`${id}`]);
     if (!row) return null;
     const item = this.table.decodeRow(row) as Item & object;
     return this.rules.owned.sees(item, call) ? item : null;

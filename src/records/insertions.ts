@@ -1,16 +1,17 @@
 import { hash } from 'node:crypto';
+import { escapeLiteral as literal, escapeIdentifier as quoted } from 'pg';
 import type { Call, Claim } from '../call.ts';
 import { reused, safeToRepeat } from '../database/answer-once.ts';
 import {
   type Batches,
   currentTransaction,
   type Database,
+  type Statement,
 } from '../database/database.ts';
 import { refusalIn } from '../database/transaction.ts';
 import { withTimeout } from '../database/with-timeout.ts';
 import { StoreError } from '../errors.ts';
-import type { Statements } from './statements.ts';
-import type { Table } from './table.ts';
+import type { Column, Table } from './table.ts';
 
 /** An item to insert. */
 interface Entry<New> {
@@ -21,7 +22,8 @@ interface Entry<New> {
   /** True when an earlier request has created it. */
   isReplay?: boolean;
 }
-type Row = Array<string | null>;
+/** The values that the database generated, as texts. */
+type Generated = Array<string | null>;
 /** The fingerprint is that of an earlier input; null for a new row. */
 type InsertedRow = [
   place: string,
@@ -31,7 +33,7 @@ type InsertedRow = [
 
 // One batch in flight per process: the next one fills while this one becomes
 // durable.
-const writes = {
+const insertions = {
   isWrite: true,
   maxBatch: 256,
   maxInFlight: 1,
@@ -58,18 +60,19 @@ const storedClaim = {
 /** Inserts rows; concurrent insertions share one statement. */
 export class Insertions<Item, New extends object> {
   readonly #batches: Batches<Entry<New>, Item | null>;
+  readonly #statements: ReturnType<typeof insertionsInto>;
   /** The creations in progress, by idempotency key. */
   readonly #inProgress = new Map<string, Promise<unknown>>();
 
   constructor(
     private readonly database: Database,
     private readonly table: Table,
-    private readonly statements: Statements,
     private readonly check?: Check<New>,
   ) {
+    this.#statements = insertionsInto(table);
     const run = (entries: Entry<New>[]) => this.#insert(entries);
     const names = { collection: table.name, operation: 'insert' };
-    this.#batches = database.batched(run, { ...writes, ...names });
+    this.#batches = database.batched(run, { ...insertions, ...names });
   }
 
   /** See `Records.create`. */
@@ -177,8 +180,8 @@ export class Insertions<Item, New extends object> {
    *   snapshot of this statement
    */
   #insert(entries: Entry<New>[]) {
-    const isPlain = entries.every(({ claim }) => claim === undefined);
-    if (isPlain) return this.#insertPlain(entries);
+    const hasClaims = entries.some(({ claim }) => claim !== undefined);
+    if (!hasClaims) return this.#insertPlain(entries);
     const sent = this.#insertMixed(entries);
     for (const entry of entries) entry.sent = sent;
     return sent;
@@ -186,18 +189,20 @@ export class Insertions<Item, New extends object> {
 
   /** Inserts all or none. Ids ascend in the given order. */
   async #insertPlain(entries: Entry<New>[]) {
-    const { insert, insertOne } = this.statements;
+    const { insert, insertOne } = this.#statements;
     const columns = this.#columnsOf(entries);
     const isSingle = entries.length === 1;
     const rows = isSingle
-      ? await this.database.rows<Row>(insertOne, columns.flat())
-      : await this.database.rows<Row>(insert, columns);
+      ? await this.database.rows<Generated>(insertOne, columns.flat())
+      : await this.database.rows<Generated>(insert, columns);
     // A sharded table returns them unordered.
     rows.sort(([a], [b]) => Number(BigInt(`${a}`) - BigInt(`${b}`)));
-    return entries.map(({ item }, at) => this.#merged(item, rows[at] as Row));
+    return entries.map(({ item }, at) =>
+      this.#merged(item, rows[at] as Generated),
+    );
   }
 
-  #merged(item: New, generated: Row) {
+  #merged(item: New, generated: Generated) {
     return this.table.mergeGenerated(item, generated) as Item;
   }
 
@@ -215,13 +220,13 @@ export class Insertions<Item, New extends object> {
       claims.map((claim) => claim?.hash),
       fingerprints,
     ];
-    const { insertOnce } = this.statements;
+    const { insertOnce } = this.#statements;
     const rows = await this.database.rows<InsertedRow>(insertOnce, values);
     const outcomes: Array<Item | null | Error> = entries.map(() => null);
     for (const [place, fingerprint, generated] of rows) {
       const at = Number(place) - 1;
       const entry = entries[at] as Entry<New>;
-      const row: Row = JSON.parse(generated);
+      const row: Generated = JSON.parse(generated);
       entry.isReplay = fingerprint !== null;
       // A failure concerns only this entry: the others are inserted.
       outcomes[at] = entry.isReplay
@@ -234,7 +239,7 @@ export class Insertions<Item, New extends object> {
   }
 
   /** @param fingerprint of the input that was stored */
-  async #storedItem(item: New, generated: Row, fingerprint: string) {
+  async #storedItem(item: New, generated: Generated, fingerprint: string) {
     const { table, database } = this;
     const all = namesIn(table);
     // The release that stored it may have known fewer members. The others may
@@ -242,11 +247,11 @@ export class Insertions<Item, New extends object> {
     const known = `${Buffer.from(fingerprint.slice(64), 'hex')}`;
     const own = fingerprintOf(table, item, known || all);
     if (!own.startsWith(fingerprint)) throw reused();
+    const knewAllInputs = ['', all].includes(known);
     const hasAllColumns = generated.length === table.generated.length;
-    if (hasAllColumns && ['', all].includes(known))
-      return this.#merged(item, generated);
+    if (knewAllInputs && hasAllColumns) return this.#merged(item, generated);
     const id = generated.slice(0, 1);
-    const [row] = await database.rows<Row>(this.statements.findOne, id);
+    const [row] = await database.rows<Generated>(table.findOne, id);
     if (!row) throw reused();
     return table.decodeRow(row) as Item;
   }
@@ -290,4 +295,131 @@ export function inUse() {
   return new StoreError('IDEMPOTENCY_KEY_IN_USE', message, {
     headers: { 'retry-after': '1' },
   });
+}
+
+/**
+ * The statements of insertions, each for a whole batch; `insertOne` for a batch
+ * of one, because arrays cost PostgreSQL a third of a small statement. They are
+ * SQL because no query builder supports `unnest`, and an EntityManager costs
+ * several times as much as the statement (`bench/README.md`).
+ */
+function insertionsInto(table: Table) {
+  const { inserted } = table;
+  const names = inserted.map(({ name }) => name).join(', ');
+  const arrays = inserted.map(
+    ({ parameter }, at) => `$${at + 1}::${parameter}[]`,
+  );
+  return {
+    insert: insertionInto(
+      table,
+      'insert',
+      ({ name, type }) => `input.${name}::${type}`,
+      `, unnest(${arrays.join(', ')}) with ordinality
+          as input (${names}, "#place")
+        order by input."#place"`,
+    ),
+    insertOne: insertionInto(
+      table,
+      'insert_one',
+      ({ type }, at) => `$${at + 1}::${type}`,
+    ),
+    insertOnce: insertOnceInto(table),
+  };
+}
+
+/**
+ * The lock makes rows visible in the order of their ids, so a reader that has
+ * passed id 7 never misses a later 6. It is held from before the first id is
+ * drawn until the commit is visible.
+ *
+ * @param valueFor SQL for the value of a column
+ * @param input SQL for the rows of the values
+ */
+function insertionInto(
+  { name, inserted, generated }: Table,
+  operation: string,
+  valueFor: (column: Column, at: number) => string,
+  input = '',
+): Statement {
+  const names = inserted.map(({ name }) => name).join(', ');
+  const values = inserted.map((column, at) =>
+    orDefault(column, valueFor(column, at)),
+  );
+  const returned = generated.map(({ text }) => text).join(', ');
+  return {
+    isWrite: true,
+    name: `${operation}_${name}`,
+    text: `with lock as materialized (select pg_advisory_xact_lock(hashtext(${literal(name)})))
+        insert into ${quoted(name)} (${names})
+        select ${values.join(', ')} from lock${input}
+        returning ${returned}`,
+  };
+}
+
+function orDefault({ fallback }: Column, value: string) {
+  return fallback ? `coalesce(${value}, ${fallback})` : value;
+}
+
+/**
+ * Inserts rows and their idempotency claims, if any, atomically.
+ *
+ * The last parameters are the claims' key ids, operations, hashes and
+ * fingerprints, all null for a row without a claim. It returns one row per
+ * place (from 1): null and the generated values, as a JSON array of texts; for
+ * a known claim, its fingerprint in hexadecimal and the values generated then.
+ * If another process stores the same claim after this statement's snapshot, its
+ * place is missing in the result: its item was not inserted, and a repetition
+ * finds the claim.
+ */
+function insertOnceInto({ name, inserted, generated }: Table): Statement {
+  const table = quoted(name);
+  const names = inserted.map((column) => column.name);
+  const types = [
+    ...inserted.map(({ parameter }) => parameter),
+    'int',
+    'text',
+    'bytea',
+    'bytea',
+  ];
+  const values = inserted.map((column) => {
+    const { name, type } = column;
+    return `${orDefault(column, `${name}::${type}`)} as ${name}`;
+  });
+  const identity = '"#key", "#operation", "#hash"';
+  return {
+    name: `insert_once_${name}`,
+    isWrite: true,
+    // The cast is for Citus, which cannot store a column of type void. `limit`
+    // makes PostgreSQL use the index for each claim; a join would scan the
+    // whole table until it has been analysed.
+    text: `with lock as materialized (select pg_advisory_xact_lock(hashtext(${literal(name)}))::text),
+      input as materialized (
+        select input.* from lock, unnest(${types.map((type, at) => `$${at + 1}::${type}[]`).join(', ')})
+          with ordinality as input (${[...names, identity].join(', ')}, "#fingerprint", "#place")),
+      known as materialized (
+        select "#place", stored.fingerprint, stored.generated
+        from input cross join lateral (
+          select fingerprint, generated from idempotency_key where (key_id, operation, hash) = (${identity}) limit 1
+        ) as stored),
+      ready as materialized (
+        select *, array[${generated.map(({ text }) => text).join(', ')}] as "#generated" from (
+          select nextval((select pg_get_serial_sequence(${literal(table)}, 'id')::regclass)) as id,
+            ${[...values, identity].join(', ')}, "#fingerprint", "#place"
+          from (select * from input where "#place" not in (select "#place" from known) order by "#place") as unknown
+        ) as drawn),
+      claimed as (
+        insert into idempotency_key (key_id, operation, hash, fingerprint, generated)
+        select ${identity}, "#fingerprint", "#generated" from ready where "#hash" is not null
+        on conflict do nothing
+        returning key_id, operation, hash),
+      accepted as materialized (
+        select * from ready
+        where "#hash" is null or (${identity}) in (select key_id, operation, hash from claimed)),
+      inserted as (
+        insert into ${table} (${['id', ...names].join(', ')})
+        select ${['id', ...names].join(', ')} from accepted order by "#place")
+      select "#place", null as fingerprint, to_json("#generated")::text from accepted
+      union all
+      select "#place", encode(fingerprint, 'hex'), to_json(generated)::text from known`,
+  };
 }

@@ -1,34 +1,44 @@
+import { escapeLiteral as literal, escapeIdentifier as quoted } from 'pg';
 import type { Database, Statement } from '../database/database.ts';
 import { type Int64, int64, int64FromDigits } from '../validation/int64.ts';
 import { maxExactTotal, type Page, type Total } from '../validation/page.ts';
 import { cursorOf } from './cursor.ts';
 import type { ListStatement } from './list-statements.ts';
 import { type Listing, type Listings, parametersOf } from './listing.ts';
-import type { Statements } from './statements.ts';
 import { type Table, textsOf } from './table.ts';
 
 type ListRow = Array<string | null>;
 
+interface BoundedListing extends Listing {
+  /** The id after which a page ends: the horizon. */
+  readonly end?: Int64;
+}
+
 /** Reads the pages and totals of several lists; equal ones are read once. */
 export class ListReader<Item extends { readonly id: Int64 }> {
+  readonly #lastStored: Statement;
+  readonly #lastDrawn: Statement;
   #isSharded: boolean | undefined;
 
   constructor(
     private readonly database: Database,
     private readonly table: Table,
     private readonly listings: Listings,
-    private readonly statements: Statements,
-  ) {}
+  ) {
+    this.#lastStored = lastStoredIn(table);
+    this.#lastDrawn = lastDrawnIn(table);
+  }
 
   /** Equal lists share one page. */
   async pages(listings: Listing[]) {
     const horizon = await this.#horizon();
     const pages = new Map<string, Page<Item>>();
     for (const family of familiesOf(listings)) {
-      const rows = await this.#select(family, horizon);
-      for (const [at, one] of family.entries()) {
-        const row = rows[at] as ListRow;
-        pages.set(one.key, this.#pageOf(row, one, horizon));
+      const lists = family.map((one) => upTo(horizon, one));
+      const rows = await this.#select(lists);
+      for (const [at, one] of lists.entries()) {
+        const page = this.#pageOf(rows[at] as ListRow, one);
+        pages.set(one.key, page);
       }
     }
     return listings.map(({ key }) => pages.get(key) as Page<Item>);
@@ -45,7 +55,7 @@ export class ListReader<Item extends { readonly id: Int64 }> {
 
   async lastId() {
     const horizon = await this.#horizon();
-    return horizon ?? this.#idBy(this.statements.last);
+    return horizon ?? this.#idBy(this.#lastStored);
   }
 
   async #idBy(statement: Statement) {
@@ -64,24 +74,22 @@ export class ListReader<Item extends { readonly id: Int64 }> {
     const { name } = this.table;
     this.#isSharded ??= await this.database.isSharded(name);
     if (!this.#isSharded) return undefined;
-    return this.#idBy(this.statements.horizon);
+    return this.#idBy(this.#lastDrawn);
   }
 
   /**
-   * @param horizon of a sharded table: Citus rejects several of its lists in one
-   *   statement
+   * Citus rejects several lists of a sharded table in one statement.
+   *
    * @returns one row per list, in order
    */
-  async #select(family: Listing[], horizon: Int64 | undefined) {
-    const isSharded = horizon !== undefined;
-    if (family.length > 1 && !isSharded) return this.#together(family);
+  async #select(family: Listing[]) {
+    const isTogether = family.length > 1 && !this.#isSharded;
+    if (isTogether) return this.#together(family);
+    const kind = this.#isSharded ? 'flat' : 'page';
     const rows: ListRow[] = [];
     // Sequential, because a batch may use only one connection.
     for (const one of family) {
-      const { page, flat } = one.shape;
-      const read = isSharded
-        ? await this.#read(flat, upTo(horizon, one))
-        : await this.#read(page, one);
+      const read = await this.#read(one.shape[kind], one);
       rows.push(...read);
     }
     return rows;
@@ -102,15 +110,11 @@ export class ListReader<Item extends { readonly id: Int64 }> {
     return this.database.read(statement, columns);
   }
 
-  #pageOf(
-    row: ListRow,
-    { shape, limit, isBackward }: Listing,
-    horizon: Int64 | undefined,
-  ) {
+  #pageOf(row: ListRow, { shape, limit, isBackward, end }: BoundedListing) {
     if (row[0] === null) return { items: [], hasNext: false };
     const { read, hasMore } = this.#itemsIn(row, limit);
-    const isCut = horizon !== undefined && shape.by.length === 0;
-    const items = isCut ? read.filter(({ id }) => id <= horizon) : read;
+    const isBounded = end !== undefined;
+    const items = isBounded ? read.filter(({ id }) => id <= end) : read;
     const endsBeforeHorizon = items.length === read.length;
     const hasNext = endsBeforeHorizon && hasMore;
     const order = row[this.table.columns.length];
@@ -147,6 +151,27 @@ export class ListReader<Item extends { readonly id: Int64 }> {
   }
 }
 
+function lastStoredIn({ name }: Table): Statement {
+  return {
+    name: `last_${name}`,
+    text: `select max(id)::text from ${quoted(name)}`,
+  };
+}
+
+/**
+ * An insert holds this lock from drawing its ids until they are visible on every
+ * node. While this statement holds it, no id is drawn, so later statements see
+ * all rows up to the last id.
+ */
+function lastDrawnIn({ name }: Table): Statement {
+  const table = literal(quoted(name));
+  return {
+    name: `horizon_${name}`,
+    text: `with lock as materialized (select pg_advisory_xact_lock_shared(hashtext(${literal(name)}))::text)
+      select pg_sequence_last_value(pg_get_serial_sequence(${table}, 'id')::regclass)::text from lock`,
+  };
+}
+
 /** Those that one statement reads together. */
 function familiesOf(listings: Listing[]) {
   const families = Map.groupBy(distinct(listings), ({ shape }) => shape.family);
@@ -154,16 +179,19 @@ function familiesOf(listings: Listing[]) {
 }
 
 function distinct(listings: Listing[]) {
-  const byKey = new Map(listings.map((one) => [one.key, one]));
-  return [...byKey.values()];
+  const byKey = new Map<string, Listing>();
+  for (const one of listings) byKey.set(one.key, one);
+  return byKey.values();
 }
 
-/** A descending list by ids begins at the horizon at most. */
-function upTo(horizon: Int64, listing: Listing) {
+/** Bounds a list by ids: a descending one begins at the horizon at most. */
+function upTo(horizon: Int64 | undefined, listing: Listing): BoundedListing {
   const { shape, values } = listing;
-  const isDescendingById = shape.by.length === 0 && shape.isDescending;
+  const isById = shape.by.length === 0;
+  if (horizon === undefined || !isById) return listing;
+  if (!shape.isDescending) return { ...listing, end: horizon };
   const place = BigInt(`${values.place_id}`);
-  if (!isDescendingById || place <= horizon) return listing;
+  if (place <= horizon) return listing;
   return { ...listing, values: { ...values, place_id: `${horizon}` } };
 }
 
@@ -185,15 +213,18 @@ const serialisations = Symbol('serialisations');
  */
 const maxKept = 4;
 
+interface Serialisation {
+  readonly serialiser: unknown;
+  readonly result: unknown;
+}
+
 /** Immutable items, with the result of each serialiser. */
 interface SharedItems extends ReadonlyArray<unknown> {
-  [serialisations]?:
-    | Array<{ serialiser: unknown; result: unknown }>
-    | undefined;
+  [serialisations]?: Serialisation[] | undefined;
 }
 
 /** Marks items that several requests share. They must not change afterwards. */
-export function shared<Item>(items: Item[]): readonly Item[] {
+export function shared<Item>(items: readonly Item[]) {
   (items as SharedItems)[serialisations] = undefined;
   return items;
 }
@@ -210,15 +241,12 @@ export function serialiseOnce<Item, Result>(
   serialise: (items: readonly Item[]) => Result,
 ) {
   if (!(serialisations in items)) return serialise(items);
-  const kept = items as SharedItems;
-  const found = kept[serialisations]?.find(
-    (one) => one.serialiser === serialiser,
-  );
+  const sharedItems = items as SharedItems;
+  const kept = sharedItems[serialisations] ?? [];
+  const found = kept.find((one) => one.serialiser === serialiser);
   if (found) return found.result as Result;
   const result = serialise(items);
-  kept[serialisations] = [
-    { serialiser, result },
-    ...(kept[serialisations] ?? []),
-  ].slice(0, maxKept);
+  const all = [{ serialiser, result }, ...kept];
+  sharedItems[serialisations] = all.slice(0, maxKept);
   return result;
 }

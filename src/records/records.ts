@@ -23,7 +23,6 @@ import {
 } from './listing.ts';
 import { assertSeen, Ownership } from './ownership.ts';
 import type { CollectionOptions, Repository } from './repository.ts';
-import { type Statements, statementsFor } from './statements.ts';
 import { Table } from './table.ts';
 
 /**
@@ -53,7 +52,6 @@ export class Records<
   readonly table: Table;
   /** Whose rows they are. */
   readonly owned: Ownership;
-  readonly #statements: Statements;
   readonly #listings: Listings;
   readonly #reader: ListReader<Item>;
   readonly #lists: Batches<Listing, Page<Item>>;
@@ -79,9 +77,8 @@ export class Records<
     const table = new Table(metadata, computed);
     const { name: collection } = table;
     const owned = new Ownership(owner, database.model.modules?.get(entity));
-    const statements = statementsFor(table);
     const listings = new Listings(table, owned.filter(lists), owned.member);
-    const reader = new ListReader<Item>(database, table, listings, statements);
+    const reader = new ListReader<Item>(database, table, listings);
     const queue = <In, Out>(
       operation: string,
       run: RunBatch<In, Out>,
@@ -102,16 +99,14 @@ export class Records<
     this.#insertions = new Insertions(
       database,
       table,
-      statements,
       hasRelations ? checkNew : check,
     );
     const rules = { owned, check, checkRemoval };
-    this.#changes = new Changes(database, table, statements.findOne, rules);
+    this.#changes = new Changes(database, table, rules);
     if (owner)
       database.owned.set(collection, (id, call) => this.#has(id, call));
     this.table = table;
     this.owned = owned;
-    this.#statements = statements;
     this.#listings = listings;
     this.#reader = reader;
   }
@@ -216,7 +211,7 @@ export class Records<
 
   async #readRows(ids: Int64[]) {
     const wanted = [...new Set(ids)].map(String);
-    const { find, findOne } = this.#statements;
+    const { find, findOne } = this.table;
     const rows = await (wanted.length === 1
       ? this.database.read(findOne, wanted)
       : this.database.read(find, [wanted]));

@@ -1,6 +1,7 @@
 import { exact, parseStoredJson } from '@animal-store/exact-json';
 import type { EntityMetadata, EntityProperty } from '@mikro-orm/core';
 import { escapeIdentifier as quoted } from 'pg';
+import type { Statement } from '../database/database.ts';
 import { reportFault } from '../errors.ts';
 import { int64FromDigits } from '../validation/int64.ts';
 import type { Kind } from '../validation/schemas.ts';
@@ -94,6 +95,10 @@ export class Table {
   readonly generated: readonly Column[];
   /** Columns that an insert sets. */
   readonly inserted: readonly Column[];
+  /** Reads the rows with these ids. */
+  readonly find: Statement;
+  /** The same of one id, which costs a third less than an array. */
+  readonly findOne: Statement;
   /** The column that each change increments. */
   readonly version: Column | undefined;
   /** Builds an item from the texts at one position of every column. */
@@ -147,6 +152,16 @@ export class Table {
     this.name = tableName;
     this.columns = columns;
     this.version = columns.find(({ member }) => member === versionProperty);
+    const texts = columns.map(({ text }) => text).join(', ');
+    const rows = `select ${texts} from ${quoted(tableName)}`;
+    this.find = {
+      name: `find_${tableName}`,
+      text: `${rows} where id = any($1::bigint[])`,
+    };
+    this.findOne = {
+      name: `find_one_${tableName}`,
+      text: `${rows} where id = $1`,
+    };
     // PostgreSQL writes a decimal with all digits of its scale, and JSON with
     // its own order of members.
     const isGenerated = ({ type, fallback }: Column) =>
@@ -350,7 +365,7 @@ function decodeOrNull({ fromText = (value) => value, isAnyText }: Codec) {
 }
 
 /**
- * Splits a column that `aggregated` (statements.ts) selected into its texts.
+ * Splits a column that `ListStatements` aggregated into its texts.
  */
 export function textsOf(
   { isSafeToJoin }: Column,
