@@ -93,7 +93,7 @@ const remediesByState: Record<string, string> = {
 };
 
 async function migratorOptions(options: MigrationOptions, model: Model) {
-  const unlimited = { ...options, statementTimeout: 0, onAdvice: undefined };
+  const unlimited = { ...options, statementTimeout: 0, advice: undefined };
   const sessions = new Sessions(unlimited);
   const config = await sessions.detect();
   const { schema = 'public' } = sessions;

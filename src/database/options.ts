@@ -33,10 +33,10 @@ export type DatabaseOptions = Config['database'] & {
   log?: EventLog | undefined;
   observers?: readonly DatabaseObserver[];
   /**
-   * Called with SQL for an operator to run, because a pooler drops our session
-   * settings.
+   * Members of a line in the log with SQL for an operator to run, because a
+   * pooler drops our session settings. No line when absent.
    */
-  onAdvice?: ((statements: string[]) => void) | undefined;
+  advice?: object | undefined;
 };
 
 /** A store that the service keeps itself. */

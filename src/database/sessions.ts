@@ -8,9 +8,7 @@ import {
 import type { DatabaseOptions } from './options.ts';
 import { sqlState } from './postgres-errors.ts';
 
-/** The log's message for `onAdvice`. */
-export const settingsDropped =
-  'a pooler drops session settings: set them on the role';
+const settingsDropped = 'a pooler drops session settings: set them on the role';
 
 /**
  * How to open sessions with one PostgreSQL server. Assumes that there is no
@@ -130,7 +128,7 @@ const pathDropped =
 /** Reads the settings that are in force, and whether a pooler shares it. */
 async function inspectSession(
   config: ClientConfig,
-  { statementTimeout, onAdvice }: DatabaseOptions,
+  { statementTimeout, advice, log }: DatabaseOptions,
 ) {
   const client = new Client(config);
   client.on('error', () => undefined);
@@ -139,12 +137,13 @@ async function inspectSession(
     const { rows } = await client.query(settings);
     const { pid, role, timeout, jit, pathSource, schema } = rows[0];
     const set = `alter role ${role} set`;
-    const advice: string[] = [];
+    const statements: string[] = [];
     const isLimited = timeout > 0 && timeout <= statementTimeout;
     if (!isLimited)
-      advice.push(`${set} statement_timeout = ${statementTimeout}`);
-    if (jit !== 'off') advice.push(`${set} jit = off`);
-    if (advice.length > 0) onAdvice?.(advice);
+      statements.push(`${set} statement_timeout = ${statementTimeout}`);
+    if (jit !== 'off') statements.push(`${set} jit = off`);
+    const isAdvised = advice !== undefined && statements.length > 0;
+    if (isAdvised) log?.warn({ ...advice, statements }, settingsDropped);
     // A pooler that shares sessions gives its clients other process ids, to
     // know whose query to cancel.
     const { processID } = client as unknown as { processID: number | null };

@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
 import Fastify, { type FastifyInstance } from 'fastify';
 import { pino } from 'pino';
-import { sendError } from '../api/http/failures.ts';
+import { nothingHere, sendError } from '../api/http/failures.ts';
 import { dataHeaders } from '../api/http/headers.ts';
 import type { Config } from '../config/config.ts';
 import { badInput, StoreError } from '../errors.ts';
@@ -44,7 +44,7 @@ export async function openOperationsPort(
   app.server.maxConnections = maxConnections;
   app.setErrorHandler(sendError);
   app.setNotFoundHandler(() => {
-    throw new StoreError('NOT_FOUND', 'There is nothing at this address.');
+    throw nothingHere();
   });
   app.addHook('onRequest', async (request, reply) => {
     reply.headers(dataHeaders);

@@ -3,7 +3,6 @@ import type { FastifyInstance } from 'fastify';
 import { inMemory } from '../access/limits/limiter.ts';
 import type { AppOptions } from '../app.ts';
 import { Database } from '../database/database.ts';
-import { settingsDropped } from '../database/sessions.ts';
 import { withTimeout } from '../database/with-timeout.ts';
 import { Unavailable } from '../errors.ts';
 import { databaseOptions, type Running, startFeatures } from '../feature.ts';
@@ -140,13 +139,11 @@ async function openDatabase(
   { config, log: { logger: log }, hasParent, onLost }: ProcessOptions,
   parts: readonly Running[],
 ): Promise<Database> {
-  const onAdvice = (statements: string[]) =>
-    log.warn({ statements }, settingsDropped);
   const options = {
     ...(await databaseOptions(features, config)),
     log,
     onLost,
-    onAdvice: hasParent ? undefined : onAdvice,
+    advice: hasParent ? undefined : {},
     observers: observersOf(parts, 'database'),
   };
   const openReads = parts.find(({ reads }) => reads)?.reads;

@@ -60,6 +60,12 @@ export function logFailure(
   else log.error({ err: cause, code }, message);
 }
 
+/** For an address, also of a missing file. */
+export function nothingHere(cause?: unknown) {
+  const message = 'There is nothing at this address.';
+  return new StoreError('NOT_FOUND', message, { cause });
+}
+
 export const notJson =
   'The body must be JSON, sent with Content-Type: application/json.';
 
@@ -77,7 +83,7 @@ function toStoreError(error: unknown, bodyLimit: number) {
   switch (statusCode) {
     case 403:
     case 404:
-      return refusal('NOT_FOUND', 'There is nothing at this address.');
+      return nothingHere(error);
     case 413: {
       const message = `The body has more than ${bodyLimit} bytes.`;
       return refusal('PAYLOAD_TOO_LARGE', message);

@@ -17,6 +17,7 @@ import { mayWrite, requireScope } from '../../access/keys/bearer.ts';
 import { badInput, reportFault, StoreError } from '../../errors.ts';
 import { type Validated, validator } from '../../validation/validator.ts';
 import { boundBodies, parseJsonBodies } from './bodies.ts';
+import { nothingHere } from './failures.ts';
 import { smallAnswer } from './lifecycle.ts';
 import { prefers, varyBy } from './negotiation.ts';
 
@@ -184,7 +185,7 @@ export function answerNotFound(request: FastifyRequest, reply: FastifyReply) {
       `${method} is not possible here. Allowed: ${allow}.`,
     );
   // A route may call this too, for example for a missing file.
-  throw new StoreError('NOT_FOUND', 'There is nothing at this address.');
+  throw nothingHere();
 }
 
 type Hooks = Pick<RouteOptions, (typeof phases)[number]>;

@@ -37,7 +37,7 @@ export function storeIn(
         options: {
           url: store.url,
           preparedStatements: 'false' as const,
-          onAdvice: undefined,
+          advice: undefined,
         },
         patiently,
       });

@@ -20,7 +20,7 @@ import {
   type Statement,
 } from '../../database/postgres-server.ts';
 import type { Reads } from '../../database/reads.ts';
-import { Sessions, settingsDropped } from '../../database/sessions.ts';
+import { Sessions } from '../../database/sessions.ts';
 import { withTimeout } from '../../database/with-timeout.ts';
 import { Unavailable } from '../../errors.ts';
 
@@ -353,15 +353,13 @@ export class Replicas implements Reads {
   }
 
   #open(url: string) {
-    const { log, connectTimeout, poolMax: max } = this.options;
+    const { connectTimeout, poolMax: max } = this.options;
     const name = new URL(url).host;
     const sessions = new Sessions({
       ...this.options,
       url,
       connectTimeout: Math.min(connectTimeout, timeoutMs),
-      onAdvice(statements) {
-        log.warn({ node: name, statements }, settingsDropped);
-      },
+      advice: { node: name },
     });
     const pool = createPool({ ...sessions.config, pipeline: true, max });
     return {
