@@ -63,22 +63,17 @@ interface StoreErrorOptions {
 /** A failure that a client may see. `message` is public. */
 export class StoreError extends Error {
   override readonly name: string = 'StoreError';
-  readonly code: ErrorCode;
   readonly headers: Record<string, string>;
   readonly details: object;
   readonly isOutcomeUnknown: boolean;
   readonly reason: string | undefined;
 
   constructor(
-    code: ErrorCode,
+    readonly code: ErrorCode,
     message: string,
-    options: StoreErrorOptions = {},
+    { cause, ...options }: StoreErrorOptions = {},
   ) {
-    super(
-      message,
-      options.cause === undefined ? undefined : { cause: options.cause },
-    );
-    this.code = code;
+    super(message, cause === undefined ? undefined : { cause });
     this.headers = options.headers ?? {};
     this.details = options.details ?? {};
     this.isOutcomeUnknown = options.isOutcomeUnknown ?? false;
