@@ -21,12 +21,17 @@ function older(part: unknown): unknown {
   // Members beside a reference do not count in 3.0.
   if ($ref && Object.keys(beside).length > 0)
     return older({ allOf: [{ $ref }], ...beside });
-  const members = Object.entries(part).map(([name, value]) => {
-    if (data.has(name)) return { [name]: value };
-    if (maps.has(name)) return { [name]: mapMembers(value as never, older) };
-    return olderMembers[name]?.(value as never) ?? { [name]: older(value) };
-  });
-  return Object.assign({}, ...members);
+  const members = {};
+  for (const [name, value] of Object.entries(part))
+    Object.assign(members, olderMember(name, value));
+  return members;
+}
+
+function olderMember(name: string, value: unknown): object {
+  if (data.has(name)) return { [name]: value };
+  if (maps.has(name)) return { [name]: mapMembers(value as never, older) };
+  const replaced = olderMembers[name]?.(value as never);
+  return replaced ?? { [name]: older(value) };
 }
 
 /**
