@@ -2,27 +2,8 @@ import { hash } from 'node:crypto';
 import { deserialize, serialize } from 'node:v8';
 import { isRawJSON, rawJSON } from '@animal-store/exact-json';
 import type { Call, Claim } from '../call.ts';
-import { StoreError, Unavailable } from '../errors.ts';
-import { causeOf, isOutcomeUnknown } from './postgres-errors.ts';
+import { reused } from './idempotency-errors.ts';
 import type { RunStatement, Statement } from './postgres-server.ts';
-
-/**
- * Allows a retry after an unknown outcome, because the idempotency key makes it
- * safe.
- */
-export function safeToRepeat(error: unknown): unknown {
-  if (!isOutcomeUnknown(error)) return error;
-  const message =
-    'The database did not say whether this was stored: it may have been. Send it again with the same Idempotency-Key.';
-  return new Unavailable(message, causeOf(error));
-}
-
-/** The error for an idempotency key that was used for another input. */
-export function reused() {
-  const message =
-    'This Idempotency-Key was used for another input; a new creation needs a new key.';
-  return new StoreError('IDEMPOTENCY_KEY_REUSED', message);
-}
 
 const ofClaim = '(key_id, operation, hash) = ($1::int, $2, $3)';
 const claimKey: Statement = {

@@ -2,7 +2,7 @@ import { MikroORM } from '@mikro-orm/postgresql';
 import { Client } from 'pg';
 import { type Call, openTransaction } from '../call.ts';
 import { Unavailable } from '../errors.ts';
-import { answerOnce, safeToRepeat } from './answer-once.ts';
+import { answerOnce } from './answer-once.ts';
 import {
   Batches,
   type BatchOptions,
@@ -10,6 +10,7 @@ import {
   type RunBatch,
 } from './batches.ts';
 import { assertColumns } from './columns.ts';
+import { safeToRepeat } from './idempotency-errors.ts';
 import {
   type AssertHeld,
   applyMigrations,

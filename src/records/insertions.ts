@@ -1,16 +1,15 @@
 import { hash } from 'node:crypto';
 import { escapeLiteral as literal, escapeIdentifier as quoted } from 'pg';
 import type { Call, Claim } from '../call.ts';
-import { reused, safeToRepeat } from '../database/answer-once.ts';
 import {
   type Batches,
   currentTransaction,
   type Database,
   type Statement,
 } from '../database/database.ts';
+import { inUse, reused, safeToRepeat } from '../database/idempotency-errors.ts';
 import { refusalIn } from '../database/transaction.ts';
 import { withTimeout } from '../database/with-timeout.ts';
-import { StoreError } from '../errors.ts';
 import type { Column, Table } from './table.ts';
 
 /** An item to insert. */
@@ -286,15 +285,6 @@ function fingerprintOf(table: Table, item: object, names = namesIn(table)) {
     .sort(([a], [b]) => (a < b ? -1 : 1));
   const digest = hash('sha256', JSON.stringify(values), 'hex');
   return digest + Buffer.from(names).toString('hex');
-}
-
-/** The error while the first request with a key is in progress. */
-export function inUse() {
-  const message =
-    'A request with this Idempotency-Key is still under way; send it again shortly.';
-  return new StoreError('IDEMPOTENCY_KEY_IN_USE', message, {
-    headers: { 'retry-after': '1' },
-  });
 }
 
 /**

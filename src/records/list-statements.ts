@@ -17,7 +17,7 @@ export interface Filter {
   /** The parameter of the statement with its value. */
   readonly slot: string;
   /** Converts its value: several ones to JSON. */
-  readonly read: (value: unknown) => unknown;
+  readonly convert: (value: unknown) => unknown;
   /**
    * Of an end: the id that decides which items with exactly this value are
    * listed.

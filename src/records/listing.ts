@@ -72,7 +72,7 @@ interface Order {
 /** No text that begins with another one is greater than that and these. */
 const greatest = '\u{10ffff}'.repeat(1000);
 
-/** Reads what queries ask of a collection's lists. */
+/** Interprets what queries ask of the lists of a collection. */
 export class Listings {
   readonly #statements: ListStatements;
   readonly #filters: readonly Filter[];
@@ -111,7 +111,7 @@ export class Listings {
    * @throws StoreError BAD_USER_INPUT for a list that its collection does not
    *   declare, or a cursor of another order
    */
-  read(query: Query) {
+  interpret(query: Query) {
     const { limit = 0, after, before, fromEnd = before !== undefined } = query;
     const shape = this.#shapeOf(query, fromEnd);
     const { sort, isDescending } = shape;
@@ -126,8 +126,8 @@ export class Listings {
       place: place?.value,
       place_id: bound(place),
     };
-    for (const { name, slot, read } of shape.filters)
-      values[slot] = read(query[name]);
+    for (const { name, slot, convert } of shape.filters)
+      values[slot] = convert(query[name]);
     const among = valuesAmong(shape, values);
     const key = `${shape.page.name} ${fromEnd} ${JSON.stringify(values)}`;
     return { key, shape, limit, values, place, isBackward: fromEnd, among };
@@ -289,13 +289,13 @@ function filtersBy(column: Column, at: number): Filter[] {
   const { member } = column;
   const filter = { column, slot: `filter_${at}` };
   const isNull = `${member}_is_null`;
-  const read = (value: unknown) => {
+  const convert = (value: unknown) => {
     if (value === false) throw refusal(`${isNull} must be true.`);
   };
   return [
-    { ...filter, name: member, kind: 'equal', read: column.write },
-    { ...filter, name: `${member}_in`, kind: 'in', read: jsonOf(column) },
-    { ...filter, name: isNull, kind: 'null', read },
+    { ...filter, name: member, kind: 'equal', convert: column.write },
+    { ...filter, name: `${member}_in`, kind: 'in', convert: jsonOf(column) },
+    { ...filter, name: isNull, kind: 'null', convert },
   ];
 }
 
@@ -307,7 +307,7 @@ function endsOf(table: Table, { ranges = [], prefixes = [] }: Lists): Filter[] {
   ) => {
     const column = table.column(member);
     const name = `${member}_${suffix}`;
-    return { name, column, kind: slot, slot, id, read: column.write };
+    return { name, column, kind: slot, slot, id, convert: column.write };
   };
   const ofRanges = ranges.flatMap((member) =>
     Object.entries(rangeEnds).map(([suffix, one]) => end(member, suffix, one)),
@@ -315,7 +315,7 @@ function endsOf(table: Table, { ranges = [], prefixes = [] }: Lists): Filter[] {
   const last = (prefix: unknown) => `${prefix}${greatest}`;
   const ofPrefixes = prefixes.flatMap((member) => [
     end(member, 'prefix', { slot: 'from', id: int64.min }),
-    { ...end(member, 'prefix', { slot: 'to', id: int64.max }), read: last },
+    { ...end(member, 'prefix', { slot: 'to', id: int64.max }), convert: last },
   ]);
   return [...ofRanges, ...ofPrefixes];
 }

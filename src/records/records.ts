@@ -113,18 +113,18 @@ export class Records<
 
   async list(query: Validated<PageQuery & FilterOf<Item>>, call = new Call()) {
     const own = this.narrow(query, call);
-    const listing = this.#listings.read(own);
+    const listing = this.#listings.interpret(own);
     const page = await this.#readPage(listing, call);
     // The operation itself costs one, and each further value of a filter one
     // more.
     call.count(page.items.length + listing.among);
     return withOtherEnd(page, listing, (others) =>
-      this.#readPage(this.#listings.read({ ...own, ...others }), call),
+      this.#readPage(this.#listings.interpret({ ...own, ...others }), call),
     );
   }
 
   assertListed(query: Partial<PageQuery> & FilterOf<Item>) {
-    this.#listings.read(query);
+    this.#listings.interpret(query);
   }
 
   #readPage(listing: Listing, call: Call) {
@@ -137,7 +137,7 @@ export class Records<
     // A total has no page.
     const all = { ...query, limit: 0, after: undefined, before: undefined };
     const own = this.narrow(all, call);
-    const total = await this.#totals.add(this.#listings.read(own), call);
+    const total = await this.#totals.add(this.#listings.interpret(own), call);
     call.count(totalCost);
     return total;
   }

@@ -301,7 +301,7 @@ describeHere('checkups', () => {
           const mostRead = 2 * 21;
           for (const [order, position] of Object.entries(positions)) {
             const lists = queries.map((query) =>
-              listings.read({
+              listings.interpret({
                 ...query,
                 limit: 20,
                 sort: order,

@@ -535,7 +535,7 @@ test('of the statements of a collection, 200 are prepared', () => {
         ends.flatMap((end) =>
           places.map((place) => {
             const query = { ...state, ...room, ...begin, ...end, ...place };
-            return listings.read(query).shape;
+            return listings.interpret(query).shape;
           }),
         ),
       ),

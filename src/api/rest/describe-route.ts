@@ -9,9 +9,8 @@ import {
   longestKey,
   notIdempotent,
 } from '../../access/idempotency/idempotency-key.ts';
-import { reused } from '../../database/answer-once.ts';
+import { inUse, reused } from '../../database/idempotency-errors.ts';
 import { internalError, type StoreError } from '../../errors.ts';
-import { inUse } from '../../records/insertions.ts';
 import { forbidden, type Scope } from '../../scopes.ts';
 import { mapMembers } from '../../validation/schemas.ts';
 import { validator } from '../../validation/validator.ts';

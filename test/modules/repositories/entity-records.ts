@@ -70,16 +70,16 @@ export class EntityRecords<Item extends Row, New extends object>
   }
 
   assertListed(query: Partial<PageQuery> & FilterOf<Item>) {
-    this.#listings.read(query);
+    this.#listings.interpret(query);
   }
 
   async list(query: Validated<PageQuery & FilterOf<Item>>, call = new Call()) {
     const own = this.narrow(query, call);
-    const listing = this.#listings.read(own);
+    const listing = this.#listings.interpret(own);
     const page = await this.#page(listing, call);
     call.count(page.items.length + listing.among);
     return withOtherEnd(page, listing, (others) =>
-      this.#page(this.#listings.read({ ...own, ...others }), call),
+      this.#page(this.#listings.interpret({ ...own, ...others }), call),
     );
   }
 
@@ -112,7 +112,7 @@ export class EntityRecords<Item extends Row, New extends object>
     call = new Call(),
   ): Promise<Total> {
     const { limit: _, after: __, before: ___, ...filters } = query;
-    const listing = this.#listings.read(this.narrow(filters, call));
+    const listing = this.#listings.interpret(this.narrow(filters, call));
     const count = await this.database.reading(call, (em) =>
       em.count(this.entity, whereOf(listing)),
     );
