@@ -48,8 +48,7 @@ export function keep(
 export function serveDocument(
   app: FastifyInstance,
   path: string,
-  read: (address: string) => string | Buffer,
-  headers: Record<string, string>,
+  ...content: Parameters<typeof keep>
 ) {
-  app.get(path, publicRoute, keep(read, headers));
+  app.get(path, publicRoute, keep(...content));
 }
