@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { escapeIdentifier as quoted } from 'pg';
 import type { Statement } from '../database/database.ts';
 import type { Int64 } from '../validation/int64.ts';
@@ -50,10 +50,8 @@ export interface ListStatement extends Statement {
   readonly slots: readonly string[];
 }
 
-interface Slot {
-  readonly name: string;
-  readonly type: string;
-}
+/** The types of the parameters of a statement, by their slots. */
+type Types = Record<string, string>;
 
 /** Makes the statements of lists and totals. */
 export class ListStatements {
@@ -66,10 +64,10 @@ export class ListStatements {
 
   /** One list. */
   page(layout: Layout) {
-    const slots = [limitSlot, ...slotsOf(layout)];
-    const page = this.#select(layout, numbered(slots));
-    const text = `select ${this.#aggregated(layout)} from (${page}) as item`;
-    return this.#named('list', slots, text);
+    const types = { ...typeOfLimit, ...typesIn(layout) };
+    const list = this.#select(layout, numbered(types));
+    const text = `select ${this.#aggregated(layout)} from (${list}) as item`;
+    return this.#named('list', types, text);
   }
 
   /**
@@ -78,40 +76,40 @@ export class ListStatements {
    */
   pages(layouts: Layout[]) {
     const [first] = layouts as [Layout];
-    const all = [limitSlot, ...layouts.flatMap(slotsOf)];
-    const slots = [...new Map(all.map((slot) => [slot.name, slot])).values()];
-    const given = (name: string) => `wanted."${name}"`;
-    const filters = slots.filter(({ name }) => name.startsWith('filter_'));
+    const types: Types = Object.assign(
+      { ...typeOfLimit },
+      ...layouts.map(typesIn),
+    );
+    const slots = Object.keys(types);
+    const filters = slots.filter((slot) => slot.startsWith('filter_'));
     // Branches instead of `wanted.filter is null or ...`: each uses an index,
     // and PostgreSQL skips the branches whose one-time filter is false.
     // Skipped branches are not free: those of another order would cost
     // PostgreSQL a sixth.
+    const choosable = layouts.length > 1 ? filters : [];
     const branches = layouts.map((layout) => {
-      const used = slotsOf(layout).map(({ name }) => name);
-      const chosen = filters.map(
-        ({ name }) =>
-          `${given(name)} is ${used.includes(name) ? 'not null' : 'null'}`,
-      );
-      const isOnly = layouts.length === 1;
-      return `(${this.#select(layout, given, isOnly ? [] : chosen)})`;
+      const chosen = choosable.map((slot) => choiceOf(slot, layout));
+      return `(${this.#select(layout, wanted, chosen)})`;
     });
-    const arrays = slots.map(({ type }, at) => `$${at + 1}::${type}[]`);
-    const names = [...slots.map(({ name }) => `"${name}"`), '"#at"'];
+    const arrays = Object.values(types).map(
+      (type, at) => `$${at + 1}::${type}[]`,
+    );
+    const names = [...slots, '#at'].map((slot) => `"${slot}"`);
     const text = `select page.* from unnest(${arrays.join(', ')}) with ordinality
         as wanted (${names.join(', ')})
       cross join lateral (
         select ${this.#aggregated(first)} from (${branches.join(' union all ')}) as item
       ) as page
       order by wanted."#at"`;
-    return this.#named('lists', slots, text);
+    return this.#named('lists', types, text);
   }
 
-  #named(kind: string, slots: Slot[], text: string) {
-    const hash = createHash('sha256').update(text).digest('hex').slice(0, 16);
-    const name = `${kind}_${this.table.name}_${hash}`;
+  #named(kind: string, types: Types, text: string) {
+    const digest = hash('sha256', text).slice(0, 16);
+    const name = `${kind}_${this.table.name}_${digest}`;
     if (this.#prepared.size < mostPrepared) this.#prepared.add(name);
     const isRare = !this.#prepared.has(name);
-    return { name, text, slots: slots.map(({ name }) => name), isRare };
+    return { name, text, slots: Object.keys(types), isRare };
   }
 
   /**
@@ -119,77 +117,45 @@ export class ListStatements {
    * PostgreSQL's plan as JSON, with the estimated number of rows.
    */
   totals(layout: Layout) {
-    const slots = slotsOf(layout);
-    const given = numbered(slots);
-    const conditions = layout.conditions.map((filter) =>
-      equation(filter, anyOf(filter, given)),
-    );
-    const where = allOf(...conditions, ...comparisons(layout, given));
+    const types = typesIn(layout);
+    const where = allOf(conditionsOf(layout, numbered(types)));
     const all = `select 1 from ${this.#name} where ${where}`;
     const count = `select count(*) from (${all} limit ${maxExactTotal + 1}) as item`;
     return {
-      count: this.#named('count', slots, count),
-      estimate: this.#named('estimate', slots, `explain (format json) ${all}`),
+      count: this.#named('count', types, count),
+      estimate: this.#named('estimate', types, `explain (format json) ${all}`),
     };
   }
 
   /**
-   * The last filters are compared in one row with the order, for example
-   * `(status, id) > ($3, $1)`: only an index on both has these rows in a range.
-   * For `status = $3 and id > $1` PostgreSQL may scan the primary key, and
-   * discard most rows. Which filters are in the row:
+   * The rows of a list. Of several values (`in`) each has a page, because
+   * PostgreSQL cannot merge them.
    *
-   * - by ids the last one, because only the first column of a row ends a scan; so
-   *   none in a range that ends
-   * - by another member all, or PostgreSQL would sort the rows of the first
-   * - none of a list of one item, by `any`, or by the member of the order
-   * - none up to a null, which no comparison of rows has
-   *
-   * Of several values (`in`) each has a page, because PostgreSQL cannot merge
-   * them.
+   * @param chosen conditions for this list among others
    */
   #select(layout: Layout, given: Given, chosen: string[] = []) {
-    const { conditions, by, ends, isDescending, isOne } = layout;
-    const among = conditions.filter(({ kind }) => kind === 'in');
-    const isFlat = conditions.some(({ kind }) => kind === 'any');
-    const operand = (filter: Filter) => {
-      if (filter.kind !== 'in') return anyOf(filter, given);
-      return `"#${filter.slot}"."#value"::${filter.column.type}`;
+    const { conditions, by } = layout;
+    const direction = layout.isDescending ? ' desc' : '';
+    const sorted = (keys: string[]) => {
+      const directed = keys.map((key) => `${key}${direction}`);
+      return directed.join(', ');
     };
-    const nulls = conditions.findLastIndex(({ kind }) => kind === 'null');
-    const end = isDescending ? 'from' : 'to';
-    const hasEnd = ends.some(({ kind }) => kind === end);
-    const isOfOrder = conditions.some(
-      ({ column }) => by.includes(column) && !column.isFolded,
-    );
-    const isApart = isOne || hasEnd || isFlat || isOfOrder;
-    // In an order by a member, all may be in rows.
-    const last = by.length > 0 ? 0 : conditions.length - 1;
-    const others = isApart ? conditions.length : Math.max(nulls + 1, last);
-    const equal = conditions
-      .slice(0, others)
-      .map((filter) => equation(filter, operand(filter)));
-    const inRows = conditions.slice(others).map((filter) => ({
-      name: filter.column.name,
-      value: operand(filter),
-    }));
-    const within = comparisons(layout, given, inRows);
-    const where = allOf(...chosen, ...equal, ...within);
-    const direction = isDescending ? ' desc' : '';
-    const order = keysOf(by).map((key) => `${key}${direction}`);
     const filters = conditions
       .filter(({ kind }) => kind !== 'any')
-      .map(({ column: { name } }) => `${name}${direction}`);
+      .map(({ column }) => column.name);
+    const apart = countApart(layout);
+    const where = allOf([...chosen, ...conditionsOf(layout, given, apart)]);
     const names = this.table.columns.map(({ name }) => name).join(', ');
-    const limit = `limit ${given(limitSlot.name)}`;
+    const limit = `limit ${given('limit')}`;
     const page = `select * from (select ${names} from ${this.#name} where ${where}
-      order by ${[...filters, ...order].join(', ')} limit ${planningLimit}) as item ${limit}`;
-    if (among.length === 0) return page;
-    const values = among.map(
+      order by ${sorted([...filters, ...keysOf(by)])} limit ${planningLimit}) as item ${limit}`;
+    const several = conditions.filter(isOf('in'));
+    if (several.length === 0) return page;
+    const values = several.map(
       ({ slot }) => `${valuesIn(given(slot))} as "#${slot}" ("#value")`,
     );
     return `select item.* from ${values.join(' cross join ')}
-      cross join lateral (${page}) as item order by ${order.join(', ')} ${limit}`;
+      cross join lateral (${page}) as item order by ${sorted(keysOf(by))} ${limit}`;
   }
 
   /**
@@ -214,65 +180,111 @@ export class ListStatements {
 /** SQL for the value of a slot. */
 type Given = (slot: string) => string;
 
-const limitSlot = { name: 'limit', type: 'int' };
+const typeOfLimit = { limit: 'int' };
 /**
  * The most rows of a page. For a limit that it does not know PostgreSQL plans to
  * read a tenth of the table, which it would rather sort.
  */
 const planningLimit = pageLimit.max + 1;
 
-const valuesIn = (json: string) => `json_array_elements_text(${json}::json)`;
-
-function numbered(slots: Slot[]): Given {
-  const names = slots.map(({ name }) => name);
-  return (slot) => {
-    const at = names.indexOf(slot);
-    return `$${at + 1}::${slots[at]?.type}`;
-  };
+function typesIn({ conditions, ends, hasPlace, by }: Layout) {
+  const types: Types = {};
+  for (const { slot, kind, column } of conditions) {
+    if (kind === 'null') continue;
+    const isSeveral = kind === 'in' || kind === 'any';
+    types[slot] = isSeveral ? 'text' : column.type;
+  }
+  for (const { type } of by) {
+    for (const { slot } of ends) types[slot] = type;
+    if (hasPlace) types.place = type;
+  }
+  if (hasPlace) types.place_id = 'bigint';
+  return types;
 }
 
-const allOf = (...conditions: string[]) => conditions.join(' and ') || 'true';
+function numbered(types: Types): Given {
+  const slots = Object.keys(types);
+  return (slot) => `$${slots.indexOf(slot) + 1}::${types[slot]}`;
+}
 
-/** The value of a filter, or any that it may have. */
-function anyOf({ kind, slot, column }: Filter, given: Given) {
+/** The value of a list that is read together with others. */
+function wanted(slot: string) {
+  return `wanted."${slot}"`;
+}
+
+/** Whether a list has a value for this filter, as those of the layout have. */
+function choiceOf(slot: string, layout: Layout) {
+  const isUsed = slot in typesIn(layout);
+  return `${wanted(slot)} is ${isUsed ? 'not null' : 'null'}`;
+}
+
+function valuesIn(json: string) {
+  return `json_array_elements_text(${json}::json)`;
+}
+
+function allOf(conditions: string[]) {
+  return conditions.join(' and ') || 'true';
+}
+
+function isOf(kind: Filter['kind']) {
+  return (filter: Filter) => filter.kind === kind;
+}
+
+/**
+ * The last filters are compared in one row with the order, for example
+ * `(status, id) > ($3, $1)`: only an index on both has these rows in a range.
+ * For `status = $3 and id > $1` PostgreSQL may scan the primary key, and
+ * discard most rows. Which filters are in the row:
+ *
+ * - by ids the last one, because only the first column of a row ends a scan; so
+ *   none in a range that ends
+ * - by another member all, or PostgreSQL would sort the rows of the first
+ * - none of a list of one item, by `any`, or by the member of the order
+ * - none up to a null, which no comparison of rows has
+ *
+ * @returns how many filters are before those in the row
+ */
+function countApart({ conditions, by, ends, isDescending, isOne }: Layout) {
+  const end = isDescending ? 'from' : 'to';
+  const hasEnd = ends.some(isOf(end));
+  const isByAny = conditions.some(isOf('any'));
+  const isOfOrder = conditions.some(
+    ({ column }) => by.includes(column) && !column.isFolded,
+  );
+  const all = conditions.length;
+  if (isOne || hasEnd || isByAny || isOfOrder) return all;
+  const upToNull = 1 + conditions.findLastIndex(isOf('null'));
+  const isById = by.length === 0;
+  return isById ? Math.max(upToNull, all - 1) : upToNull;
+}
+
+/** @param apart how many filters are not in a row with the order */
+function conditionsOf(
+  layout: Layout,
+  given: Given,
+  apart = layout.conditions.length,
+) {
+  const { conditions } = layout;
+  const equations = conditions
+    .slice(0, apart)
+    .map((filter) => equation(filter, given));
+  const inRow = conditions.slice(apart);
+  return [...equations, ...comparisons(layout, given, inRow)];
+}
+
+function equation(filter: Filter, given: Given) {
+  const { name } = filter.column;
+  if (filter.kind === 'null') return `${name} is null`;
+  return `${name} = ${operandOf(filter, given)}`;
+}
+
+/** What the column of a filter equals. */
+function operandOf({ kind, slot, column }: Filter, given: Given) {
+  const { type } = column;
+  if (kind === 'in') return `"#${slot}"."#value"::${type}`;
   if (kind !== 'any') return given(slot);
-  const values = `select "#value"::${column.type} from ${valuesIn(given(slot))} as values ("#value")`;
-  return `any (array(${values}))`;
-}
-
-function equation({ kind, column: { name } }: Filter, value: string) {
-  if (kind === 'null') return `${name} is null`;
-  return `${name} = ${value}`;
-}
-
-function slotsOf({ conditions, ends, hasPlace, by }: Layout): Slot[] {
-  const filters = conditions
-    .filter(({ kind }) => kind !== 'null')
-    .map(({ slot, kind, column }) => ({
-      name: slot,
-      type: /in|any/.test(kind) ? 'text' : column.type,
-    }));
-  const values = [
-    ...ends.map(({ slot }) => slot),
-    ...(hasPlace ? ['place'] : []),
-  ];
-  return [
-    ...filters,
-    ...by.flatMap(({ type }) => values.map((name) => ({ name, type }))),
-    ...(hasPlace ? [{ name: 'place_id', type: 'bigint' }] : []),
-  ];
-}
-
-/** The values at one side of a list: of its range, or of its place. */
-function boundAt(side: 'from' | 'to', layout: Layout, given: Given) {
-  const { by, ends, hasPlace, isDescending } = layout;
-  const end = ends.find(({ kind }) => kind === side);
-  const ofRange = end && endOf(end, given);
-  const start = isDescending ? 'to' : 'from';
-  if (!hasPlace || side !== start) return ofRange;
-  const ofOrder = by.map(({ isFolded }) => collated(given('place'), isFolded));
-  const place = [...ofOrder, given('place_id')];
-  return ofRange ? inner(ofRange, place, side) : place;
+  const values = `${valuesIn(given(slot))} as values ("#value")`;
+  return `any (array(select "#value"::${type} from ${values}))`;
 }
 
 /**
@@ -280,44 +292,63 @@ function boundAt(side: 'from' | 'to', layout: Layout, given: Given) {
  *
  * @param filters those before the order in the index
  */
-function comparisons(
-  layout: Layout,
-  given: Given,
-  filters: Array<{ name: string; value: string }> = [],
-) {
-  const keys = keysOf(layout.by);
-  const names = filters.map(({ name }) => name);
-  const values = filters.map(({ value }) => value);
+function comparisons(layout: Layout, given: Given, filters: Filter[]) {
+  const order = keysOf(layout.by);
+  const keys = [...filters.map(({ column }) => column.name), ...order];
+  const values = filters.map((filter) => operandOf(filter, given));
   const from = boundAt('from', layout, given);
   const to = boundAt('to', layout, given);
-  const lower = [...values, ...(from ?? [])];
-  const upper = [...values, ...(to ?? [])];
-  const rowOf = ({ length }: string[]) =>
-    row([...names, ...keys].slice(0, length));
-  const operator = names.length > 0 ? '>=' : '>';
+  const lower = [...values, ...from];
+  const upper = [...values, ...to];
+  const hasFilters = filters.length > 0;
   const conditions: string[] = [];
   // PostgreSQL expects no rows of `(status, id) > ('sold', 7)` where no status
   // is greater.
-  if (lower.length > 0)
-    conditions.push(`${rowOf(lower)} ${operator} ${row(lower)}`);
-  if (from && names.length > 0) conditions.push(`${row(keys)} <> ${row(from)}`);
-  if (upper.length > 0) conditions.push(`${rowOf(upper)} <= ${row(upper)}`);
+  const above = hasFilters ? '>=' : '>';
+  if (lower.length > 0) conditions.push(comparison(keys, above, lower));
+  if (hasFilters && from.length > 0)
+    conditions.push(comparison(order, '<>', from));
+  if (upper.length > 0) conditions.push(comparison(keys, '<=', upper));
   return conditions;
 }
 
+/** Compares the first keys with as many values. */
+function comparison(keys: string[], operator: string, values: string[]) {
+  const compared = keys.slice(0, values.length);
+  return `${row(compared)} ${operator} ${row(values)}`;
+}
+
+/** The values at one side of a list: of its range, or of its place. */
+function boundAt(side: 'from' | 'to', layout: Layout, given: Given) {
+  const { by, ends, hasPlace, isDescending } = layout;
+  const end = ends.find(isOf(side));
+  const ofRange = end ? endOf(end, given) : [];
+  const start = isDescending ? 'to' : 'from';
+  if (!hasPlace || side !== start) return ofRange;
+  const ofOrder = by.map((column) => collated(given('place'), column));
+  const place = [...ofOrder, given('place_id')];
+  return end ? inner(ofRange, place, side) : place;
+}
+
 /** By which a list is sorted. */
-const keysOf = (by: readonly Column[]) => [...by.map(({ key }) => key), 'id'];
+function keysOf(by: readonly Column[]) {
+  const keys = by.map(({ key }) => key);
+  return [...keys, 'id'];
+}
 
-const collated = (value: string, isFolded: boolean) =>
-  isFolded ? `${value} collate "C"` : value;
+function collated(value: string, { isFolded }: Column) {
+  return isFolded ? `${value} collate "C"` : value;
+}
 
-const row = (values: string[]) => `(${values.join(', ')})`;
+function row(values: string[]) {
+  return `(${values.join(', ')})`;
+}
 
 /** The value and the id of an end. */
 function endOf({ column, slot, id }: Filter, given: Given) {
-  const { isFolded } = column;
-  const value = isFolded ? `lower(${given(slot)})` : given(slot);
-  return [collated(value, isFolded), `'${id}'::bigint`];
+  const value = given(slot);
+  const folded = column.isFolded ? `lower(${value})` : value;
+  return [collated(folded, column), `'${id}'::bigint`];
 }
 
 const shorter = {
@@ -328,9 +359,11 @@ const shorter = {
 /** The one of two ends that makes the list shorter. */
 function inner(one: string[], other: string[], side: 'from' | 'to') {
   const { choice, operator } = shorter[side];
+  const [value, id] = one;
+  const [otherValue, otherId] = other;
   const isOne = `${row(one)} ${operator} ${row(other)}`;
   return [
-    `${choice}(${one[0]}, ${other[0]})`,
-    `case when ${isOne} then ${one[1]} else ${other[1]} end`,
+    `${choice}(${value}, ${otherValue})`,
+    `case when ${isOne} then ${id} else ${otherId} end`,
   ];
 }
