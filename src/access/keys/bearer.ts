@@ -111,9 +111,12 @@ function unauthenticated(keys: Authenticator, request: FastifyRequest) {
   const isGiven = /^bearer +\S/i.test(authorization);
   const secret = secretIn(request);
   let message = 'An API key is required: Authorization: Bearer <API_KEY>.';
-  if (isGiven) message = 'The API key is not valid.';
+  let challenge = 'Bearer';
+  if (isGiven) {
+    message = 'The API key is not valid.';
+    challenge = 'Bearer error="invalid_token"';
+  }
   if (keys.isToken(secret)) message = 'The token is not valid, or has expired.';
-  const challenge = isGiven ? 'Bearer error="invalid_token"' : 'Bearer';
   return new StoreError('UNAUTHENTICATED', message, {
     headers: { 'www-authenticate': challenge },
     reason: keys.refusalOf(secret),
