@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { createServer, type Server, type Socket } from 'node:net';
+import { createServer, type Socket } from 'node:net';
 import type { PGlite } from '@electric-sql/pglite';
 import { BackendConnection } from './connection.ts';
 
@@ -14,8 +14,7 @@ import { BackendConnection } from './connection.ts';
  * rejection, which ends the thread and the service.
  */
 export class SharedBackend {
-  readonly #engine: PGlite;
-  readonly #server: Server;
+  readonly #server = createServer((socket) => this.#accept(socket));
   readonly #connections = new Set<BackendConnection>();
   /** The connections with pending messages, in order of arrival. */
   #waiting: BackendConnection[] = [];
@@ -31,12 +30,9 @@ export class SharedBackend {
    *   because all others wait
    */
   constructor(
-    engine: PGlite,
+    private readonly engine: PGlite,
     private readonly maxSilence = 30_000,
-  ) {
-    this.#engine = engine;
-    this.#server = createServer((socket) => this.#accept(socket));
-  }
+  ) {}
 
   async listen(path: string) {
     await once(this.#server.listen(path), 'listening');
@@ -92,7 +88,7 @@ export class SharedBackend {
       await this.#execute(connection, bytes);
     if (connection.hasSettings) this.#configuredBy = connection;
     this.#holder = undefined;
-    if (connection.isAmidQuery || this.#engine.isInTransaction()) {
+    if (connection.isAmidQuery || this.engine.isInTransaction()) {
       this.#holder = connection;
       // A stopped process, or an idle psql. Closing the connection rolls the
       // transaction back.
@@ -105,7 +101,7 @@ export class SharedBackend {
   /** @throws Error when the engine does not end its answer */
   async #execute(connection: BackendConnection, bytes: Uint8Array) {
     let end = Buffer.alloc(0);
-    await this.#engine.execProtocolRawStream(bytes, {
+    await this.engine.execProtocolRawStream(bytes, {
       onRawData(data) {
         end = Buffer.concat([end, data]).subarray(-readyForQuery.length);
         connection.write(data);
@@ -122,10 +118,10 @@ export class SharedBackend {
    */
   async #abandon(connection: BackendConnection) {
     if (this.#holder === connection) {
-      await this.#engine.execProtocolRawStream(sync, {
+      await this.engine.execProtocolRawStream(sync, {
         onRawData: () => undefined,
       });
-      if (this.#engine.isInTransaction()) await this.#engine.exec('rollback');
+      if (this.engine.isInTransaction()) await this.engine.exec('rollback');
       this.#holder = undefined;
     }
     this.#configuredBy = connection;
@@ -140,7 +136,7 @@ export class SharedBackend {
     if (!this.#configuredBy) return;
     this.#configuredBy.hasSettings = false;
     this.#configuredBy = undefined;
-    await this.#engine.exec('discard all');
+    await this.engine.exec('discard all');
   }
 }
 
