@@ -68,12 +68,11 @@ async function subscribe(
     const { errors = [] } = source;
     // When a retry may succeed later, clients of event streams need a status,
     // not an event.
-    const failures = errors.map(({ originalError }) => originalError);
-    const temporary = failures.find(
-      (one) =>
-        one instanceof StoreError && one.headers['retry-after'] !== undefined,
-    );
-    if (temporary) throw temporary;
+    for (const { originalError: failure } of errors) {
+      const isTemporary =
+        failure instanceof StoreError && 'retry-after' in failure.headers;
+      if (isTemporary) throw failure;
+    }
     return { errors };
   }
 

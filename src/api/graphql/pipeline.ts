@@ -49,6 +49,7 @@ export interface PipelineOptions extends DocumentOptions {
  */
 const bytesPerUnit = 12_288;
 
+/** Answers operations: found, admitted, executed, formatted. */
 export class Pipeline {
   /**
    * The documents of accepted texts, because hashing a text and running Apollo's
