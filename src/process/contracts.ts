@@ -10,6 +10,7 @@ import { startFeatures } from '../feature.ts';
 import { features } from '../features.ts';
 import { modelOf } from '../modules/mikro-orm.config.ts';
 import { Log } from '../runtime/log/log.ts';
+import type { Opened } from './service-types.ts';
 
 /**
  * The served contracts, by file name. Connects to no database.
@@ -26,13 +27,15 @@ export async function contracts(
     LOG_LEVEL: 'silent',
   };
   const config = loadConfig(env, [...modules, ...features]);
-  for (const { variables = {} } of modules)
-    Object.assign(config.values, readVariables(variables, own));
+  for (const { variables = {} } of modules) {
+    const values = readVariables(variables, own);
+    Object.assign(config.values, values);
+  }
   const log = new Log(config.log);
   const context = { config, log: log.logger, limiters: inMemory };
   const parts = await startFeatures(features, context);
   // The last one that was opened is closed first.
-  const opened: Array<{ close?(): PromiseLike<unknown> }> = [...parts];
+  const opened: Opened[] = [...parts];
   try {
     const database = await Database.open(config.database, modelOf(modules));
     opened.unshift(database);

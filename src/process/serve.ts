@@ -16,6 +16,7 @@ import { migrate } from './migrate.ts';
 import { openOperationsPort } from './operations-port.ts';
 import {
   lastStep,
+  type Opened,
   type Server,
   type ServiceProcess,
   type Serving,
@@ -117,7 +118,7 @@ async function listen(
  */
 async function closeAll(
   { logger }: Log,
-  parts: Record<string, { close?(): PromiseLike<unknown> } | undefined>,
+  parts: Record<string, Opened | undefined>,
   timeout = lastStep,
 ) {
   const late = () => new Error(`It is still open after ${timeout} ms.`);

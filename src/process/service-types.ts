@@ -36,6 +36,11 @@ export interface Serving {
   onListen?(address: string, check: CheckReadiness): void;
 }
 
+/** A part of the process that was opened. */
+export interface Opened {
+  close?(): PromiseLike<unknown>;
+}
+
 /** What answers requests: the app of this process, or other processes. */
 export interface Server {
   address: string | Promise<string>;
