@@ -50,8 +50,8 @@ export class InexactNumber {
     this.#source = source;
   }
 
-  toJSON(): unknown {
-    return rawJSON(this.#source);
+  toJSON(): string {
+    return this.#source;
   }
 
   [Symbol.for('nodejs.util.inspect.custom')](): string {
@@ -141,7 +141,9 @@ export function parseStoredJson(text: string): unknown {
  * For `JSON.stringify`: writes integers without an exponent, which
  * `parseExactJson` rejects when digits may be lost.
  */
-export function exact(_name: string, value: unknown): unknown {
+export function exact(this: unknown, name: string, value: unknown): unknown {
+  if ((this as Record<string, unknown>)[name] instanceof InexactNumber)
+    return rawJSON(`${value}`);
   if (typeof value === 'bigint') return rawJSON(`${value}`);
   if (!Number.isInteger(value) || Number.isSafeInteger(value)) return value;
   return rawJSON(`${BigInt(value as number)}`);
