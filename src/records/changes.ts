@@ -2,7 +2,7 @@ import { escapeLiteral as literal, escapeIdentifier as quoted } from 'pg';
 import { Call } from '../call.ts';
 import type { Batches, Database } from '../database/database.ts';
 import { refusalIn } from '../database/transaction.ts';
-import { StoreError } from '../errors.ts';
+import { badInput, StoreError } from '../errors.ts';
 import type { Int64 } from '../validation/int64.ts';
 import type { Check } from './insertions.ts';
 import type { Ownership } from './ownership.ts';
@@ -87,10 +87,7 @@ export class Changes<Item> {
       ([, value]) => value !== undefined,
     );
     if (given.length === 0)
-      throw new StoreError(
-        'BAD_USER_INPUT',
-        'The change names no member to change.',
-      );
+      throw badInput('The change names no member to change.');
     const { check } = this.rules;
     if (check) {
       const stored = await this.stored(id, call);
@@ -119,8 +116,7 @@ export class Changes<Item> {
     call = new Call(),
   ) {
     const isComparable = version === undefined || this.table.version;
-    if (!isComparable)
-      throw new StoreError('BAD_USER_INPUT', 'It has no version to compare.');
+    if (!isComparable) throw badInput('It has no version to compare.');
     const { checkRemoval } = this.rules;
     let expected = version;
     if (checkRemoval) {

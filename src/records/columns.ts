@@ -57,7 +57,7 @@ class ExactJsonType extends JsonType {
  */
 export function columnsOf<Schema extends TObject>({ properties }: Schema) {
   const columns = mapMembers<TSchema, unknown>(properties, (member, name) =>
-    columnOf(name, member),
+    propertyOf(name, member),
   );
   return columns as {
     [Member in keyof Static<Schema>]: ColumnBuilder<
@@ -67,7 +67,7 @@ export function columnsOf<Schema extends TObject>({ properties }: Schema) {
   };
 }
 
-function columnOf(name: string, schema: TSchema) {
+function propertyOf(name: string, schema: TSchema) {
   if (name === 'id') return p.type(Int64Type).primary().autoincrement();
   if (name === 'version') return p.integer().version();
   const { kind, isNullable, values, digits } = memberOf(schema);

@@ -1,4 +1,4 @@
-import { StoreError } from '../errors.ts';
+import { badInput } from '../errors.ts';
 import { type Int64, int64From, int64FromText } from '../validation/int64.ts';
 import { maxCursorLength } from '../validation/page.ts';
 
@@ -75,5 +75,5 @@ function parsed(cursor: string): unknown[] {
 export function notACursor({ sort, parameter = 'after' }: Asked) {
   const end = parameter === 'after' ? 'last' : 'first';
   const message = `${parameter} is not a cursor of this list sorted by ${sort}: it must be that of its ${end} item.`;
-  return new StoreError('BAD_USER_INPUT', message);
+  return badInput(message);
 }

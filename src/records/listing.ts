@@ -1,5 +1,5 @@
 import { isDataError } from '../database/postgres-errors.ts';
-import { StoreError } from '../errors.ts';
+import { badInput } from '../errors.ts';
 import { type Int64, int64, int64From } from '../validation/int64.ts';
 import {
   type Lists,
@@ -191,7 +191,7 @@ export class Listings {
     const isById = by.length === 0;
     const nullFilter = !isById && given.length > 1 && given.find(isNull);
     if (nullFilter)
-      throw refusal(
+      throw badInput(
         `${nullFilter.name} goes with other filters in the order of id only, not of ${sort}.`,
       );
     const layout: Layout = {
@@ -225,7 +225,7 @@ export class Listings {
       );
     if (!end || order.by.includes(end.column)) return order;
     const { member } = end.column;
-    throw refusal(
+    throw badInput(
       `${end.name} goes with the order ${member} or ${member}_desc, not ${sort}.`,
     );
   }
@@ -243,7 +243,7 @@ export class Listings {
     const asked = spelled(given.map(({ column }) => column));
     const declared = combinations.map(({ columns }) => spelled(columns));
     const others = [...new Set(declared)].filter((one) => one && one !== asked);
-    return refusal(
+    return badInput(
       `A list cannot be filtered by ${asked}: only by ${others.join(', or by ')}.`,
     );
   }
@@ -290,7 +290,7 @@ function filtersBy(column: Column, at: number): Filter[] {
   const filter = { column, slot: `filter_${at}` };
   const isNull = `${member}_is_null`;
   const convert = (value: unknown) => {
-    if (value === false) throw refusal(`${isNull} must be true.`);
+    if (value === false) throw badInput(`${isNull} must be true.`);
   };
   return [
     { ...filter, name: member, kind: 'equal', convert: column.write },
@@ -378,7 +378,7 @@ function valuesAmong({ conditions }: Shape, values: Slots) {
     more += length - 1;
   }
   if (pages > maxAmong)
-    throw refusal(
+    throw badInput(
       `The filters by several values have ${pages} combinations, at most ${maxAmong} are allowed.`,
     );
   return more;
@@ -407,10 +407,6 @@ function below(place?: Place) {
   return `${int64From(BigInt(place.id) - 1n) ?? least}`;
 }
 
-function refusal(message: string) {
-  return new StoreError('BAD_USER_INPUT', message);
-}
-
 function excluding(one: string, other: string) {
-  return refusal(`${one} and ${other} exclude each other.`);
+  return badInput(`${one} and ${other} exclude each other.`);
 }

@@ -1,6 +1,6 @@
 import { Call } from '../call.ts';
 import { currentTransaction } from '../database/database.ts';
-import { StoreError, Unavailable } from '../errors.ts';
+import { badInput, Unavailable } from '../errors.ts';
 import type { Int64 } from '../validation/int64.ts';
 import type { FilterOf } from '../validation/list-query.ts';
 import { type Page, type PageQuery, pageLimit } from '../validation/page.ts';
@@ -89,15 +89,9 @@ export class LiveList<Item extends Identified> {
       throw new Error('A live list needs no transaction.');
     const { sort = 'id', after, before } = query;
     if (before !== undefined)
-      throw new StoreError(
-        'BAD_USER_INPUT',
-        'before is not for a live list: it grows at its end.',
-      );
+      throw badInput('before is not for a live list: it grows at its end.');
     if (sort !== 'id')
-      throw new StoreError(
-        'BAD_USER_INPUT',
-        'sort must be id for a live list: it grows at its end.',
-      );
+      throw badInput('sort must be id for a live list: it grows at its end.');
     const start = after === undefined ? undefined : placeOf(after, { sort }).id;
     // With the owner as a filter, because pages are read for all followers.
     const narrowed = this.list.narrow?.(query, call) ?? query;

@@ -14,7 +14,7 @@ export type Owner<Member extends string> =
   | Member
   | { readonly member: Member; readonly by: 'tenant' };
 
-export function memberOf<Member extends string>(owner: Owner<Member>) {
+export function ownerMemberOf<Member extends string>(owner: Owner<Member>) {
   return typeof owner === 'string' ? owner : owner.member;
 }
 
@@ -34,7 +34,7 @@ export class Ownership {
   /** @param module its name in scopes, if any */
   constructor(owner: Owner<string> | undefined, module: string | undefined) {
     this.#isByTenant = typeof owner === 'object';
-    this.member = owner && memberOf(owner);
+    this.member = owner && ownerMemberOf(owner);
     this.#all = module ? `${module}:all` : 'all';
   }
 

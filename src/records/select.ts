@@ -3,7 +3,7 @@ import { escapeIdentifier as quoted } from 'pg';
 import type { Static, TObject } from 'typebox';
 import type { Call } from '../call.ts';
 import type { Database } from '../database/database.ts';
-import { StoreError } from '../errors.ts';
+import { badInput } from '../errors.ts';
 import type { Int64 } from '../validation/int64.ts';
 import { totalCost } from '../validation/page.ts';
 import { type Member, memberOf } from '../validation/schemas.ts';
@@ -73,7 +73,7 @@ function lengthOf(rows: ReadonlyArray<ReadonlyArray<string | null>>) {
 }
 
 const tooMuch = (most: string) =>
-  new StoreError('BAD_USER_INPUT', `This has more than ${most}: ask for less.`);
+  badInput(`This has more than ${most}: ask for less.`);
 
 const isSource = (value: unknown): value is Source =>
   (value as Partial<Source> | null | undefined)?.table instanceof Table;

@@ -20,13 +20,13 @@ interface Codec {
   isAnyText?: true;
 }
 
-const int64: Codec = { fromText: int64FromDigits };
+const integral: Codec = { fromText: int64FromDigits };
 const word: Codec = {};
 /** By the kind of a member. */
 export const codecs: Record<Kind, Codec> = {
-  int64,
+  int64: integral,
   // It refuses what is no integer.
-  integer: int64,
+  integer: integral,
   number: { fromText: Number },
   boolean: { fromText: (value) => value === 'true' },
   moment: {
@@ -126,29 +126,10 @@ export class Table {
     { tableName, versionProperty, props, indexes, uniques }: EntityMetadata,
     computed: Computed = {},
   ) {
-    const membersOf = ({ properties = [] }: { properties?: unknown }) =>
-      [properties].flat() as string[];
     const columns = props.map((property) => columnOf(property, tableName));
-    const keysIn = ({ expression }: { expression?: unknown }) => {
-      const [, keys = ''] = ofIndex.exec(`${expression}`) ?? [];
-      return keys.split(',').map((key) => {
-        const text = key.replaceAll('"', '').trim();
-        const isKey = ({ key, name }: Column) =>
-          [key, name].some((one) => one.replaceAll('"', '') === text);
-        const column = columns.find(isKey);
-        return column && text.startsWith('lower(')
-          ? inLowerCase(column.member)
-          : `${column?.member}`;
-      });
-    };
-    this.#uniques = uniques.map(membersOf).filter(({ length }) => length > 0);
-    this.#indexes = [
-      ['id'],
-      ...indexes.map((index) =>
-        index.expression ? keysIn(index) : membersOf(index),
-      ),
-      ...this.#uniques,
-    ];
+    const keys = indexes.map((index) => indexKeysOf(index, columns));
+    this.#uniques = uniques.map(membersIn).filter(({ length }) => length > 0);
+    this.#indexes = [['id'], ...keys, ...this.#uniques];
     this.name = tableName;
     this.columns = columns;
     this.version = columns.find(({ member }) => member === versionProperty);
@@ -183,18 +164,20 @@ export class Table {
     );
     if (this.generated[0]?.member !== 'id')
       reportFault(`The first member of ${tableName} must be its generated id.`);
+    for (const property of props) this.#checkRelation(property);
+  }
+
+  #checkRelation({ kind, name, deleteRule, nullable }: EntityProperty) {
+    const hasIndex = this.#indexes.some(([first]) => first === name);
     // PostgreSQL reads this table for each row that leaves the other one.
-    for (const { kind, name, deleteRule, nullable } of props) {
-      const hasIndex = this.#indexes.some(([first]) => first === name);
-      if (kind === 'm:1' && !hasIndex)
-        reportFault(
-          `${tableName}.${name} needs an index that begins with it: ['${name}', 'id'].`,
-        );
-      if (deleteRule === 'set null' && !nullable)
-        reportFault(
-          `${tableName}.${name} must be nullable for its deleteRule 'set null'.`,
-        );
-    }
+    if (kind === 'm:1' && !hasIndex)
+      reportFault(
+        `${this.name}.${name} needs an index that begins with it: ['${name}', 'id'].`,
+      );
+    if (deleteRule === 'set null' && !nullable)
+      reportFault(
+        `${this.name}.${name} must be nullable for its deleteRule 'set null'.`,
+      );
   }
 
   /**
@@ -278,7 +261,7 @@ function columnOf(property: EntityProperty, table: string) {
     type === 'text' && items?.every((item) => /^\w+$/.test(`${item}`));
   const types = `${type.replace(/^numeric\(.+/, 'numeric')} ${runtimeType}`;
   const kind = isWord ? 'enum' : kindsByType[types];
-  if (!kind || !isPlain(property)) {
+  if (!kind || !isStored(property)) {
     reportFault(
       `${table}.${fieldNames?.[0] ?? name} has an unsupported type: ${declared}. Supported are ${supported}.`,
     );
@@ -325,7 +308,7 @@ function columnOf(property: EntityProperty, table: string) {
  * False for a property without a column, or with one that MikroORM fills
  * itself.
  */
-function isPlain({ kind, mapToPk, runtimeType, ...property }: EntityProperty) {
+function isStored({ kind, mapToPk, runtimeType, ...property }: EntityProperty) {
   const { persist, formula, version, generated, onCreate, onUpdate } = property;
   const hasOneColumn =
     kind === 'scalar' || (kind === 'm:1' && mapToPk === true);
@@ -348,6 +331,35 @@ export interface IndexOrder {
 /** The keys of an index on expressions that is not partial. */
 const ofIndex = /^create index [^(]+\((.+)\)$/i;
 const inLowerCase = (member: string) => `lower(${member})`;
+
+interface Index {
+  readonly properties?: unknown;
+  readonly expression?: unknown;
+}
+
+/** The keys of an index, as the columns' `indexed`. */
+function indexKeysOf(index: Index, columns: readonly Column[]) {
+  if (!index.expression) return membersIn(index);
+  const [, keys = ''] = ofIndex.exec(`${index.expression}`) ?? [];
+  return keys.split(',').map((key) => keyNamed(key.trim(), columns));
+}
+
+function membersIn({ properties = [] }: Index) {
+  return [properties].flat() as string[];
+}
+
+/** @param text with or without quotes */
+function keyNamed(text: string, columns: readonly Column[]) {
+  const key = unquoted(text);
+  const column = columns.find(
+    ({ key: sorted, name }) =>
+      key === unquoted(sorted) || key === unquoted(name),
+  );
+  const isFolded = column && key.startsWith('lower(');
+  return isFolded ? inLowerCase(column.member) : `${column?.member}`;
+}
+
+const unquoted = (text: string) => text.replaceAll('"', '');
 
 /** True for an index on these members, in any order, and then on the order. */
 function isKeyOf(index: string[], members: string[], order: string[]) {

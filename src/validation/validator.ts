@@ -1,7 +1,7 @@
 import { InexactNumber, isRawJSON, rawJSON } from '@animal-store/exact-json';
 import type { Static, TObject, TSchema } from 'typebox';
 import Format from 'typebox/format';
-import { reportFault, StoreError } from '../errors.ts';
+import { badInput, reportFault } from '../errors.ts';
 import { int64, int64From, int64FromText } from './int64.ts';
 
 // A TypeBox schema describes each input once: OpenAPI shows it, `validator`
@@ -39,12 +39,10 @@ export function validator<Schema extends TObject>(
 ) {
   const read = readerOf(schema, isLenient);
   return (input: unknown): Validated<Static<Schema>> => {
-    if (!isRecord(input))
-      throw new StoreError('BAD_USER_INPUT', 'The body must be a JSON object.');
+    if (!isRecord(input)) throw badInput('The body must be a JSON object.');
     const faults: string[] = [];
     const output = read(input, '', faults);
-    if (faults.length > 0)
-      throw new StoreError('BAD_USER_INPUT', `${faults.join('; ')}.`);
+    if (faults.length > 0) throw badInput(`${faults.join('; ')}.`);
     return output as Validated<Static<Schema>>;
   };
 }
@@ -268,13 +266,13 @@ function kindOf(member: MemberSchema, isLenient: boolean): Rule {
   if (formatted) return formatted;
   const isKnown = format === '' || Format.Has(format);
   if (type === 'string' && maxLength !== undefined && isKnown) {
-    const rule = text({ ...member, maxLength });
+    const rule = boundedText({ ...member, maxLength });
     return member.pattern?.startsWith(decimalStart) ? decimal(rule) : rule;
   }
   if (member.properties) return nested(member as TObject, isLenient);
   if (member.items && member.maxItems !== undefined)
     return several(member, isLenient);
-  if (!type) return json;
+  if (!type) return anyJson;
   if (type === 'boolean') return trueOrFalse;
   if (type === 'number') return finite(member);
   return (type === 'integer' && integer(member)) || noRule;
@@ -450,7 +448,7 @@ function isStorable(text: string) {
   return !text.includes('\u0000') && text.isWellFormed();
 }
 
-function text({
+function boundedText({
   minLength = 0,
   maxLength,
   pattern,
@@ -527,7 +525,7 @@ const dateTime: Rule = {
 /** Of a member with any JSON: characters of its text, and levels. */
 const jsonBounds = { length: 8000, depth: 32 };
 
-const json: Rule = {
+const anyJson: Rule = {
   isList: true,
   maxLength: jsonBounds.length,
   describe: () =>

@@ -7,7 +7,7 @@ import {
 } from 'typebox';
 import { columnsOf } from '../../records/columns.ts';
 import { LiveList } from '../../records/live-list.ts';
-import { memberOf, type Owner } from '../../records/ownership.ts';
+import { type Owner, ownerMemberOf } from '../../records/ownership.ts';
 import type { Int64 } from '../../validation/int64.ts';
 import { type Lists, listQuery } from '../../validation/list-query.ts';
 import {
@@ -176,7 +176,7 @@ function schemasOf<Members extends TProperties, OwnerName extends string>(
   const { name, description, members, computed, owner } = declaration;
   const { fixed = [], example } = declaration;
   const described = { $id: name, description };
-  const ofOwner = owner && { [memberOf(owner)]: ownerSchema };
+  const ofOwner = owner && { [ownerMemberOf(owner)]: ownerSchema };
   const all = { id, ...members, ...ofOwner, version: versionSchema };
   const stored = itemSchema(
     all as typeof all & Record<OwnerName, typeof ownerSchema>,
@@ -224,7 +224,7 @@ function exampleOf(
     const { message } = cause as Error;
     throw new Error(`The example of ${name} is wrong: ${message}`, { cause });
   }
-  if (owner) item[memberOf(owner)] = 'key:1';
+  if (owner) item[ownerMemberOf(owner)] = 'key:1';
   const follows = mapMembers(computed, ({ of }) => of(item as never));
   return JSON.parse(JSON.stringify({ ...item, ...follows }));
 }
