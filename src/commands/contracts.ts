@@ -44,7 +44,7 @@ export function configurationPage(owners: readonly VariableOwner[]): string {
 
 # Configuration
 
-All configuration is in environment variables; \`start\` has flags for four of them ([cli.md](cli.md)). An empty variable counts as absent. An invalid configuration stops the start with a message that lists every mistake. A line of \`.env\` that sets no variable stops it, too; a name that is nearly one of these is named at the start and by \`doctor\`. The log line \`started\` has the values in force, without secrets. [.env.example](../.env.example) lists all variables for copying. Commas separate several values.
+All configuration is in environment variables; \`start\` has flags for four of them ([cli.md](cli.md)). An empty variable counts as absent. An invalid configuration stops the start with a message that lists every mistake. So does a line of \`.env\` that sets no variable. A start and \`doctor\` report a name that is nearly one of these. The log line \`started\` has the values in force, without secrets. [.env.example](../.env.example) lists all variables for copying. Commas separate several values.
 
 | variable | takes | default | meaning |
 |---|---|---|---|

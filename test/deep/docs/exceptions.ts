@@ -125,11 +125,6 @@ export const exceptions: Array<
     'pg_dump --format=custom',
   ],
   [
-    'docs/move.md',
-    'after \\copy into a PostgreSQL; test/deep/operations/readiness.test.ts',
-    "select setval('pet_id_seq'",
-  ],
-  [
     'docs/runbook.md',
     'for use during a fault; test/deep/operations/monitoring.test.ts checks queries and metrics',
     'curl -s http://127.0.0.1:9464/readyz ',
