@@ -226,7 +226,7 @@ function allOf(conditions: string[]) {
   return conditions.join(' and ') || 'true';
 }
 
-function isOf(kind: Filter['kind']) {
+export function isOf(kind: Filter['kind']) {
   return (filter: Filter) => filter.kind === kind;
 }
 

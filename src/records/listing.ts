@@ -3,7 +3,7 @@ import { badInput } from '../errors.ts';
 import { type Int64, int64, int64From } from '../validation/int64.ts';
 import {
   type Lists,
-  maxAmong,
+  maxFilterValues,
   membersOf,
   rangeEnds,
 } from '../validation/list-query.ts';
@@ -17,6 +17,7 @@ import {
 } from './cursor.ts';
 import {
   type Filter,
+  isOf,
   type Layout,
   type ListStatement,
   ListStatements,
@@ -51,7 +52,7 @@ export interface Listing {
   /** True for the items before a place, which are read in reverse. */
   readonly isBackward: boolean;
   /** How many values its filters have, beyond one for each. */
-  readonly among: number;
+  readonly furtherValues: number;
 }
 
 /** The parameters of a statement, by their slots. */
@@ -112,25 +113,27 @@ export class Listings {
    *   declare, or a cursor of another order
    */
   interpret(query: Query) {
-    const { limit = 0, after, before, fromEnd = before !== undefined } = query;
+    const { limit = 0, before, fromEnd = before !== undefined } = query;
     const shape = this.#shapeOf(query, fromEnd);
     const { sort, isDescending } = shape;
-    const cursor = after ?? before;
-    const parameter = after === undefined ? 'before' : 'after';
-    const place =
-      cursor === undefined ? undefined : placeOf(cursor, { sort, parameter });
-    const bound = isDescending ? below : beyond;
+    const place = placeIn(query, sort);
     const values: Record<string, unknown> = {
       // One item more than a page has, to detect a next one.
       limit: limit + 1,
       place: place?.value,
-      place_id: bound(place),
+      place_id: `${startOf(place, isDescending)}`,
     };
     for (const { name, slot, convert } of shape.filters)
       values[slot] = convert(query[name]);
-    const among = valuesAmong(shape, values);
-    const key = `${shape.page.name} ${fromEnd} ${JSON.stringify(values)}`;
-    return { key, shape, limit, values, place, isBackward: fromEnd, among };
+    return {
+      key: `${shape.page.name} ${fromEnd} ${JSON.stringify(values)}`,
+      shape,
+      limit,
+      values,
+      place,
+      isBackward: fromEnd,
+      furtherValues: furtherValuesIn(shape, values),
+    };
   }
 
   /**
@@ -139,20 +142,23 @@ export class Listings {
    * are another. All other lists are a family for each shape.
    */
   together(shape: Shape) {
-    const { family, sort } = shape;
+    const { family } = shape;
     const known = this.#together.get(family);
     if (known) return known;
-    const isOwned = this.#isOwned(shape);
-    const equal = this.#filters.filter(({ kind }) => kind === 'equal');
-    const { combinations } = this.#orders.get(sortedMember(sort)) as Order;
-    const shapes = isPlain(shape)
-      ? combinations
-          .map((one) => ({ ...shape, ...arranged(equal, one) }))
-          .filter((one) => this.#isOwned(one) === isOwned)
-      : [shape];
+    const shapes = isForEqual(shape) ? this.#relativesOf(shape) : [shape];
     const statement = this.#statements.pages(shapes);
     if (!statement.isRare) this.#together.set(family, statement);
     return statement;
+  }
+
+  /** The shapes of lists by other filters of one value. */
+  #relativesOf(shape: Shape) {
+    const isOwned = this.#isOwned(shape);
+    const filters = this.#filters.filter(isOf('equal'));
+    const { combinations } = this.#orderBy(shape.sort);
+    return combinations
+      .map((one) => ({ ...shape, ...arranged(filters, one) }))
+      .filter((one) => this.#isOwned(one) === isOwned);
   }
 
   #isOwned({ conditions }: Layout) {
@@ -180,22 +186,14 @@ export class Listings {
     const filters = this.#filters.filter(({ name }) => query[name] != null);
     assertOneEach(filters);
     const ends = filters.filter(isEnd);
-    const given = filters.filter((filter) => !isEnd(filter));
-    const sort = query.sort ?? ends[0]?.column.member ?? 'id';
-    const { by, combinations } = this.#orderOf(sort, ends[0]);
-    const combination = combinations.find(({ columns }) =>
-      areOf(given, columns),
-    );
-    if (!combination) throw this.#notDeclared(given, combinations);
-    // PostgreSQL would sort all items without the value (incremental sort).
+    const [end] = ends;
+    const sort = query.sort ?? end?.column.member ?? 'id';
+    const order = this.#orderBy(sort);
+    const { by } = order;
+    if (end && !by.includes(end.column)) throw ofOtherOrder(end, sort);
     const isById = by.length === 0;
-    const nullFilter = !isById && given.length > 1 && given.find(isNull);
-    if (nullFilter)
-      throw badInput(
-        `${nullFilter.name} goes with other filters in the order of id only, not of ${sort}.`,
-      );
     const layout: Layout = {
-      ...arranged(given, combination),
+      ...this.#arrangedIn(order, filters, sort),
       by,
       isDescending: sort.endsWith('_desc') !== fromEnd,
       ends,
@@ -203,11 +201,9 @@ export class Listings {
     };
     const page = this.#statements.page(layout);
     const flat = { ...layout, conditions: layout.conditions.map(flattened) };
-    const { isDescending, hasPlace } = layout;
-    const plain = `${sortedMember(sort)} ${isDescending} ${hasPlace} ${this.#isOwned(layout)}`;
     return {
       ...layout,
-      family: isPlain(layout) ? plain : page.name,
+      family: isForEqual(layout) ? this.#familyOf(layout, sort) : page.name,
       sort,
       filters,
       page,
@@ -216,36 +212,57 @@ export class Listings {
     };
   }
 
+  #familyOf(layout: Layout, sort: string) {
+    const { isDescending, hasPlace } = layout;
+    const isOwned = this.#isOwned(layout);
+    return `${sortedMember(sort)} ${isDescending} ${hasPlace} ${isOwned}`;
+  }
+
   /** @throws Error for an order that is not declared */
-  #orderOf(sort: string, end: Filter | undefined) {
+  #orderBy(sort: string) {
     const order = this.#orders.get(sortedMember(sort));
-    if (!order)
-      throw new Error(
-        `${this.table.name} is not sorted by ${sort}: name it in the orders of its Records.`,
+    if (order) return order;
+    throw new Error(
+      `${this.table.name} is not sorted by ${sort}: name it in the orders of its Records.`,
+    );
+  }
+
+  /** The filters that are no ends, in the order of an index. */
+  #arrangedIn(order: Order, filters: Filter[], sort: string) {
+    const { by, combinations } = order;
+    const given = filters.filter((filter) => !isEnd(filter));
+    const combination = combinations.find(({ columns }) =>
+      areOf(given, columns),
+    );
+    if (!combination) throw this.#notDeclared(given, combinations);
+    // PostgreSQL would sort all items without the value (incremental sort).
+    const isSorted = by.length > 0 && given.length > 1;
+    const nullFilter = isSorted && given.find(isOf('null'));
+    if (nullFilter)
+      throw badInput(
+        `${nullFilter.name} goes with other filters in the order of id only, not of ${sort}.`,
       );
-    if (!end || order.by.includes(end.column)) return order;
-    const { member } = end.column;
-    throw badInput(
-      `${end.name} goes with the order ${member} or ${member}_desc, not ${sort}.`,
+    return arranged(given, combination);
+  }
+
+  #notDeclared(given: Filter[], combinations: readonly IndexOrder[]) {
+    const asked = this.#spelled(given.map(({ column }) => column));
+    const declared = combinations.map(({ columns }) => this.#spelled(columns));
+    const others = new Set(declared);
+    others.delete('');
+    others.delete(asked);
+    return badInput(
+      `A list cannot be filtered by ${asked}: only by ${[...others].join(', or by ')}.`,
     );
   }
 
   /** Clients do not filter by the owner. */
-  #notDeclared(given: Filter[], combinations: readonly IndexOrder[]) {
-    const names = this.#filters.filter(({ kind }) => kind === 'equal');
-    const spelled = (columns: readonly Column[]) =>
-      names
-        .filter(
-          ({ name, column }) => name !== this.owner && columns.includes(column),
-        )
-        .map(({ name }) => name)
-        .join(' with ');
-    const asked = spelled(given.map(({ column }) => column));
-    const declared = combinations.map(({ columns }) => spelled(columns));
-    const others = [...new Set(declared)].filter((one) => one && one !== asked);
-    return badInput(
-      `A list cannot be filtered by ${asked}: only by ${others.join(', or by ')}.`,
-    );
+  #spelled(columns: readonly Column[]) {
+    const names = this.#filters
+      .filter(isOf('equal'))
+      .filter(({ column }) => columns.includes(column))
+      .map(({ name }) => name);
+    return names.filter((name) => name !== this.owner).join(' with ');
   }
 }
 
@@ -260,19 +277,23 @@ export async function withOtherEnd<Item extends { readonly id: Int64 }>(
   { isBackward, place, shape }: Listing,
   readPage: (query: Partial<PageQuery>) => Promise<Page<Item>>,
 ) {
+  const hasOther = page.hasNext;
   if (!place && !isBackward) return page;
-  const hasPrevious = page.hasNext;
-  if (!place) return { ...page, hasNext: false, hasPrevious };
+  if (!place) return { ...page, hasNext: false, hasPrevious: hasOther };
   const cursor = cursorBeside(place, shape);
-  const edge = cursorAt(page, isBackward ? -1 : 0) ?? cursor;
-  const beyond = isBackward
-    ? { before: undefined, after: edge }
-    : { after: undefined, before: edge };
-  const others = { ...beyond, limit: 0, fromEnd: !isBackward };
-  const hasMore = async () => (await readPage(others)).hasNext;
-  return isBackward
-    ? { ...page, cursor, hasNext: await hasMore(), hasPrevious }
-    : { ...page, cursor, hasPrevious: hasMore };
+  const hasBeyond = async (query: Partial<PageQuery>) => {
+    const beyond = await readPage({ ...query, limit: 0 });
+    return beyond.hasNext;
+  };
+  if (isBackward) {
+    const after = cursorAt(page, -1) ?? cursor;
+    const next = { after, before: undefined, fromEnd: false };
+    const hasNext = await hasBeyond(next);
+    return { ...page, cursor, hasNext, hasPrevious: hasOther };
+  }
+  const before = cursorAt(page, 0) ?? cursor;
+  const previous = { after: undefined, before, fromEnd: true };
+  return { ...page, cursor, hasPrevious: () => hasBeyond(previous) };
 }
 
 /** Converts the error of a value in a cursor that its column cannot have. */
@@ -299,47 +320,57 @@ function filtersBy(column: Column, at: number): Filter[] {
   ];
 }
 
-function endsOf(table: Table, { ranges = [], prefixes = [] }: Lists): Filter[] {
-  const end = (
-    member: string,
-    suffix: string,
-    { slot, id }: Pick<(typeof rangeEnds)['gte' | 'lte'], 'slot' | 'id'>,
-  ) => {
-    const column = table.column(member);
-    const name = `${member}_${suffix}`;
-    return { name, column, kind: slot, slot, id, convert: column.write };
-  };
-  const ofRanges = ranges.flatMap((member) =>
-    Object.entries(rangeEnds).map(([suffix, one]) => end(member, suffix, one)),
+function endsOf(table: Table, { ranges = [], prefixes = [] }: Lists) {
+  return [
+    ...ranges.flatMap((member) => rangeOf(table.column(member))),
+    ...prefixes.flatMap((member) => prefixOf(table.column(member))),
+  ];
+}
+
+function rangeOf(column: Column) {
+  const ends = Object.entries(rangeEnds);
+  return ends.map(
+    ([suffix, { slot, id }]): Filter => ({
+      name: `${column.member}_${suffix}`,
+      column,
+      kind: slot,
+      slot,
+      id,
+      convert: column.write,
+    }),
   );
-  const last = (prefix: unknown) => `${prefix}${greatest}`;
-  const ofPrefixes = prefixes.flatMap((member) => [
-    end(member, 'prefix', { slot: 'from', id: int64.min }),
-    { ...end(member, 'prefix', { slot: 'to', id: int64.max }), convert: last },
-  ]);
-  return [...ofRanges, ...ofPrefixes];
+}
+
+function prefixOf(column: Column): Filter[] {
+  const name = `${column.member}_prefix`;
+  const from = { name, column, kind: 'from', slot: 'from' } as const;
+  const to = { name, column, kind: 'to', slot: 'to' } as const;
+  const lastWith = (prefix: unknown) => `${prefix}${greatest}`;
+  return [
+    { ...from, id: int64.min, convert: column.write },
+    { ...to, id: int64.max, convert: lastWith },
+  ];
 }
 
 const isEnd = ({ id }: Filter) => id !== undefined;
-const isNull = ({ kind }: Filter) => kind === 'null';
 
 /** True for lists that share a statement with those by other filters. */
-function isPlain({ conditions, ends }: Layout) {
-  return ends.length === 0 && conditions.every(({ kind }) => kind === 'equal');
+function isForEqual({ conditions, ends }: Layout) {
+  return ends.length === 0 && conditions.every(isOf('equal'));
+}
+
+function assertOneEach(filters: Filter[]) {
+  for (const [at, one] of filters.entries()) {
+    const later = filters.slice(at + 1);
+    const other = later.find((next) => exclude(one, next));
+    if (other) throw excluding(one.name, other.name);
+  }
 }
 
 /** Each column has one filter, and a list one range. */
-function assertOneEach(filters: Filter[]) {
-  for (const [at, one] of filters.entries()) {
-    const other = filters
-      .slice(at + 1)
-      .find(
-        (next) =>
-          next.slot === one.slot ||
-          (isEnd(one) && isEnd(next) && next.column !== one.column),
-      );
-    if (other) throw excluding(one.name, other.name);
-  }
+function exclude(one: Filter, other: Filter) {
+  if (one.slot === other.slot) return true;
+  return isEnd(one) && isEnd(other) && one.column !== other.column;
 }
 
 /** True for filters by all of these columns and no other one. */
@@ -368,7 +399,7 @@ function arranged(filters: readonly Filter[], { columns, isOne }: IndexOrder) {
  *
  * @throws StoreError BAD_USER_INPUT for too many
  */
-function valuesAmong({ conditions }: Shape, values: Slots) {
+function furtherValuesIn({ conditions }: Shape, values: Slots) {
   let pages = 1;
   let more = 0;
   for (const { kind, slot } of conditions) {
@@ -377,9 +408,9 @@ function valuesAmong({ conditions }: Shape, values: Slots) {
     pages *= length;
     more += length - 1;
   }
-  if (pages > maxAmong)
+  if (pages > maxFilterValues)
     throw badInput(
-      `The filters by several values have ${pages} combinations, at most ${maxAmong} are allowed.`,
+      `The filters by several values have ${pages} combinations, at most ${maxFilterValues} are allowed.`,
     );
   return more;
 }
@@ -393,18 +424,30 @@ function subsets(columns: readonly Column[]) {
 
 /** Distinct values as a JSON array of their texts. */
 function jsonOf({ write }: Column) {
-  return (values: unknown) =>
-    JSON.stringify([...new Set((values as unknown[]).map(write))]);
+  return (values: unknown) => {
+    const texts = new Set((values as unknown[]).map(write));
+    return JSON.stringify([...texts]);
+  };
 }
 
-const least = `${int64.min}`;
-const most = `${int64.max}`;
-const beyond = (place?: Place) => (place ? `${place.id}` : least);
+function placeIn({ after, before }: Query, sort: string) {
+  if (after !== undefined) return placeOf(after, { sort });
+  if (before === undefined) return undefined;
+  return placeOf(before, { sort, parameter: 'before' });
+}
 
-/** The greatest id before a place. */
-function below(place?: Place) {
-  if (!place) return most;
-  return `${int64From(BigInt(place.id) - 1n) ?? least}`;
+/** The id at which a descending list begins, and above which an ascending one. */
+function startOf(place: Place | undefined, isDescending: boolean) {
+  if (!place) return isDescending ? int64.max : int64.min;
+  if (!isDescending) return place.id;
+  return int64From(BigInt(place.id) - 1n) ?? int64.min;
+}
+
+function ofOtherOrder({ name, column }: Filter, sort: string) {
+  const { member } = column;
+  return badInput(
+    `${name} goes with the order ${member} or ${member}_desc, not ${sort}.`,
+  );
 }
 
 function excluding(one: string, other: string) {

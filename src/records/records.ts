@@ -37,8 +37,6 @@ export type InputOf<Item, New> = {
       : New[Member];
 };
 
-const reads = { maxBatch: 32, minWindow: 8, blockTime: 10 };
-
 /**
  * Reads and writes rows of an entity's table. Concurrent reads of a kind share
  * a batch (`batches.ts`), and so do creations. Services build on it; its rules
@@ -76,17 +74,24 @@ export class Records<
     const metadata = database.orm.getMetadata(entity);
     const table = new Table(metadata, computed);
     const { name: collection } = table;
-    const owned = new Ownership(owner, database.model.modules?.get(entity));
-    const listings = new Listings(table, owned.filter(lists), owned.member);
+    const module = database.model.modules?.get(entity);
+    const owned = new Ownership(owner, module);
+    const declared = owned.filter(lists);
+    const listings = new Listings(table, declared, owned.member);
     const reader = new ListReader<Item>(database, table, listings);
     const queue = <In, Out>(
       operation: string,
       run: RunBatch<In, Out>,
       maxInFlight = 4,
-    ) => {
-      const names = { collection, operation };
-      return database.batched(run, { ...reads, maxInFlight, ...names });
-    };
+    ) =>
+      database.batched(run, {
+        maxBatch: 32,
+        minWindow: 8,
+        blockTime: 10,
+        maxInFlight,
+        collection,
+        operation,
+      });
     this.#lists = queue('list', (lists) => reader.pages(lists));
     this.#finds = queue('find', (ids) => this.#readRows(ids));
     // Counts are slow, so they use one connection at most.
@@ -117,10 +122,11 @@ export class Records<
     const page = await this.#readPage(listing, call);
     // The operation itself costs one, and each further value of a filter one
     // more.
-    call.count(page.items.length + listing.among);
-    return withOtherEnd(page, listing, (others) =>
-      this.#readPage(this.#listings.interpret({ ...own, ...others }), call),
-    );
+    call.count(page.items.length + listing.furtherValues);
+    return withOtherEnd(page, listing, (others) => {
+      const beyond = this.#listings.interpret({ ...own, ...others });
+      return this.#readPage(beyond, call);
+    });
   }
 
   assertListed(query: Partial<PageQuery> & FilterOf<Item>) {
@@ -137,7 +143,8 @@ export class Records<
     // A total has no page.
     const all = { ...query, limit: 0, after: undefined, before: undefined };
     const own = this.narrow(all, call);
-    const total = await this.#totals.add(this.#listings.interpret(own), call);
+    const listing = this.#listings.interpret(own);
+    const total = await this.#totals.add(listing, call);
     call.count(totalCost);
     return total;
   }
@@ -164,7 +171,8 @@ export class Records<
     const owner = this.owned.ownerIn(call);
     // The database refuses what does not exist.
     if (owner === undefined) return true;
-    return (await this.#changes.stored(`${id}`, call)) !== null;
+    const stored = await this.#changes.stored(`${id}`, call);
+    return stored !== null;
   }
 
   async create(item: New, call = new Call()) {
@@ -210,14 +218,17 @@ export class Records<
   }
 
   async #readRows(ids: Int64[]) {
-    const wanted = [...new Set(ids)].map(String);
+    const distinct = new Set(ids);
+    const wanted = [...distinct].map(String);
     const { find, findOne } = this.table;
     const rows = await (wanted.length === 1
       ? this.database.read(findOne, wanted)
       : this.database.read(find, [wanted]));
-    const found = new Map(
-      rows.map((row) => [row[0], this.table.decodeRow(row) as Item]),
-    );
+    const found = new Map<unknown, Item>();
+    for (const row of rows) {
+      const item = this.table.decodeRow(row) as Item;
+      found.set(row[0], item);
+    }
     return ids.map((id) => found.get(`${id}`) ?? null);
   }
 }

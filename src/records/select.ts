@@ -68,7 +68,9 @@ export function select<const Of extends Row>(call: Call, row: Of) {
 
 function lengthOf(rows: ReadonlyArray<ReadonlyArray<string | null>>) {
   let length = 0;
-  for (const row of rows) for (const text of row) length += text?.length ?? 0;
+  for (const row of rows) {
+    for (const text of row) length += text?.length ?? 0;
+  }
   return length;
 }
 

@@ -35,7 +35,7 @@ export interface Lists<Member extends string = string> {
 }
 
 /** The most values of a filter by several, and of all these filters together. */
-export const maxAmong = 20;
+export const maxFilterValues = 20;
 
 /**
  * The ends of ranges. Items with the value of an end are in the range up to
@@ -124,7 +124,10 @@ export function listQuery<Item extends TObject>(
   for (const member of filters) add(member, '', `with this ${member}`);
   for (const member of among) {
     const value = described(schemaOf(member), `A ${member}.`);
-    const values = Type.Array(value, { minItems: 1, maxItems: maxAmong });
+    const values = Type.Array(value, {
+      minItems: 1,
+      maxItems: maxFilterValues,
+    });
     add(member, '_in', `with one of these values of ${member}`, values);
   }
   for (const member of nulls)

@@ -77,7 +77,7 @@ export class EntityRecords<Item extends Row, New extends object>
     const own = this.narrow(query, call);
     const listing = this.#listings.interpret(own);
     const page = await this.#page(listing, call);
-    call.count(page.items.length + listing.among);
+    call.count(page.items.length + listing.furtherValues);
     return withOtherEnd(page, listing, (others) =>
       this.#page(this.#listings.interpret({ ...own, ...others }), call),
     );
