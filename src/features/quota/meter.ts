@@ -169,7 +169,7 @@ function meterRequests(app: FastifyInstance, quota: Quota) {
     if (call.caller) call.meter = new QuotaMeter(quota, call.caller.id, call);
     done();
   });
-  app.addHook('onRoute', chargeRoute);
+  app.addHook('onRoute', reserveForRoute);
   app.addHook('onSend', async ({ call: { meter } }, reply) => {
     if (meter) reply.headers(await meter.release());
   });
@@ -179,7 +179,7 @@ function meterRequests(app: FastifyInstance, quota: Quota) {
  * Reserves the maximum cost of a REST request before its handler runs, after
  * every check that needs no body.
  */
-function chargeRoute(route: RouteOptions) {
+function reserveForRoute(route: RouteOptions) {
   const { config, schema, preValidation = [] } = route;
   if (config?.public || config?.isUnmetered) return;
   const querySchema = schema?.querystring as TObject | undefined;
