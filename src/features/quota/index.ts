@@ -36,7 +36,7 @@ export const quota = feature({
     return [{ name: 'redis', remedy, state: 'warning', run }];
   },
   async start({ values, ...context }) {
-    const { startQuota } = await import('./meter.ts');
+    const { startQuota } = await import('./start.ts');
     const { QUOTA_PER_MINUTE: perMinute, REDIS_URL: url } = values;
     return startQuota(perMinute, url, context);
   },

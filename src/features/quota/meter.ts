@@ -1,17 +1,7 @@
-import { listedIn } from '@animal-store/graphql-limits/cost';
-import type {
-  FastifyInstance,
-  preValidationHookHandler,
-  RouteOptions,
-} from 'fastify';
-import type { TObject } from 'typebox';
 import { windowSeconds } from '../../access/limits/limiter.ts';
 import type { Meter } from '../../call.ts';
 import { StoreError } from '../../errors.ts';
-import type { FeatureContext, Parts } from '../../feature.ts';
-import { mostItems } from '../../validation/page.ts';
-import { describeQuota } from './contract.ts';
-import { Quota, type QuotaState } from './quota.ts';
+import type { Quota, QuotaState } from './quota.ts';
 
 /**
  * `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers-11).
@@ -35,7 +25,7 @@ function rateLimitHeaders({
  * one for each item that it reads or writes. So aliases and large pages bring
  * no advantage.
  */
-class QuotaMeter implements Meter {
+export class QuotaMeter implements Meter {
   /** The quota after the last operation; undefined before the first. */
   #state: QuotaState | undefined;
   #turn: Promise<unknown> = Promise.resolve();
@@ -126,73 +116,4 @@ class QuotaMeter implements Meter {
 function overQuota(message: string, seconds: number) {
   const headers = { 'retry-after': `${seconds}` };
   return new StoreError('TOO_MANY_REQUESTS', message, { headers });
-}
-
-/**
- * Without a quota the contract and the metric are still declared.
- *
- * @param perMinute units of a key; 0 for no quota
- * @param url of Redis, if any
- */
-export async function startQuota(
-  perMinute: number,
-  url: string | undefined,
-  { limiters, log }: Pick<FeatureContext, 'limiters' | 'log'>,
-): Promise<Parts> {
-  const isOn = perMinute > 0;
-  const counter = isOn && url ? await import('./redis.ts') : undefined;
-  const redis = counter?.countInRedis(`${url}`, log);
-  const quota = new Quota(perMinute, redis?.limiter ?? limiters);
-  return {
-    http(app) {
-      describeQuota(app);
-      if (isOn) meterRequests(app, quota);
-    },
-    ...(redis && { dependencies: { redis }, close: redis.close }),
-    metrics: [
-      {
-        name: 'animal_store_quota_refusals_total',
-        help: 'Operations of keys over their quota.',
-        read: () => quota.refused,
-      },
-    ],
-  };
-}
-
-/**
- * Creates a meter per request, and reports the remaining quota on every charged
- * response.
- */
-function meterRequests(app: FastifyInstance, quota: Quota) {
-  app.exposedHeaders.push('RateLimit', 'RateLimit-Policy');
-  app.addHook('onRequest', ({ call }, _reply, done) => {
-    if (call.caller) call.meter = new QuotaMeter(quota, call.caller.id, call);
-    done();
-  });
-  app.addHook('onRoute', reserveForRoute);
-  app.addHook('onSend', async ({ call: { meter } }, reply) => {
-    if (meter) reply.headers(await meter.release());
-  });
-}
-
-/**
- * Reserves the maximum cost of a REST request before its handler runs, after
- * every check that needs no body.
- */
-function reserveForRoute(route: RouteOptions) {
-  const { config, schema, preValidation = [] } = route;
-  if (config?.public || config?.isUnmetered) return;
-  const querySchema = schema?.querystring as TObject | undefined;
-  const isList = querySchema?.properties.limit !== undefined;
-  const reserve: preValidationHookHandler = (request, _reply, done) => {
-    const { query, body, call } = request;
-    const { meter } = call;
-    if (!meter) return done();
-    const { limit, ...filters } = query as Record<string, unknown>;
-    const values = Object.values(filters).filter(Array.isArray).flat();
-    const most = isList ? mostItems(limit) + values.length : 1;
-    const listed = listedIn(body ?? {});
-    meter.reserve(1 + most + listed).then(() => done(), done);
-  };
-  route.preValidation = [preValidation, reserve].flat();
 }
