@@ -46,32 +46,29 @@ type Decoded<Of extends Row> = Of extends TObject
 export function select<const Of extends Row>(call: Call, row: Of) {
   const { texts, decode } = isSource(row) ? ofSource(row) : ofSchema(row);
   return async (strings: TemplateStringsArray, ...given: unknown[]) => {
-    const values: unknown[] = [];
-    const parameter = (value: unknown) => `$${values.push(parameterOf(value))}`;
-    const parts = given.map((one) =>
-      isSource(one) ? rowsFor(call, one, parameter) : parameter(one),
-    );
     const source = given.find(isSource);
     if (!source)
       throw new Error('A select needs the collection that it reads.');
-    const own = String.raw({ raw: strings }, ...parts);
+    const { own, values } = parameterised(call, strings, given);
     const text = `select ${texts.join(', ')} from (${own}) as found limit ${mostRows + 1}`;
     const name = `select_${hash('sha256', text).slice(0, 16)}`;
     const rows = await source.database.select(call, { name, text }, values);
     call.count(rows.length + totalCost);
-    if (rows.length > mostRows) throw tooMuch(`${mostRows} rows`);
-    if (lengthOf(rows) > maxPageLength)
-      throw tooMuch(`${maxPageLength} characters`);
+    assertFits(rows);
     return rows.map(decode) as Array<Decoded<Of>>;
   };
 }
 
-function lengthOf(rows: ReadonlyArray<ReadonlyArray<string | null>>) {
+type Texts = ReadonlyArray<string | null>;
+
+/** @throws StoreError BAD_USER_INPUT */
+function assertFits(rows: readonly Texts[]) {
+  if (rows.length > mostRows) throw tooMuch(`${mostRows} rows`);
   let length = 0;
   for (const row of rows) {
     for (const text of row) length += text?.length ?? 0;
   }
-  return length;
+  if (length > maxPageLength) throw tooMuch(`${maxPageLength} characters`);
 }
 
 const tooMuch = (most: string) =>
@@ -79,6 +76,20 @@ const tooMuch = (most: string) =>
 
 const isSource = (value: unknown): value is Source =>
   (value as Partial<Source> | null | undefined)?.table instanceof Table;
+
+/** The own SQL, with parameters by their numbers, and their values. */
+function parameterised(
+  call: Call,
+  strings: TemplateStringsArray,
+  given: readonly unknown[],
+) {
+  const values: unknown[] = [];
+  const parameter = (value: unknown) => `$${values.push(parameterOf(value))}`;
+  const parts = given.map((one) =>
+    isSource(one) ? rowsFor(call, one, parameter) : parameter(one),
+  );
+  return { own: String.raw({ raw: strings }, ...parts), values };
+}
 
 function rowsFor(
   call: Call,
@@ -109,7 +120,7 @@ function ofSchema({ properties }: TObject) {
   }));
   return {
     texts: members.map(({ name, kind }) => textIn(codecs[kind], quoted(name))),
-    decode(texts: ReadonlyArray<string | null>) {
+    decode(texts: Texts) {
       const values = members.map((member, at) => [
         member.name,
         decoded(member, texts[at] ?? null),

@@ -333,7 +333,7 @@ function separate(schema: TObject, isLenient: boolean): Rule {
 
 const trueOrFalse: Rule = {
   describe: () => 'true or false',
-  read: (value) => [true, false].find((one) => one === value),
+  read: (value) => onlyIf(typeof value === 'boolean', value),
   parse: (text) => [true, false].find((one) => `${one}` === text),
 };
 
@@ -398,9 +398,8 @@ function integer(schema: MemberSchema): Rule | undefined {
   const isInt64 = format === 'int64';
   const isBounded = least <= most && !format;
   if (!isInt64 && !isBounded) return undefined;
-  const bound = (value: number, otherwise: bigint) =>
-    Number.isNaN(value) ? otherwise : BigInt(value);
-  const [min, max] = [bound(least, int64.min), bound(most, int64.max)];
+  const min = Number.isNaN(least) ? int64.min : BigInt(least);
+  const max = Number.isNaN(most) ? int64.max : BigInt(most);
   const multiple = step === 1 ? '' : `, a multiple of ${step}`;
   return {
     keywords: ['format', ...ofNumbers],
@@ -455,23 +454,22 @@ function boundedText({
   format,
   examples,
 }: MemberSchema & { maxLength: number }): Rule {
-  const expression =
-    pattern === undefined ? undefined : new RegExp(pattern, 'u');
-  const matching = `a text that matches ${pattern}${examples ? `, like ${examples[0]}` : ''}`;
+  const expression = pattern !== undefined && new RegExp(pattern, 'u');
+  const like = examples ? `, like ${examples[0]}` : '';
   const range = minLength > 0 ? `${minLength} to` : 'at most';
   const faultOf = (value: unknown) => {
     if (typeof value !== 'string') return 'a string';
     if (!isStorable(value)) return 'free of U+0000 and of lone surrogates';
-    // JSON Schema counts code points. Each is one or two code units of a
-    // JavaScript string.
-    const length =
-      value.length > 2 * maxLength ? value.length : [...value].length;
+    // JSON Schema counts code points, of at most two code units each.
+    const isTooLong = value.length > 2 * maxLength;
+    const length = isTooLong ? value.length : [...value].length;
     if (length < minLength || length > maxLength)
       return `${range} ${maxLength} characters long`;
-    if (expression && !expression.test(value)) return matching;
-    return format && !Format.Test(format, value)
-      ? `a text in the format ${format}`
-      : undefined;
+    if (expression && !expression.test(value))
+      return `a text that matches ${pattern}${like}`;
+    if (format && !Format.Test(format, value))
+      return `a text in the format ${format}`;
+    return undefined;
   };
   return {
     keywords: ['minLength', 'maxLength', 'pattern', 'format'],
@@ -565,10 +563,8 @@ function storable(value: unknown, depth: number): unknown {
   const within = (one: unknown) => storable(one, depth - 1);
   if (Array.isArray(value)) return value.map(within);
   if (!isRecord(value) || isRawJSON(value)) return value;
-  const names = Object.keys(value).filter(
-    (name) => !isPolluting(name, value[name]),
-  );
-  const members = names
+  const members = Object.keys(value)
+    .filter((name) => !isPolluting(name, value[name]))
     .sort()
     .map((name) => [storable(name, depth), within(value[name])]);
   return Object.fromEntries(members);
@@ -589,10 +585,10 @@ function formatted(words: string, isRight: (text: string) => boolean): Rule {
   return {
     keywords: ofFormats,
     describe: () => words,
-    read: (value) =>
-      typeof value === 'string' && isRight(value)
-        ? value.toLowerCase()
-        : undefined,
+    read(value) {
+      if (typeof value !== 'string' || !isRight(value)) return undefined;
+      return value.toLowerCase();
+    },
   };
 }
 
