@@ -1,3 +1,10 @@
+import {
+  createMcpHandler,
+  isLegacyRequest,
+  ProtocolError,
+  Server,
+  WebStandardStreamableHTTPServerTransport,
+} from '@modelcontextprotocol/server';
 import type {
   FastifyContextConfig,
   FastifyInstance,
@@ -13,18 +20,8 @@ import {
   type Wording,
 } from './tools.ts';
 
-/**
- * The revision in which each request declares its version, and those that begin
- * with `initialize`, newest first.
- */
-const modern = '2026-07-28';
-const legacy = ['2025-11-25', '2025-06-18', '2025-03-26'];
-const versions = [modern, ...legacy];
-const versionKey = 'io.modelcontextprotocol/protocolVersion';
-const capabilitiesKey = 'io.modelcontextprotocol/clientCapabilities';
-
 /** The tools depend on the caller, and change only with a release. */
-const cacheable = { ttlMs: 300_000, cacheScope: 'private' };
+const cacheable = { ttlMs: 300_000, cacheScope: 'private' } as const;
 
 export interface OpenApiMcpOptions extends Wording {
   /**
@@ -49,33 +46,10 @@ export interface OpenApiMcpOptions extends Wording {
 const loopback =
   /^(?:https?:\/\/)?(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/i;
 
-interface Message {
-  /** Absent in a notification. */
-  id?: string | number;
-  method: string;
-  params?: Record<string, unknown>;
-}
-
-/** A JSON-RPC response without its id. */
-type McpOutcome = { status?: number } & (
-  | { result: object }
-  | { error: { code: number; message: string; data?: object } }
-);
-
-const rpcError = (
-  code: number,
-  message: string,
-  status = 200,
-  data?: object,
-): McpOutcome => ({
-  status,
-  error: { code, message, ...(data && { data }) },
-});
-
 /**
  * Serves assistants at `/mcp` by the Model Context Protocol: streamable HTTP
- * with JSON answers, without sessions and streams. The revisions since
- * 2025-03-26 are answered side by side.
+ * with JSON answers, without sessions and streams. The official SDK speaks the
+ * protocol.
  */
 export async function openApiMcp(
   app: FastifyInstance,
@@ -83,18 +57,11 @@ export async function openApiMcp(
 ): Promise<void> {
   const { document, name, origins, config = {}, isListed, refuse } = options;
   let tools = new Map<string, Tool>();
-  let serverInfo = {};
-  let about = {};
+  let about: OpenApi['info'];
   app.addHook('onReady', async () => {
     const openApi = document() as OpenApi;
-    const { title, version, description } = openApi.info;
+    about = openApi.info;
     tools = toolsOf(openApi, options);
-    serverInfo = { name, title, version };
-    about = {
-      capabilities: { tools: {} },
-      serverInfo,
-      instructions: description,
-    };
   });
   app.route({
     method: 'POST',
@@ -117,116 +84,77 @@ export async function openApiMcp(
           'The body must be one JSON-RPC 2.0 request or notification; no batch.',
         );
       }
-      const version = request.headers['mcp-protocol-version'] || modern;
-      if (body.id === undefined && versions.includes(`${version}`))
-        return reply.code(202).send();
-      const { status = 200, ...outcome } = await answer(body, request);
+      const answer = await answered(request, body);
+      const headers = Object.fromEntries(answer.headers);
       return reply
-        .code(status)
-        .send({ jsonrpc: '2.0', id: body.id, ...outcome });
+        .code(answer.status)
+        .headers(headers)
+        .send((await answer.text()) || undefined);
     },
   });
 
-  async function answer(
-    message: Message,
+  async function answered(
     request: FastifyRequest,
-  ): Promise<McpOutcome> {
-    const { method, params = {} } = message;
-    const meta = isJsonObject(params._meta) ? params._meta : {};
-    const asked = request.headers['mcp-protocol-version'] || legacy[0];
-    const isModern = meta[versionKey] !== undefined || asked === modern;
-    const mismatch = isModern && mismatchIn(message, meta, request);
-    if (mismatch) return mismatch;
-    if (!isModern && !legacy.includes(`${asked}`))
-      return unsupported(asked, versions);
-    const complete = (result: object) => {
-      if (!isModern) return { result };
-      const _meta = { 'io.modelcontextprotocol/serverInfo': serverInfo };
-      return { result: { ...result, resultType: 'complete', _meta } };
-    };
-    if (method === 'tools/call') {
-      const { name, arguments: args = {} } = params;
-      const tool = tools.get(name as string);
-      if (!tool) return rpcError(-32602, 'There is no tool with this name.');
-      if (!isJsonObject(args))
-        return rpcError(-32602, 'The arguments must be an object.');
-      return complete(await tool.call(args, request));
+    parsedBody: object,
+  ): Promise<Response> {
+    const given = new Request('http://localhost/mcp', {
+      method: 'POST',
+      headers: {
+        ...(request.headers as Record<string, string>),
+        // The SDK demands that a client accepts streams, too.
+        accept: 'application/json, text/event-stream',
+      },
+    });
+    if (await isLegacyRequest(given, parsedBody)) {
+      const transport = new WebStandardStreamableHTTPServerTransport({
+        enableJsonResponse: true,
+      });
+      await serverFor(request).connect(transport);
+      return transport.handleRequest(given, { parsedBody });
     }
-    if (method === 'tools/list') {
+    const modern = createMcpHandler(() => serverFor(request), {
+      legacy: 'reject',
+      maxSubscriptions: 0,
+    });
+    return modern.fetch(given, { parsedBody });
+  }
+
+  /** For one request, because the tools depend on its caller. */
+  function serverFor(request: FastifyRequest) {
+    const { title, version, description } = about;
+    const server = new Server(
+      { name, title, version },
+      {
+        capabilities: { tools: {} },
+        instructions: description ?? '',
+        cacheHints: { 'tools/list': cacheable, 'server/discover': cacheable },
+      },
+    );
+    server.setRequestHandler('tools/list', () => {
       const listed = [...tools.values()].filter(({ operation }) =>
         isListed(operation, request),
       );
-      return complete({
-        tools: listed.map(({ definition }) => definition),
-        ...(isModern && cacheable),
-      });
-    }
-    if (isModern && method === 'server/discover')
-      return complete({ supportedVersions: [modern], ...about, ...cacheable });
-    if (!isModern && method === 'ping') return complete({});
-    if (!isModern && method === 'initialize') {
-      const protocolVersion =
-        legacy.find((one) => one === params.protocolVersion) ?? legacy[0];
-      return complete({ protocolVersion, ...about });
-    }
-    return rpcError(-32601, 'There is no such method.', isModern ? 404 : 200);
+      return { tools: listed.map(({ definition }) => definition as never) };
+    });
+    server.setRequestHandler('tools/call', async ({ params }) => {
+      const tool = tools.get(params.name);
+      if (!tool)
+        throw new ProtocolError(-32602, 'There is no tool with this name.');
+      const result = tool.call(params.arguments ?? {}, request);
+      return result.catch((err) => {
+        // The SDK would show the assistant its message.
+        request.log.error({ err }, 'a tool has failed');
+        throw new ProtocolError(-32603, 'The tool has failed.');
+      }) as never;
+    });
+    return server;
   }
 }
 
-function isMessage(body: unknown): body is Message {
-  if (
-    !isJsonObject(body) ||
-    body.jsonrpc !== '2.0' ||
-    typeof body.method !== 'string'
-  )
-    return false;
-  const { id, params } = body;
-  const isId =
-    id === undefined || typeof id === 'string' || Number.isSafeInteger(id);
-  return isId && (params === undefined || isJsonObject(params));
-}
-
-/**
- * Refuses a version that is not served, and headers that a proxy may have read
- * differently from the body.
- */
-function mismatchIn(
-  { method, params }: Message,
-  {
-    [versionKey]: version,
-    [capabilitiesKey]: capabilities,
-  }: Record<string, unknown>,
-  { headers }: FastifyRequest,
-): McpOutcome | undefined {
-  if (typeof version !== 'string')
-    return rpcError(-32602, `_meta must have ${versionKey}.`, 400);
-  const tool = `${params?.name}`;
-  // A name may be in Base64 (Streamable HTTP, "Value Encoding").
-  const names = {
-    'mcp-name': [tool, `=?base64?${Buffer.from(tool).toString('base64')}?=`],
-  };
-  const mirrored = {
-    'mcp-protocol-version': [version],
-    'mcp-method': [method],
-    ...(method === 'tools/call' && names),
-  };
-  const wrong = Object.entries(mirrored).find(
-    ([name, values]) => !values.includes(`${headers[name]}`),
-  );
-  if (wrong)
-    return rpcError(
-      -32020,
-      `The header ${wrong[0]} does not match the body.`,
-      400,
-    );
-  if (version !== modern) return unsupported(version, [modern]);
-  if (isJsonObject(capabilities)) return undefined;
-  return rpcError(-32602, `_meta must have ${capabilitiesKey}.`, 400);
-}
-
-function unsupported(requested: unknown, supported: string[]): McpOutcome {
-  return rpcError(-32022, 'Unsupported protocol version', 400, {
-    supported,
-    requested,
-  });
+/** Whether it is one request or notification, whose id `JSON.parse` kept. */
+function isMessage(body: unknown): body is object {
+  if (!isJsonObject(body) || typeof body.method !== 'string') return false;
+  const { id = '', params = {} } = body;
+  const isId = typeof id === 'string' || Number.isSafeInteger(id);
+  return isId && isJsonObject(params);
 }

@@ -31,6 +31,9 @@ const document = {
       get: { operationId: 'listToys', ...listToys },
       post: { operationId: 'createToy', ...createToy },
     },
+    '/broken': {
+      get: { operationId: 'broken', responses: { 200: {}, 500: {} } },
+    },
     '/old': {
       get: { operationId: 'old', deprecated: true, responses: { 200: {} } },
     },
@@ -52,6 +55,9 @@ beforeAll(async () => {
       .type('application/json')
       .send(`[{"id":${big}}]`);
   });
+  app.get('/broken', async (_request, reply) =>
+    reply.code(500).type('text/plain').send('a secret'),
+  );
   app.post('/toys', async ({ body, headers }, reply) => {
     if (!headers.authorization)
       throw Object.assign(new Error('Who are you?'), { statusCode: 401 });
@@ -69,7 +75,8 @@ beforeAll(async () => {
       document: () => document,
       origins: [],
       isListed: ({ responses }, { headers }) =>
-        !('403' in responses) || headers.authorization !== undefined,
+        !('500' in responses) &&
+        (!('403' in responses) || headers.authorization !== undefined),
       refuse: (statusCode, message) =>
         Object.assign(new Error(message), { statusCode }),
       describe: ({ message }) => `${message}`,
@@ -98,7 +105,12 @@ test('the server has the info of the document, and lists the tools that the call
     serverInfo,
     instructions: 'All toys.',
   };
-  expect((await rpc('initialize')).result).toEqual(result);
+  const params = {
+    protocolVersion: '2025-11-25',
+    capabilities: {},
+    clientInfo: { name: 'test', version: '1' },
+  };
+  expect((await rpc('initialize', params)).result).toEqual(result);
   const names = async (headers = {}) =>
     (await rpc('tools/list', {}, headers)).result.tools.map(
       ({ name }: { name: string }) => name,
@@ -131,6 +143,11 @@ test('a tool calls its operation with the headers of the caller, exact to the la
     isError: true,
   };
   expect((await rpc('tools/call', call)).result).toEqual(refused);
+});
+
+test('what a tool fails by is not shown', async () => {
+  const { error } = await rpc('tools/call', { name: 'broken' });
+  expect(error).toEqual({ code: -32603, message: 'The tool has failed.' });
 });
 
 test('an operation gets the headers that name the caller, its proxy and its trace, and no others', async () => {
