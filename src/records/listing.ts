@@ -293,7 +293,7 @@ export async function withOtherEnd<Item extends { readonly id: Int64 }>(
   }
   const before = cursorAt(page, 0) ?? cursor;
   const previous = { after: undefined, before, fromEnd: true };
-  return { ...page, cursor, hasPrevious: () => hasBeyond(previous) };
+  return { ...page, cursor, findsPrevious: () => hasBeyond(previous) };
 }
 
 /** Converts the error of a value in a cursor that its column cannot have. */

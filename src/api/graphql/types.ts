@@ -127,9 +127,9 @@ class PageInfo {
 
   @Field(() => Boolean, { description: 'There are more before this page.' })
   hasPreviousPage(
-    @Root() { hasPrevious = false }: Pick<Page<never>, 'hasPrevious'>,
+    @Root() { hasPrevious = false, findsPrevious }: Page<never>,
   ): boolean | Promise<boolean> {
-    return typeof hasPrevious === 'function' ? hasPrevious() : hasPrevious;
+    return findsPrevious?.() ?? hasPrevious;
   }
 
   @Field(() => String, {
@@ -224,12 +224,13 @@ export function toConnection(
   page: Page<{ id: Int64 }>,
   count: () => Promise<Total>,
 ) {
-  const { items, hasNext, hasPrevious } = page;
+  const { items, hasNext, hasPrevious, findsPrevious } = page;
   const { cursors = items.map(({ id }) => `${id}`) } = page;
   const edges = items.map((node, at) => ({ cursor: `${cursors[at]}`, node }));
   const pageInfo = {
     hasNextPage: hasNext,
     hasPrevious,
+    findsPrevious,
     startCursor: edges.at(0)?.cursor ?? null,
     endCursor: edges.at(-1)?.cursor ?? null,
   };

@@ -55,8 +55,7 @@ export async function sendPage(
     reply.header('preference-applied', applied);
   }
   // To ask would cost one more statement.
-  const isUnknown = typeof page.hasPrevious === 'function';
-  const mayHavePrevious = isUnknown || page.hasPrevious === true;
+  const mayHavePrevious = page.hasPrevious || page.findsPrevious !== undefined;
   const next = page.hasNext && cursorAt(page, -1);
   const previous = mayHavePrevious && cursorAt(page, 0);
   const links: string[] = [];
