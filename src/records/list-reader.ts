@@ -1,7 +1,12 @@
 import { escapeLiteral as literal, escapeIdentifier as quoted } from 'pg';
 import type { Database, Statement } from '../database/database.ts';
 import { type Int64, int64, int64FromDigits } from '../validation/int64.ts';
-import { maxExactTotal, type Page, type Total } from '../validation/page.ts';
+import {
+  type Identified,
+  maxExactTotal,
+  type Page,
+  type Total,
+} from '../validation/page.ts';
 import { cursorOf } from './cursor.ts';
 import type { ListStatement } from './list-statements.ts';
 import { type Listing, type Listings, parametersOf } from './listing.ts';
@@ -15,7 +20,7 @@ interface BoundedListing extends Listing {
 }
 
 /** Reads the pages and totals of several lists; equal ones are read once. */
-export class ListReader<Item extends { readonly id: Int64 }> {
+export class ListReader<Item extends Identified> {
   readonly #lastStored: Statement;
   readonly #lastDrawn: Statement;
   #isSharded: boolean | undefined;
@@ -61,7 +66,8 @@ export class ListReader<Item extends { readonly id: Int64 }> {
   async #idBy(statement: Statement) {
     const [row] = await this.database.rows<ListRow>(statement, []);
     const id = row?.[0];
-    return id == null ? int64.min : int64FromDigits(id);
+    if (id == null) return int64.min;
+    return int64FromDigits(id);
   }
 
   /**
@@ -103,27 +109,29 @@ export class ListReader<Item extends { readonly id: Int64 }> {
   #together(family: Listing[]) {
     const [{ shape }] = family as [Listing];
     const statement = this.listings.together(shape);
-    const lists = family.map((one) => parametersOf(statement, one));
-    const columns = statement.slots.map((_, at) =>
-      lists.map((values) => values[at]),
+    const columns = statement.slots.map((slot) =>
+      family.map(({ values }) => values[slot] ?? null),
     );
     return this.database.read(statement, columns);
   }
 
   #pageOf(row: ListRow, { shape, limit, isBackward, end }: BoundedListing) {
     if (row[0] === null) return { items: [], hasNext: false };
-    const { read, hasMore } = this.#itemsIn(row, limit);
-    const isBounded = end !== undefined;
-    const items = isBounded ? read.filter(({ id }) => id <= end) : read;
-    const endsBeforeHorizon = items.length === read.length;
-    const hasNext = endsBeforeHorizon && hasMore;
+    const found = this.#itemsIn(row, limit);
+    const items = itemsUpTo(end, found.items);
+    const endsBeforeHorizon = items.length === found.items.length;
+    const hasNext = endsBeforeHorizon && found.hasMore;
     const order = row[this.table.columns.length];
     const cursors = order ? cursorsOf(items, order, shape.sort) : undefined;
     if (isBackward) {
       items.reverse();
       cursors?.reverse();
     }
-    return { items: shared(items), hasNext, cursors };
+    return {
+      items: shared(items),
+      hasNext,
+      cursors,
+    };
   }
 
   /** At most `limit` items. */
@@ -132,22 +140,29 @@ export class ListReader<Item extends { readonly id: Int64 }> {
     const texts = columns.map((column, at) => textsOf(column, `${row[at]}`));
     const found = texts[0]?.length ?? 0;
     const length = Math.min(found, limit);
-    const read: Item[] = [];
-    for (let place = 0; place < length; place += 1)
-      read.push(decodeColumns(texts, place) as Item);
-    return { read, hasMore: found > limit };
+    const items: Item[] = [];
+    for (let place = 0; place < length; place += 1) {
+      const item = decodeColumns(texts, place);
+      items.push(item as Item);
+    }
+    return { items, hasMore: found > limit };
   }
 
   async #totalOf(listing: Listing) {
     const { count, estimate } = listing.shape;
-    const [counted] = await this.#read(count, listing);
-    const found = Number(counted?.[0]);
+    const counted = await this.#readText(count, listing);
+    const found = Number(counted);
     if (found <= maxExactTotal) return { count: found, isExact: true };
-    const [explained] = await this.#read(estimate, listing);
-    const [{ Plan: plan }] = JSON.parse(`${explained?.[0]}`);
+    const explained = await this.#readText(estimate, listing);
+    const [{ Plan: plan }] = JSON.parse(explained);
     // Without statistics, the estimate may be lower than what was counted.
     const expected = Math.max(found, plan['Plan Rows']);
     return { count: expected, isExact: false };
+  }
+
+  async #readText(statement: ListStatement, listing: Listing) {
+    const [row] = await this.#read(statement, listing);
+    return `${row?.[0]}`;
   }
 }
 
@@ -174,7 +189,8 @@ function lastDrawnIn({ name }: Table): Statement {
 
 /** Those that one statement reads together. */
 function familiesOf(listings: Listing[]) {
-  const families = Map.groupBy(distinct(listings), ({ shape }) => shape.family);
+  const lists = distinct(listings);
+  const families = Map.groupBy(lists, ({ shape }) => shape.family);
   return families.values();
 }
 
@@ -195,12 +211,16 @@ function upTo(horizon: Int64 | undefined, listing: Listing): BoundedListing {
   return { ...listing, values: { ...values, place_id: `${horizon}` } };
 }
 
-/** @param order the values that they are sorted by, and perhaps further ones */
-function cursorsOf(
-  items: ReadonlyArray<{ readonly id: Int64 }>,
-  order: string,
-  sort: string,
+function itemsUpTo<Item extends Identified>(
+  end: Int64 | undefined,
+  items: Item[],
 ) {
+  if (end === undefined) return items;
+  return items.filter(({ id }) => id <= end);
+}
+
+/** @param order the values that they are sorted by, and perhaps further ones */
+function cursorsOf(items: readonly Identified[], order: string, sort: string) {
   const values: string[] = JSON.parse(order);
   return items.map(({ id }, at) => cursorOf(sort, `${values[at]}`, id));
 }

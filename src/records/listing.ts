@@ -1,13 +1,18 @@
 import { isDataError } from '../database/postgres-errors.ts';
 import { badInput } from '../errors.ts';
-import { type Int64, int64, int64From } from '../validation/int64.ts';
+import { int64, int64From } from '../validation/int64.ts';
 import {
   type Lists,
   maxFilterValues,
   membersOf,
   rangeEnds,
 } from '../validation/list-query.ts';
-import { cursorAt, type Page, type PageQuery } from '../validation/page.ts';
+import {
+  cursorAt,
+  type Identified,
+  type Page,
+  type PageQuery,
+} from '../validation/page.ts';
 import {
   cursorBeside,
   notACursor,
@@ -272,7 +277,7 @@ export class Listings {
  *
  * @param readPage reads a page of the same list, elsewhere
  */
-export async function withOtherEnd<Item extends { readonly id: Int64 }>(
+export async function withOtherEnd<Item extends Identified>(
   page: Page<Item>,
   { isBackward, place, shape }: Listing,
   readPage: (query: Partial<PageQuery>) => Promise<Page<Item>>,

@@ -3,7 +3,12 @@ import { currentTransaction } from '../database/database.ts';
 import { badInput, Unavailable } from '../errors.ts';
 import type { Int64 } from '../validation/int64.ts';
 import type { FilterOf } from '../validation/list-query.ts';
-import { type Page, type PageQuery, pageLimit } from '../validation/page.ts';
+import {
+  type Identified,
+  type Page,
+  type PageQuery,
+  pageLimit,
+} from '../validation/page.ts';
 import type { Validated } from '../validation/validator.ts';
 import { placeOf } from './cursor.ts';
 import type { Repository } from './repository.ts';
@@ -22,7 +27,6 @@ const shortestGap = 20;
 /** Maximum number of cached pages: one for each filter and position. */
 const maxPages = 128;
 
-type Identified = { readonly id: Int64 };
 type GrowingList<Item extends Identified> = Pick<
   Repository<Item, never>,
   'list' | 'lastId' | 'onInserted' | 'assertListed' | 'narrow'

@@ -5,6 +5,7 @@ import type { Batches, Database } from '../database/database.ts';
 import { type Int64, int64 } from '../validation/int64.ts';
 import type { FilterOf } from '../validation/list-query.ts';
 import {
+  type Identified,
   type Page,
   type PageQuery,
   type Total,
@@ -42,10 +43,8 @@ export type InputOf<Item, New> = {
  * a batch (`batches.ts`), and so do creations. Services build on it; its rules
  * are paging and `check`.
  */
-export class Records<
-  Item extends { readonly id: Int64 },
-  New extends InputOf<Item, New>,
-> implements Repository<Item, New>
+export class Records<Item extends Identified, New extends InputOf<Item, New>>
+  implements Repository<Item, New>
 {
   readonly table: Table;
   /** Whose rows they are. */

@@ -1,7 +1,7 @@
 import type { Call } from '../call.ts';
 import type { Int64 } from '../validation/int64.ts';
 import type { FilterOf, Lists } from '../validation/list-query.ts';
-import type { Page, PageQuery, Total } from '../validation/page.ts';
+import type { Identified, Page, PageQuery, Total } from '../validation/page.ts';
 import type { Removal } from '../validation/schemas.ts';
 import type { Validated } from '../validation/validator.ts';
 import type { ChangeOf, CheckRemoval } from './changes.ts';
@@ -17,7 +17,7 @@ import type { Computed } from './table.ts';
  * Every method counts the items of its answer (`call.count`), and throws
  * Unavailable when the database is.
  */
-export interface Repository<Item extends { readonly id: Int64 }, New> {
+export interface Repository<Item extends Identified, New> {
   /**
    * Reads one page.
    *

@@ -75,13 +75,23 @@ type QueryOf<Item> = TObject<
 >;
 
 /** All members by which lists are filtered, and sorted beside the id. */
-export function membersOf<Member extends string>(lists: Lists<Member>) {
-  const { filters = [], in: among = [], nulls = [] } = lists;
-  const { orders = [], ranges = [], prefixes = [] } = lists;
+export function membersOf<Member extends string>({
+  filters = [],
+  in: several = [],
+  nulls = [],
+  orders = [],
+  ranges = [],
+  prefixes = [],
+}: Lists<Member>) {
   return {
-    filters: [...new Set([...filters, ...among, ...nulls])],
-    orders: [...new Set([...orders, ...ranges, ...prefixes])],
+    filters: distinct(filters, several, nulls),
+    orders: distinct(orders, ranges, prefixes),
   };
+}
+
+function distinct<Member>(...lists: Array<readonly Member[]>) {
+  const members = new Set(lists.flat());
+  return [...members];
 }
 
 /**
@@ -96,7 +106,8 @@ export function listQuery<Item extends TObject>(
   item: Item,
   lists: Lists<keyof Static<Item> & string>,
 ) {
-  const { in: among = [], nulls = [], ranges = [], prefixes = [] } = lists;
+  const { in: several = [], nulls = [] } = lists;
+  const { ranges = [], prefixes = [] } = lists;
   const { filters, orders } = membersOf(lists);
   const properties: Record<string, TSchema> = {};
   const schemaOf = (member: string) => {
@@ -107,45 +118,48 @@ export function listQuery<Item extends TObject>(
     reportFault(`The lists of ${noun}s name ${member}, which ${fault}.`);
     return Type.String();
   };
-  const add = (
-    member: string,
-    suffix: string,
-    words: string,
-    own?: TSchema,
-  ) => {
-    const name = member + suffix;
-    if (Object.hasOwn(properties, name) || ofPages.includes(name))
+  const add = (name: string, schema: TSchema, words: string) => {
+    const isTaken = Object.hasOwn(properties, name) || ofPages.includes(name);
+    if (isTaken)
       reportFault(`${name} has two meanings in the list of ${noun}s.`);
     const description = `Return only ${noun}s ${words}.`;
-    const schema = described(own ?? schemaOf(member), description);
-    properties[name] = Type.Optional(schema);
+    properties[name] = Type.Optional(described(schema, description));
   };
   for (const member of orders) schemaOf(member);
-  for (const member of filters) add(member, '', `with this ${member}`);
-  for (const member of among) {
+  for (const member of filters) {
+    const schema = schemaOf(member);
+    add(member, schema, `with this ${member}`);
+  }
+  for (const member of several) {
     const value = described(schemaOf(member), `A ${member}.`);
     const values = Type.Array(value, {
       minItems: 1,
       maxItems: maxFilterValues,
     });
-    add(member, '_in', `with one of these values of ${member}`, values);
+    add(`${member}_in`, values, `with one of these values of ${member}`);
   }
-  for (const member of nulls)
-    add(member, '_is_null', `without ${member}: true`, Type.Boolean());
-  for (const member of ranges)
+  for (const member of nulls) {
+    const words = `without ${member}: true`;
+    add(`${member}_is_null`, Type.Boolean(), words);
+  }
+  for (const member of ranges) {
+    const schema = schemaOf(member);
     for (const [end, { words }] of Object.entries(rangeEnds))
-      add(member, `_${end}`, `with a ${member} ${words}`);
+      add(`${member}_${end}`, schema, `with a ${member} ${words}`);
+  }
   for (const member of prefixes) {
+    const schema = schemaOf(member);
     const words = `whose ${member} begins with this, in upper or lower case`;
-    add(member, '_prefix', words);
-    if (memberOf(schemaOf(member)).kind !== 'string')
+    add(`${member}_prefix`, schema, words);
+    if (memberOf(schema).kind !== 'string')
       reportFault(`No ${member} of ${noun}s has a beginning: it is no text.`);
   }
-  const sort = sortSchema(`${(item as { $id?: string }).$id}Sort`, orders);
-  const page = pageQueryMembers(noun, orders.length > 0 ? sort : undefined);
-  return Type.Object({ ...properties, ...page }) as unknown as QueryOf<
-    Static<Item>
-  >;
+  const { $id } = item as { $id?: string };
+  const sort = sortSchema(`${$id}Sort`, orders);
+  const isSorted = orders.length > 0;
+  const page = pageQueryMembers(noun, isSorted ? sort : undefined);
+  const query: unknown = Type.Object({ ...properties, ...page });
+  return query as QueryOf<Static<Item>>;
 }
 
 const ofPages = ['limit', 'first', 'last', 'after', 'before', 'sort'];

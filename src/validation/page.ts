@@ -11,6 +11,11 @@ import {
 /** How many items a page may hold. */
 export const pageLimit = { min: 1, max: 100, default: 20, nested: 5 } as const;
 
+/** An item of a list. */
+export interface Identified {
+  readonly id: Int64;
+}
+
 /**
  * A page of a list. It is read-only, because concurrent requests may share it.
  */
@@ -30,7 +35,7 @@ export interface Page<Item> {
 
 /** The cursor at the beginning or the end of a page. */
 export function cursorAt(
-  { items, cursors, cursor }: Page<{ id: Int64 }>,
+  { items, cursors, cursor }: Page<Identified>,
   place: 0 | -1,
 ) {
   const item = items.at(place);
