@@ -42,7 +42,8 @@ export class ListReader<Item extends Identified> {
       const lists = family.map((one) => upTo(horizon, one));
       const rows = await this.#select(lists);
       for (const [at, one] of lists.entries()) {
-        const page = this.#pageOf(rows[at] as ListRow, one);
+        const row = rows[at] as ListRow;
+        const page = this.#pageOf(row, one);
         pages.set(one.key, page);
       }
     }
@@ -95,7 +96,8 @@ export class ListReader<Item extends Identified> {
     const rows: ListRow[] = [];
     // Sequential, because a batch may use only one connection.
     for (const one of family) {
-      const read = await this.#read(one.shape[kind], one);
+      const statement = one.shape[kind];
+      const read = await this.#read(statement, one);
       rows.push(...read);
     }
     return rows;
@@ -208,7 +210,8 @@ function upTo(horizon: Int64 | undefined, listing: Listing): BoundedListing {
   if (!shape.isDescending) return { ...listing, end: horizon };
   const place = BigInt(`${values.place_id}`);
   if (place <= horizon) return listing;
-  return { ...listing, values: { ...values, place_id: `${horizon}` } };
+  const bounded = { ...values, place_id: `${horizon}` };
+  return { ...listing, values: bounded };
 }
 
 function itemsUpTo<Item extends Identified>(

@@ -208,7 +208,7 @@ describe.each(['custom', 'generic'])('with %s plans', (mode) => {
       const most: Array<[name: string, rows: number, most: number]> = [];
       const families = new Map<string, Listing[]>();
       for (const query of queries) {
-        const list = listings.read(query);
+        const list = listings.interpret(query);
         const { page } = list.shape;
         const name = JSON.stringify(query);
         const values = await read(page.text, parametersOf(page, list));
