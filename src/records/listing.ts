@@ -67,7 +67,7 @@ export function parametersOf({ slots }: ListStatement, { values }: Listing) {
   return slots.map((slot) => values[slot] ?? null);
 }
 
-type Query = Partial<PageQuery> & Readonly<Record<string, unknown>>;
+type ListQuery = Partial<PageQuery> & Readonly<Record<string, unknown>>;
 
 /** The lists in one order. */
 interface Order {
@@ -117,7 +117,7 @@ export class Listings {
    * @throws StoreError BAD_USER_INPUT for a list that its collection does not
    *   declare, or a cursor of another order
    */
-  interpret(query: Query) {
+  interpret(query: ListQuery) {
     const { limit = 0, before, fromEnd = before !== undefined } = query;
     const shape = this.#shapeOf(query, fromEnd);
     const { sort, isDescending } = shape;
@@ -171,7 +171,7 @@ export class Listings {
   }
 
   /** The shape depends on which parameters a query has, not on their values. */
-  #shapeOf(query: Query, fromEnd: boolean) {
+  #shapeOf(query: ListQuery, fromEnd: boolean) {
     const { after, before, sort } = query;
     let key = `${sort} ${fromEnd} ${after !== undefined} ${before !== undefined}`;
     for (const { name } of this.#filters)
@@ -183,7 +183,7 @@ export class Listings {
     return shape;
   }
 
-  #newShape(query: Query, fromEnd: boolean) {
+  #newShape(query: ListQuery, fromEnd: boolean) {
     const { after, before } = query;
     const hasCursor = after !== undefined || before !== undefined;
     if (after !== undefined && before !== undefined)
@@ -282,9 +282,9 @@ export async function withOtherEnd<Item extends Identified>(
   { isBackward, place, shape }: Listing,
   readPage: (query: Partial<PageQuery>) => Promise<Page<Item>>,
 ) {
-  const hasOther = page.hasNext;
+  const hasMore = page.hasNext;
   if (!place && !isBackward) return page;
-  if (!place) return { ...page, hasNext: false, hasPrevious: hasOther };
+  if (!place) return { ...page, hasNext: false, hasPrevious: hasMore };
   const cursor = cursorBeside(place, shape);
   const hasBeyond = async (query: Partial<PageQuery>) => {
     const beyond = await readPage({ ...query, limit: 0 });
@@ -294,7 +294,7 @@ export async function withOtherEnd<Item extends Identified>(
     const after = cursorAt(page, -1) ?? cursor;
     const next = { after, before: undefined, fromEnd: false };
     const hasNext = await hasBeyond(next);
-    return { ...page, cursor, hasNext, hasPrevious: hasOther };
+    return { ...page, cursor, hasNext, hasPrevious: hasMore };
   }
   const before = cursorAt(page, 0) ?? cursor;
   const previous = { after: undefined, before, fromEnd: true };
@@ -435,7 +435,7 @@ function jsonOf({ write }: Column) {
   };
 }
 
-function placeIn({ after, before }: Query, sort: string) {
+function placeIn({ after, before }: ListQuery, sort: string) {
   if (after !== undefined) return placeOf(after, { sort });
   if (before === undefined) return undefined;
   return placeOf(before, { sort, parameter: 'before' });

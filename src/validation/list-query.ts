@@ -84,12 +84,12 @@ export function membersOf<Member extends string>({
   prefixes = [],
 }: Lists<Member>) {
   return {
-    filters: distinct(filters, several, nulls),
-    orders: distinct(orders, ranges, prefixes),
+    filters: union(filters, several, nulls),
+    orders: union(orders, ranges, prefixes),
   };
 }
 
-function distinct<Member>(...lists: Array<readonly Member[]>) {
+function union<Member>(...lists: Array<readonly Member[]>) {
   const members = new Set(lists.flat());
   return [...members];
 }
