@@ -21,18 +21,13 @@ interface BoundedListing extends Listing {
 
 /** Reads the pages and totals of several lists; equal ones are read once. */
 export class ListReader<Item extends Identified> {
-  readonly #lastStored: Statement;
-  readonly #lastDrawn: Statement;
   #isSharded: boolean | undefined;
 
   constructor(
     private readonly database: Database,
     private readonly table: Table,
     private readonly listings: Listings,
-  ) {
-    this.#lastStored = lastStoredIn(table);
-    this.#lastDrawn = lastDrawnIn(table);
-  }
+  ) {}
 
   /** Equal lists share one page. */
   async pages(listings: Listing[]) {
@@ -61,7 +56,7 @@ export class ListReader<Item extends Identified> {
 
   async lastId() {
     const horizon = await this.#horizon();
-    return horizon ?? this.#idBy(this.#lastStored);
+    return horizon ?? this.#idBy(lastStoredIn(this.table));
   }
 
   async #idBy(statement: Statement) {
@@ -81,7 +76,7 @@ export class ListReader<Item extends Identified> {
     const { name } = this.table;
     this.#isSharded ??= await this.database.isSharded(name);
     if (!this.#isSharded) return undefined;
-    return this.#idBy(this.#lastDrawn);
+    return this.#idBy(lastDrawnIn(this.table));
   }
 
   /**
@@ -117,12 +112,10 @@ export class ListReader<Item extends Identified> {
     return this.database.read(statement, columns);
   }
 
-  #pageOf(row: ListRow, { shape, limit, isBackward, end }: BoundedListing) {
+  #pageOf(row: ListRow, listing: BoundedListing) {
     if (row[0] === null) return { items: [], hasNext: false };
-    const found = this.#itemsIn(row, limit);
-    const items = itemsUpTo(end, found.items);
-    const endsBeforeHorizon = items.length === found.items.length;
-    const hasNext = endsBeforeHorizon && found.hasMore;
+    const { shape, isBackward } = listing;
+    const { items, hasNext } = this.#itemsIn(row, listing);
     const order = row[this.table.columns.length];
     const cursors = order ? cursorsOf(items, order, shape.sort) : undefined;
     if (isBackward) {
@@ -136,18 +129,23 @@ export class ListReader<Item extends Identified> {
     };
   }
 
-  /** At most `limit` items. */
-  #itemsIn(row: ListRow, limit: number) {
+  /** At most `limit` items, up to the end. */
+  #itemsIn(row: ListRow, { limit, end }: BoundedListing) {
     const { columns, decodeColumns } = this.table;
-    const texts = columns.map((column, at) => textsOf(column, `${row[at]}`));
+    const texts = columns.map((column, at) => {
+      const aggregate = `${row[at]}`;
+      return textsOf(column, aggregate);
+    });
     const found = texts[0]?.length ?? 0;
     const length = Math.min(found, limit);
     const items: Item[] = [];
     for (let place = 0; place < length; place += 1) {
-      const item = decodeColumns(texts, place);
-      items.push(item as Item);
+      const item = decodeColumns(texts, place) as Item;
+      const isBeyond = end !== undefined && item.id > end;
+      if (isBeyond) return { items, hasNext: false };
+      items.push(item);
     }
-    return { items, hasMore: found > limit };
+    return { items, hasNext: found > limit };
   }
 
   async #totalOf(listing: Listing) {
@@ -181,11 +179,13 @@ function lastStoredIn({ name }: Table): Statement {
  * all rows up to the last id.
  */
 function lastDrawnIn({ name }: Table): Statement {
+  const key = `hashtext(${literal(name)})`;
   const table = literal(quoted(name));
+  const sequence = `pg_get_serial_sequence(${table}, 'id')::regclass`;
   return {
     name: `horizon_${name}`,
-    text: `with lock as materialized (select pg_advisory_xact_lock_shared(hashtext(${literal(name)}))::text)
-      select pg_sequence_last_value(pg_get_serial_sequence(${table}, 'id')::regclass)::text from lock`,
+    text: `with lock as materialized (select pg_advisory_xact_lock_shared(${key})::text)
+      select pg_sequence_last_value(${sequence})::text from lock`,
   };
 }
 
@@ -212,14 +212,6 @@ function upTo(horizon: Int64 | undefined, listing: Listing): BoundedListing {
   if (place <= horizon) return listing;
   const bounded = { ...values, place_id: `${horizon}` };
   return { ...listing, values: bounded };
-}
-
-function itemsUpTo<Item extends Identified>(
-  end: Int64 | undefined,
-  items: Item[],
-) {
-  if (end === undefined) return items;
-  return items.filter(({ id }) => id <= end);
 }
 
 /** @param order the values that they are sorted by, and perhaps further ones */
