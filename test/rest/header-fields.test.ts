@@ -287,6 +287,7 @@ describe('Prefer (RFC 7240, section 2)', () => {
     'count=exactly',
     'xcount=exact',
     'a; count=exact',
+    '; ; count=exact',
     'a="count=exact"',
     'a="b, count=exact"',
     'a="b, count=exact, c"',

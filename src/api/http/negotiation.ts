@@ -28,16 +28,19 @@ const parts = /(?:"(?:\\.|[^"\\])*"?|[^";])+/g;
 
 /** Splits a list (RFC 9110, section 5.6.1). Empty elements are none. */
 export function listOf(field: string | string[] = '') {
-  return trimmed(`${field}`.match(elements));
+  return trimmed(`${field}`.match(elements)).filter(Boolean);
 }
 
-/** Splits a value from its parameters (RFC 9110, section 5.6.6). */
+/**
+ * Splits a value from its parameters (RFC 9110, section 5.6.6). An empty value
+ * stays: otherwise a parameter would take its place.
+ */
 export function partsOf(element: string) {
   return trimmed(element.match(parts));
 }
 
 function trimmed(texts: string[] | null) {
-  return (texts ?? []).map((text) => text.trim()).filter(Boolean);
+  return (texts ?? []).map((text) => text.trim());
 }
 
 /** The first preference of a name counts, the others do not (RFC 7240). */
