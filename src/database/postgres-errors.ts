@@ -117,11 +117,17 @@ export function unavailable(error: unknown) {
 }
 
 function abilityLost(error: unknown) {
-  const { code = '', syscall } = error as NodeJS.ErrnoException;
+  const {
+    code = '',
+    syscall,
+    errors,
+  } = error as NodeJS.ErrnoException & Partial<AggregateError>;
   // A full disk, or a standby: reads go on.
   if (/^(?:53100|25006)$/.test(code)) return 'write now';
-  // The system's own ETIMEDOUT names its call.
-  const isSilent = code === 'ETIMEDOUT' && syscall === undefined;
+  // The system's own ETIMEDOUT names its call. That of several addresses does
+  // not, and has an error of each.
+  const isOfSystem = syscall !== undefined || errors !== undefined;
+  const isSilent = code === 'ETIMEDOUT' && !isOfSystem;
   // A timeout, a lock, a conflict.
   const isLate = /^(?:57014|55P03|40\w{3}$)/.test(code);
   return isSilent || isLate ? 'answer in time' : 'be reached';

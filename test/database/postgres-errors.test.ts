@@ -66,6 +66,7 @@ describe('temporary errors', () => {
     // timeout.
     ['ETIMEDOUT', {}, 'answer in time'],
     ['ETIMEDOUT', connect, 'be reached'],
+    ['ETIMEDOUT', { errors: [connect] }, 'be reached'],
   ])('%s %j is temporary: the database cannot %s', (code, members, what) => {
     const message = `The database cannot ${what}; try again shortly.`;
     const error = Object.assign(thrown(code), members);
