@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { hash } from 'node:crypto';
 
 /**
- * Who calls: a stored key, the configured key (id 0), or a subject of the
+ * Who calls: a stored key, the bootstrap key (id 0), or a subject of the
  * identity provider, which has a row, too.
  */
 export interface Caller {
@@ -27,7 +27,7 @@ export interface Caller {
 
 /** An idempotency key, with which a creation is executed at most once. */
 export interface Claim {
-  /** Id of the client's API key; 0 for the configured key. */
+  /** Id of the client's API key; 0 for the bootstrap key, and for an import. */
   readonly keyId: number;
   /** Operation id, like `createPet`. */
   readonly operation: string;

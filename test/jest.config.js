@@ -5,7 +5,7 @@ import { dirname } from 'node:path';
 const { TEST_DEEP, TEST_RUN: run = 'embedded' } = process.env;
 
 // `npm test` runs what a developer wants to know at each save, `npm run
-// test:deep` what takes long or foreign parts, and `npm run test:all` both.
+// test:deep` what takes long or needs other programs, and `npm run test:all` both.
 const exclude = ['**/node_modules'];
 const deep = globSync('test/deep/**/*.test.ts', { exclude });
 const quick = globSync('test/**/*.test.ts', {

@@ -6,7 +6,7 @@ const busyPause = 20;
 
 /**
  * Repeats work in the background until the app closes. A failure is logged, and
- * the work is repeated; the log reports an unreachable database elsewhere.
+ * the work is repeated. A database that is away is logged once, elsewhere.
  *
  * @param ms average pause; its jitter lets processes take turns
  * @param work returns true when more is left

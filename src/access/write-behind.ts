@@ -5,9 +5,9 @@ import { every } from './background.ts';
 /**
  * Collects notes in memory and writes them periodically, so that no request
  * waits for the write. A killed process loses the notes since the last `flush`.
- * After an unknown outcome a statement with `isWrite` loses its notes. One
- * without `isWrite` is sent again, so a repetition must change nothing
- * (`touchKeys`).
+ * After an unknown outcome a statement with `isWrite` (counts) loses its notes.
+ * One without it (last uses, `touchKeys`) is sent again: a repetition changes
+ * nothing.
  */
 export class WriteBehind<Note> {
   #notes = new Map<string, Note>();

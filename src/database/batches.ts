@@ -50,7 +50,10 @@ export type RunBatch<In, Out> = (inputs: In[]) => Promise<Array<Out | Error>>;
 export interface BatchOptions extends QueueName {
   observers?: readonly DatabaseObserver[];
   maxBatch: number;
-  /** The least limit of inputs in flight; no limit by default. */
+  /**
+   * The limit of inputs in flight never falls below this. By default there is no
+   * limit.
+   */
   minWindow?: number;
   /**
    * Maximum number of batches in flight, including slow ones that no longer
@@ -125,7 +128,10 @@ export class Batches<In, Out> {
   #window: number;
   /** True when more wait than the window lets through. */
   #isLimited = false;
-  /** The shortest round trip (ms), or what is usual with the fewest reads. */
+  /**
+   * The shortest round trip (ms). With the smallest window it moves towards the
+   * usual one.
+   */
   #shortest = Number.POSITIVE_INFINITY;
 
   /**

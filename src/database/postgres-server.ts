@@ -29,7 +29,10 @@ import type { Sessions } from './sessions.ts';
 export interface Statement {
   readonly name: string;
   readonly text: string;
-  /** True for a write: a lost connection leaves its outcome unknown. */
+  /**
+   * True for a write that must not be repeated: a lost connection leaves its
+   * outcome unknown.
+   */
   readonly isWrite?: boolean;
   /** True for one that is not prepared, because there are too many. */
   readonly isRare?: boolean;

@@ -19,8 +19,8 @@ export type ChangeOf<Item> = { readonly version: number } & {
 };
 
 /**
- * The version before, and the columns after, null when the version is not the
- * expected one. No row: no such id.
+ * The version before, then the columns after. They are null when the version is
+ * not the expected one. No row: no such id.
  */
 type Written =
   | [version: string | null, ...row: Array<string | null>]
@@ -131,8 +131,8 @@ export class Changes<Item> {
   }
 
   /**
-   * Reads an item that the call sees from the primary, because a read node may
-   * have an older version.
+   * Reads from the primary an item that the call sees: a read node may have an
+   * older version.
    */
   async stored(id: Int64 | string | undefined, call: Call) {
     if (id === undefined) return null;

@@ -21,8 +21,8 @@ export function cursorOf(sort: string, value: string, id: Int64) {
 }
 
 /**
- * The cursor that includes the item of a place in the list on its other side,
- * unless its id is the greatest: beyond that is no place.
+ * The cursor of a place one id further, so that a list in the other direction
+ * begins with its item. Beyond the greatest id there is none.
  */
 export function cursorBeside(
   { id, value }: Place,

@@ -15,7 +15,7 @@ import { type Table, textsOf } from './table.ts';
 type ListRow = Array<string | null>;
 
 interface BoundedListing extends Listing {
-  /** The id after which a page ends: the horizon. */
+  /** The horizon: items with a greater id are left out. */
   readonly end?: Int64;
 }
 

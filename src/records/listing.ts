@@ -75,7 +75,7 @@ interface Order {
   readonly combinations: readonly IndexOrder[];
 }
 
-/** No text that begins with another one is greater than that and these. */
+/** Appended to a prefix, it is above every text with this prefix. */
 const greatest = '\u{10ffff}'.repeat(1000);
 
 /** Interprets what queries ask of the lists of a collection. */

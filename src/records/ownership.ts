@@ -90,7 +90,7 @@ export class Ownership {
   }
 
   #nameOf({ id, subject, tenant, isOperator }: Caller) {
-    // What operators add belongs to the configured key.
+    // What operators add belongs to the bootstrap key.
     if (isOperator) return 'key:0';
     const claim = this.#isByTenant ? 'tenant' : 'subject';
     const name = { tenant, subject }[claim];

@@ -12,7 +12,7 @@ import { newFolder } from './folder.ts';
 import { citusLayout, createOnCluster } from './servers/citus-database.ts';
 import { query } from './session.ts';
 
-/** The environment of an empty database for one test. */
+/** The environment of an empty database for a file or a test. */
 export interface TestDatabase {
   env: { DATABASE_URL: string } | { DATA_DIR: string };
   drop(): Promise<void>;
@@ -32,8 +32,8 @@ export async function createTestDatabase(
 }
 
 /**
- * Like `createTestDatabase`, but without tables on a cluster, where the other
- * migrates and distributes them.
+ * Like `createTestDatabase`, but without tables on a cluster, where
+ * `createTestDatabase` migrates and distributes them.
  */
 export async function createEmptyDatabase(
   server = process.env.TEST_DATABASE_URL,

@@ -91,7 +91,7 @@ function pageCost(mostItems: MostItems): FieldCost {
 /** For the lists of a connection. */
 const countedAbove: FieldCost = ({ childComplexity }) => childComplexity;
 
-/** The values of filters by several. */
+/** How many values the arguments have that are lists (`state_in`). */
 const listedValues = (args: Values) =>
   Object.values(args).filter(Array.isArray).flat().length;
 
@@ -155,7 +155,10 @@ export interface Estimate {
 
 /** The maximum cost of a field. */
 interface Cost {
-  /** True beside the lists of a connection, which cost something per item. */
+  /**
+   * True for a connection's own fields (`totalCount`). Those in its lists cost
+   * per item.
+   */
   isOnce: boolean;
   /** @param leafCost of a leaf field that is not free: 1, or 0 without them */
   of(variables: Values, leafCost: number): number;
@@ -165,7 +168,7 @@ interface Cost {
 interface Level {
   /** Of those that cost something. */
   costs: Cost[];
-  /** How many leaf fields of the item above they are, or have. */
+  /** How many leaf fields of the nearest item above are among or in them. */
   leaves: number;
 }
 

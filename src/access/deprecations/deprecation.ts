@@ -75,7 +75,10 @@ export function deprecationHooks(
   };
 }
 
-/** The `@Extensions` of a deprecated field's resolver. */
+/**
+ * The `@Extensions` of a deprecated field's resolver: its calls are counted.
+ * `deprecationReason` announces it.
+ */
 export interface DeprecatedField {
   deprecation: Deprecation;
 }

@@ -8,7 +8,7 @@ const deprecatedCallTable = defineEntity({
   name: 'DeprecatedCall',
   tableName: 'deprecated_call',
   properties: {
-    /** The caller's key; 0 is the configured key. */
+    /** The caller's key; 0 is the bootstrap key. */
     keyId: p.integer().primary(),
     /** The operation's name in the API: `getPet`, `Query.pet`. */
     operation: p.text().primary(),

@@ -5,7 +5,7 @@ const idempotencyKeyTable = defineEntity({
   tableName: 'idempotency_key',
   properties: {
     /**
-     * The caller's key; 0 is the configured key. Rotation does not change it.
+     * The caller's key; 0 is the bootstrap key. Rotation does not change it.
      */
     keyId: p.integer().primary(),
     /** The name in the API, the same for REST and GraphQL: `createPet`. */

@@ -30,7 +30,7 @@ const shape = new RegExp(
   `^${secretPrefix}[0-9A-Za-z]{${randomDigits + checksumDigits}}$`,
 );
 
-/** Minimum length of the configured key. */
+/** Minimum length of the bootstrap key. */
 export const shortestBootstrapKey = 32;
 
 export function createSecret() {

@@ -44,8 +44,8 @@ export interface PipelineOptions extends DocumentOptions {
 }
 
 /**
- * Room for the answer of a mutation, which is kept before it runs. A unit may
- * bring more: ten texts of 6 kB.
+ * Bytes of its answer that are reserved per unit before a mutation runs. It is
+ * an estimate: a unit may bring 60 kB.
  */
 const bytesPerUnit = 12_288;
 
@@ -231,7 +231,7 @@ async function chargeRest(
   meter: Meter,
   { cost, surcharge, rootFields, isNested }: Estimate,
 ): Promise<void> {
-  // At its release a reservation costs the unit of one root field.
+  // The release of a reservation charges one root field.
   let charged = surcharge;
   if (isNested) charged += rootFields - 1;
   if (charged > 0) await meter.charge(charged);

@@ -197,7 +197,7 @@ const phases = ['preParsing', 'preValidation', 'onSend', 'onResponse'] as const;
  * `preValidation` hooks.
  *
  * @param describe returns the contract of a route
- * @param lastHooks of a route
+ * @param lastHooks the hooks that a route runs after the others
  */
 export function routeHooks(
   app: FastifyInstance,

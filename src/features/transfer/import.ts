@@ -109,7 +109,7 @@ export async function importLines(
   if (same > 0) counts.push(`${same} added before`);
   if (result.refused > 0) {
     counts.push(`${result.refused} refused`);
-    // An interrupted one says so.
+    // After an interruption the exit code is that of the signal.
     process.exitCode ??= exitCodes.refused;
   }
   const text = counts.join(', ');
@@ -120,7 +120,8 @@ const lineHash = (line: unknown[]) =>
   hash('sha256', JSON.stringify(line, exact), 'buffer');
 
 /**
- * @returns undefined for an error that is not the line's, and ends the import
+ * @returns why a line is refused; undefined for another error, which ends the
+ *   import
  */
 function reasonToRefuse(error: unknown) {
   const { message, code } = error as StoreError;

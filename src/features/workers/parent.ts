@@ -48,8 +48,8 @@ export function asParent(
 const readinessTimeout = 2500;
 
 /**
- * Asks the workers. Those that have not answered an earlier question do not
- * count.
+ * Asks the workers. Those that have not answered an earlier question within
+ * `readinessTimeout` do not count.
  */
 async function check(workers: Workers<LogSettings>): Promise<object> {
   const late = () => new Error('No worker answers.');
