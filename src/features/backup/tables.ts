@@ -273,6 +273,16 @@ async function counterOf(
   return rows[0];
 }
 
+export async function rowCountsOf(session: ClientBase, tables: StoredTable[]) {
+  const counts: Array<Pick<Contents, 'table' | 'rows'>> = [];
+  for (const { name: table } of tables) {
+    const text = `select count(*) from ${quoted(table)}`;
+    const { rows } = await session.query(text);
+    counts.push({ table, rows: Number(rows[0].count) });
+  }
+  return counts;
+}
+
 /** Locks tables until the end of the transaction. */
 export async function lock(session: ClientBase, tables: StoredTable[]) {
   const names = tables.map(({ name }) => quoted(name));

@@ -413,6 +413,20 @@ onEmbedded('restoring (skipped on PostgreSQL, which has its own)', () => {
     );
   });
 
+  test('compares a store that has as many rows, and says what differs', async () => {
+    await usedStoreIn(folders.store);
+    const file = folders.file('again.ndjson');
+    await backingUp(file);
+    const DATA_DIR = resolve(await folders.another(), 'store');
+    await restoring(file, DATA_DIR);
+    await inStore(DATA_DIR, (database) =>
+      sql(database, `update pet set name = 'another'`),
+    );
+    const message =
+      'These tables differ from the backup: pet. Nothing was restored.';
+    await expect(restoring(file, DATA_DIR)).rejects.toThrow(message);
+  });
+
   test('refuses tables that are not of its migrations, and says what differs', async () => {
     await usedStoreIn(folders.store);
     const file = folders.file('changed.ndjson');
