@@ -154,7 +154,8 @@ export class ListReader<Item extends Identified> {
     const found = Number(counted);
     if (found <= maxExactTotal) return { count: found, isExact: true };
     const explained = await this.#readText(estimate, listing);
-    const [{ Plan: plan }] = JSON.parse(explained);
+    const [explanation] = JSON.parse(explained);
+    const { Plan: plan } = explanation;
     // Without statistics, the estimate may be lower than what was counted.
     const expected = Math.max(found, plan['Plan Rows']);
     return { count: expected, isExact: false };
@@ -182,10 +183,11 @@ function lastDrawnIn({ name }: Table): Statement {
   const key = `hashtext(${literal(name)})`;
   const table = literal(quoted(name));
   const sequence = `pg_get_serial_sequence(${table}, 'id')::regclass`;
+  const lock = `select pg_advisory_xact_lock_shared(${key})::text`;
+  const last = `select pg_sequence_last_value(${sequence})::text`;
   return {
     name: `horizon_${name}`,
-    text: `with lock as materialized (select pg_advisory_xact_lock_shared(${key})::text)
-      select pg_sequence_last_value(${sequence})::text from lock`,
+    text: `with lock as materialized (${lock}) ${last} from lock`,
   };
 }
 
@@ -206,7 +208,8 @@ function distinct(listings: Listing[]) {
 function upTo(horizon: Int64 | undefined, listing: Listing): BoundedListing {
   const { shape, values } = listing;
   const isById = shape.by.length === 0;
-  if (horizon === undefined || !isById) return listing;
+  const isUnbounded = horizon === undefined || !isById;
+  if (isUnbounded) return listing;
   if (!shape.isDescending) return { ...listing, end: horizon };
   const place = BigInt(`${values.place_id}`);
   if (place <= horizon) return listing;
@@ -261,7 +264,8 @@ export function serialiseOnce<Item, Result>(
   const found = kept.find((one) => one.serialiser === serialiser);
   if (found) return found.result as Result;
   const result = serialise(items);
-  const all = [{ serialiser, result }, ...kept];
+  const newest = { serialiser, result };
+  const all = [newest, ...kept];
   sharedItems[serialisations] = all.slice(0, maxKept);
   return result;
 }

@@ -1,6 +1,7 @@
-import { listedIn } from '@animal-store/graphql-limits/cost';
+import { listedIn, type Values } from '@animal-store/graphql-limits/cost';
 import type {
   FastifyInstance,
+  FastifyRequest,
   preValidationHookHandler,
   RouteOptions,
 } from 'fastify';
@@ -23,15 +24,15 @@ export async function startQuota(
   { limiters, log }: Pick<FeatureContext, 'limiters' | 'log'>,
 ): Promise<Parts> {
   const isOn = perMinute > 0;
-  const counter = isOn && url ? await import('./redis.ts') : undefined;
+  const isShared = isOn && Boolean(url);
+  const counter = isShared ? await import('./redis.ts') : undefined;
   const redis = counter?.countInRedis(`${url}`, log);
   const quota = new Quota(perMinute, redis?.limiter ?? limiters);
-  return {
+  const parts: Parts = {
     http(app) {
       describeQuota(app);
       if (isOn) meterRequests(app, quota);
     },
-    ...(redis && { dependencies: { redis }, close: redis.close }),
     metrics: [
       {
         name: 'animal_store_quota_refusals_total',
@@ -40,6 +41,10 @@ export async function startQuota(
       },
     ],
   };
+  if (!redis) return parts;
+  const { close } = redis;
+  const dependencies = { redis };
+  return { ...parts, dependencies, close };
 }
 
 /**
@@ -49,7 +54,8 @@ export async function startQuota(
 function meterRequests(app: FastifyInstance, quota: Quota) {
   app.exposedHeaders.push('RateLimit', 'RateLimit-Policy');
   app.addHook('onRequest', ({ call }, _reply, done) => {
-    if (call.caller) call.meter = new QuotaMeter(quota, call.caller.id, call);
+    const { caller } = call;
+    if (caller) call.meter = new QuotaMeter(quota, caller.id, call);
     done();
   });
   app.addHook('onRoute', reserveForRoute);
@@ -64,18 +70,27 @@ function meterRequests(app: FastifyInstance, quota: Quota) {
  */
 function reserveForRoute(route: RouteOptions) {
   const { config, schema, preValidation = [] } = route;
-  if (config?.public || config?.isUnmetered) return;
+  const isFree = config?.public || config?.isUnmetered;
+  if (isFree) return;
   const querySchema = schema?.querystring as TObject | undefined;
   const isList = querySchema?.properties.limit !== undefined;
   const reserve: preValidationHookHandler = (request, _reply, done) => {
-    const { query, body, call } = request;
-    const { meter } = call;
+    const { meter } = request.call;
     if (!meter) return done();
-    const { limit, ...filters } = query as Record<string, unknown>;
-    const values = Object.values(filters).filter(Array.isArray).flat();
-    const most = isList ? mostItems(limit) + values.length : 1;
-    const listed = listedIn(body ?? {});
-    meter.reserve(1 + most + listed).then(() => done(), done);
+    const most = mostUnits(request, isList);
+    meter.reserve(most).then(() => done(), done);
   };
   route.preValidation = [preValidation, reserve].flat();
+}
+
+/** One for the operation, those of what it reads, and those of what it writes. */
+function mostUnits({ query, body }: FastifyRequest, isList: boolean) {
+  const operation = 1;
+  const written = listedIn(body ?? {});
+  if (!isList) return operation + 1 + written;
+  const { limit, ...filters } = query as Values;
+  const lists = Object.values(filters).filter(Array.isArray);
+  const values = lists.flat();
+  const read = mostItems(limit) + values.length;
+  return operation + read + written;
 }
