@@ -9,7 +9,7 @@ import {
 } from '../validation/page.ts';
 import { cursorOf } from './cursor.ts';
 import type { ListStatement } from './list-statements.ts';
-import { type Listing, type Listings, parametersOf } from './listing.ts';
+import { type ListInterpreter, type Listing, parametersOf } from './listing.ts';
 import { type Table, textsOf } from './table.ts';
 
 type ListRow = Array<string | null>;
@@ -26,7 +26,7 @@ export class ListReader<Item extends Identified> {
   constructor(
     private readonly database: Database,
     private readonly table: Table,
-    private readonly listings: Listings,
+    private readonly interpreter: ListInterpreter,
   ) {}
 
   /** Equal lists share one page. */
@@ -105,7 +105,7 @@ export class ListReader<Item extends Identified> {
 
   #together(family: Listing[]) {
     const [{ shape }] = family as [Listing];
-    const statement = this.listings.together(shape);
+    const statement = this.interpreter.together(shape);
     const columns = statement.slots.map((slot) =>
       family.map(({ values }) => values[slot] ?? null),
     );

@@ -79,7 +79,7 @@ interface Order {
 const greatest = '\u{10ffff}'.repeat(1000);
 
 /** Interprets what queries ask of the lists of a collection. */
-export class Listings {
+export class ListInterpreter {
   readonly #statements: ListStatements;
   readonly #filters: readonly Filter[];
   /** By their members. */

@@ -17,8 +17,8 @@ import { type ChangeOf, Changes } from './changes.ts';
 import { type Check, Insertions } from './insertions.ts';
 import { ListReader } from './list-reader.ts';
 import {
+  ListInterpreter,
   type Listing,
-  Listings,
   refusalOfCursor,
   withOtherEnd,
 } from './listing.ts';
@@ -49,7 +49,7 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
   readonly table: Table;
   /** Whose rows they are. */
   readonly owned: Ownership;
-  readonly #listings: Listings;
+  readonly #interpreter: ListInterpreter;
   readonly #reader: ListReader<Item>;
   readonly #lists: Batches<Listing, Page<Item>>;
   readonly #finds: Batches<Int64, Item | null>;
@@ -76,8 +76,8 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
     const module = database.model.modules?.get(entity);
     const owned = new Ownership(owner, module);
     const declared = owned.filter(lists);
-    const listings = new Listings(table, declared, owned.member);
-    const reader = new ListReader<Item>(database, table, listings);
+    const interpreter = new ListInterpreter(table, declared, owned.member);
+    const reader = new ListReader<Item>(database, table, interpreter);
     const queue = <In, Out>(
       operation: string,
       run: RunBatch<In, Out>,
@@ -111,25 +111,25 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
       database.owned.set(collection, (id, call) => this.#has(id, call));
     this.table = table;
     this.owned = owned;
-    this.#listings = listings;
+    this.#interpreter = interpreter;
     this.#reader = reader;
   }
 
   async list(query: Validated<PageQuery & FilterOf<Item>>, call = new Call()) {
     const own = this.narrow(query, call);
-    const listing = this.#listings.interpret(own);
+    const listing = this.#interpreter.interpret(own);
     const page = await this.#readPage(listing, call);
     // The operation itself costs one, and each further value of a filter one
     // more.
     call.count(page.items.length + listing.furtherValues);
     return withOtherEnd(page, listing, (others) => {
-      const beyond = this.#listings.interpret({ ...own, ...others });
+      const beyond = this.#interpreter.interpret({ ...own, ...others });
       return this.#readPage(beyond, call);
     });
   }
 
   assertListed(query: Partial<PageQuery> & FilterOf<Item>) {
-    this.#listings.interpret(query);
+    this.#interpreter.interpret(query);
   }
 
   #readPage(listing: Listing, call: Call) {
@@ -142,7 +142,7 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
     // A total has no page.
     const all = { ...query, limit: 0, after: undefined, before: undefined };
     const own = this.narrow(all, call);
-    const listing = this.#listings.interpret(own);
+    const listing = this.#interpreter.interpret(own);
     const total = await this.#totals.add(listing, call);
     call.count(totalCost);
     return total;

@@ -7,8 +7,8 @@ import { PetEntity } from '../../src/modules/pets/pet.entity.ts';
 import { petsModule } from '../../src/modules/pets/pets.module.ts';
 import { columnsOf } from '../../src/records/columns.ts';
 import {
+  ListInterpreter,
   type Listing,
-  Listings,
   parametersOf,
 } from '../../src/records/listing.ts';
 import { LiveList } from '../../src/records/live-list.ts';
@@ -274,7 +274,7 @@ describeHere('checkups', () => {
           await session.query('analyze checkup');
           await session.query(`set local plan_cache_mode = force_${mode}_plan`);
           const columns = new Table(database.orm.getMetadata(CheckupEntity));
-          const listings = new Listings(columns, {
+          const listings = new ListInterpreter(columns, {
             filters: ['petId', 'state'],
           });
           const [pet, state] = [least + 7, 'done'];

@@ -9,7 +9,7 @@ import {
   type NewOf,
   resource,
 } from '../../src/api/resources/resource.ts';
-import { Listings } from '../../src/records/listing.ts';
+import { ListInterpreter } from '../../src/records/listing.ts';
 import { Records } from '../../src/records/records.ts';
 import { Table } from '../../src/records/table.ts';
 import {
@@ -523,7 +523,7 @@ test('first and last exclude what belongs to the other', async () => {
 
 test('of the statements of a collection, 200 are prepared', () => {
   const described = store.database.orm.getMetadata(StayEntity);
-  const listings = new Listings(new Table(described), stay.lists);
+  const listings = new ListInterpreter(new Table(described), stay.lists);
   const ofStates = [{}, { state: 'here' }, { state_in: ['here'] }];
   const ofRooms = [{}, { room: 1n }, { room_in: [1n] }];
   const begins = [{}, { at_gt: 1 }, { at_gte: 1 }];

@@ -28,7 +28,7 @@ export interface TestDatabase {
 export async function createTestDatabase(
   server = process.env.TEST_DATABASE_URL,
 ): Promise<TestDatabase> {
-  return server ? createOnServer(server) : createKept();
+  return server ? createOnServer(server) : createOnEngine();
 }
 
 /**
@@ -64,16 +64,16 @@ export const optionsFor = (
 ): Promise<DatabaseOptions> =>
   databaseOptions(features, loadConfig(env, features));
 
-interface Kept {
+interface Engine {
   folder: string;
   store: EmbeddedPostgres;
 }
 
-/** Open stores that no test uses now. */
-const kept: Kept[] = [];
+/** Open embedded stores that no test uses now. */
+const idleEngines: Engine[] = [];
 
-async function createKept(): Promise<TestDatabase> {
-  const one = kept.pop() ?? (await keep());
+async function createOnEngine(): Promise<TestDatabase> {
+  const one = idleEngines.pop() ?? (await openEngine());
   await query(
     one.store.url,
     'drop schema public cascade',
@@ -81,11 +81,11 @@ async function createKept(): Promise<TestDatabase> {
   );
   return {
     env: { DATA_DIR: one.folder },
-    drop: async () => void kept.push(one),
+    drop: async () => void idleEngines.push(one),
   };
 }
 
-async function keep(): Promise<Kept> {
+async function openEngine(): Promise<Engine> {
   const folder = await newFolder();
   const lost = (error: Error) => {
     throw error;

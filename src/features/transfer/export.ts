@@ -7,7 +7,7 @@ import type { Int64 } from '../../validation/int64.ts';
 import { pageLimit, pageQueryMembers } from '../../validation/page.ts';
 import { validator } from '../../validation/validator.ts';
 import { csvColumnsOf, type FormatName, formatOf, formats } from './formats.ts';
-import type { Report, Transfer } from './transfer.ts';
+import type { Report, Transfer } from './types.ts';
 
 export interface ExportFlags {
   output?: string;

@@ -18,7 +18,7 @@ import {
   formats,
   type Line,
 } from './formats.ts';
-import type { Report, Transfer } from './transfer.ts';
+import type { Report, Transfer } from './types.ts';
 
 export interface ImportFlags {
   input?: string;

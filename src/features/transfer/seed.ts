@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import type { Collection, PickOne } from '../../api/resources/collection.ts';
 import type { Line } from './formats.ts';
 import { importLines } from './import.ts';
-import type { Report, Transfer } from './transfer.ts';
+import type { Report, Transfer } from './types.ts';
 
 export interface SeedFlags {
   count: number;

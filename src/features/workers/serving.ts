@@ -4,7 +4,7 @@ import { ClusterWorker } from '@animal-store/cluster/worker';
 import { Unavailable } from '../../errors.ts';
 import type { ServiceProcess, Serving } from '../../process/service-types.ts';
 import type { LogSettings } from '../../runtime/log/log.ts';
-import { inParent } from './in-parent.ts';
+import { inParent } from './parent-limiters.ts';
 
 /** How this process serves: as a worker, or through workers. */
 export async function servingOf(

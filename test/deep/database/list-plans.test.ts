@@ -3,8 +3,8 @@
 import { defineEntity, p } from '@mikro-orm/core';
 import { MikroORM } from '@mikro-orm/postgresql';
 import {
+  ListInterpreter,
   type Listing,
-  Listings,
   parametersOf,
 } from '../../../src/records/listing.ts';
 import { Table } from '../../../src/records/table.ts';
@@ -187,7 +187,7 @@ beforeAll(async () => {
 
 describe.each(['custom', 'generic'])('with %s plans', (mode) => {
   test('each list reads no more than three times its page', async () => {
-    const listings = new Listings(table, lists);
+    const listings = new ListInterpreter(table, lists);
     const found = await store.database.withSession(async (session) => {
       await session.query('begin');
       await session.query(`set local plan_cache_mode = force_${mode}_plan`);

@@ -5,7 +5,7 @@ import {
   formats,
 } from '../../../src/features/transfer/formats.ts';
 import { importLines } from '../../../src/features/transfer/import.ts';
-import type { Transfer } from '../../../src/features/transfer/transfer.ts';
+import type { Transfer } from '../../../src/features/transfer/types.ts';
 import {
   expected,
   inputs,

@@ -8,8 +8,8 @@ import {
 import { type ChangeOf, staleVersion } from '../../../src/records/changes.ts';
 import { cursorOf } from '../../../src/records/cursor.ts';
 import {
+  ListInterpreter,
   type Listing,
-  Listings,
   refusalOfCursor,
   withOtherEnd,
 } from '../../../src/records/listing.ts';
@@ -43,7 +43,7 @@ export class EntityRecords<Item extends Row, New extends object>
 {
   readonly table: Table;
   readonly owned: Ownership;
-  readonly #listings: Listings;
+  readonly #interpreter: ListInterpreter;
   readonly #listeners: Array<() => void> = [];
 
   constructor(
@@ -55,7 +55,11 @@ export class EntityRecords<Item extends Row, New extends object>
     this.table = new Table(database.orm.getMetadata(entity), computed);
     this.owned = new Ownership(owner, database.model.modules?.get(entity));
     const lists = this.owned.filter(options);
-    this.#listings = new Listings(this.table, lists, this.ownerMember);
+    this.#interpreter = new ListInterpreter(
+      this.table,
+      lists,
+      this.ownerMember,
+    );
     const has = async (id: unknown, call: Call) =>
       (await this.find(id as Int64, call)) !== null;
     if (owner) database.owned.set(this.table.name, has);
@@ -70,16 +74,16 @@ export class EntityRecords<Item extends Row, New extends object>
   }
 
   assertListed(query: Partial<PageQuery> & FilterOf<Item>) {
-    this.#listings.interpret(query);
+    this.#interpreter.interpret(query);
   }
 
   async list(query: Validated<PageQuery & FilterOf<Item>>, call = new Call()) {
     const own = this.narrow(query, call);
-    const listing = this.#listings.interpret(own);
+    const listing = this.#interpreter.interpret(own);
     const page = await this.#page(listing, call);
     call.count(page.items.length + listing.furtherValues);
     return withOtherEnd(page, listing, (others) =>
-      this.#page(this.#listings.interpret({ ...own, ...others }), call),
+      this.#page(this.#interpreter.interpret({ ...own, ...others }), call),
     );
   }
 
@@ -112,7 +116,7 @@ export class EntityRecords<Item extends Row, New extends object>
     call = new Call(),
   ): Promise<Total> {
     const { limit: _, after: __, before: ___, ...filters } = query;
-    const listing = this.#listings.interpret(this.narrow(filters, call));
+    const listing = this.#interpreter.interpret(this.narrow(filters, call));
     const count = await this.database.reading(call, (em) =>
       em.count(this.entity, whereOf(listing)),
     );
