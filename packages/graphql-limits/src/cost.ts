@@ -51,7 +51,7 @@ const freeLeaves = 10;
 const complexityOf = ({ extensions }: Field) =>
   extensions.complexity as FieldCost | number | undefined;
 
-const hasResolver = ({ extensions }: Field) => extensions.isRead === true;
+const hasResolver = ({ extensions }: Field) => extensions.hasResolver === true;
 
 const isList = ({ type }: Field) => isListType(getNullableType(type));
 
@@ -127,7 +127,7 @@ export function assertCosts(schema: GraphQLSchema): void {
     if (!isObjectType(owner) || owner.name.startsWith('__')) continue;
     for (const field of Object.values(owner.getFields())) {
       if (!field.resolve) continue;
-      field.extensions = { ...field.extensions, isRead: true };
+      field.extensions = { ...field.extensions, hasResolver: true };
       const hasBound = isPaged(field) || complexityOf(field) !== undefined;
       if (isList(field) && !hasBound)
         faults.push(
@@ -227,8 +227,8 @@ export function estimateOf(
     if (!field) return 0;
 
     const isRoot = type === root;
-    const reads = hasResolver(field);
-    const costsItself = isRoot || reads || complexityOf(field) !== undefined;
+    const isResolved = hasResolver(field);
+    const costsItself = isRoot || isResolved || complexityOf(field) !== undefined;
     const isConnection = isPaged(field) && !isList(field);
     const isListOfItem = isItem && isList(field);
     const hasItems = costsItself || isPaged(field) || isListOfItem;
@@ -240,7 +240,7 @@ export function estimateOf(
     const below = levelOf(named, sets, isInItem && !isConnection);
     if (isRoot && below.costs.length > 0) isNested = true;
 
-    let leaves = Number(sets.length === 0 && isItem && !reads);
+    let leaves = Number(sets.length === 0 && isItem && !isResolved);
     if (!hasItems) leaves += below.leaves;
     else if (below.leaves > freeLeaves) {
       hasSurplus = true;
