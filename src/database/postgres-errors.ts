@@ -34,8 +34,10 @@ export function keepsSessionUsable(error: unknown) {
  * would fail, too.
  */
 export function isWorthAnotherTry(error: unknown) {
-  const state = sqlState(causeOf(error));
-  return state !== undefined && !failsAgain.test(state);
+  const cause = causeOf(error);
+  const state = sqlState(cause);
+  if (state === undefined || isRefusedSession(cause)) return false;
+  return !failsAgain.test(state);
 }
 
 /**
@@ -60,6 +62,7 @@ function isTransient(error: unknown) {
   return (
     transientState.test(code) ||
     isStalePlan(error) ||
+    isRefusedSession(error) ||
     transientSystemCall.test(code) ||
     transientCertificate.test(code) ||
     transientMessage.test(message)
@@ -75,6 +78,7 @@ const exhausted = /timeout exceeded when trying to connect/;
  */
 export function isConnectionLoss(error: unknown) {
   const state = sqlState(error);
+  if (isRefusedSession(error)) return true;
   if (state !== undefined) return lostConnection.test(state);
   return isTransient(error) && !exhausted.test((error as Error).message);
 }
@@ -86,6 +90,15 @@ export function isConnectionLoss(error: unknown) {
 export function isStalePlan(error: unknown) {
   const { routine } = error as { routine?: string };
   return routine === 'RevalidateCachedQuery';
+}
+
+/**
+ * True when the database takes no sessions of this role: 55000 while
+ * `allow_connections` is false, 42501 without the right `connect`.
+ */
+function isRefusedSession(error: unknown) {
+  const { routine } = error as { routine?: string };
+  return routine === 'CheckMyDatabase';
 }
 
 /** What observers learn of a failure. */

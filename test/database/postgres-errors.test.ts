@@ -35,6 +35,10 @@ const stalePlan = Object.assign(
   thrown('0A000', 'gecachter Plan darf den Ergebnistyp nicht ändern'),
   { routine: 'RevalidateCachedQuery' },
 );
+/** Without `allow_connections`, or the right to connect. */
+const refusedSessions = ['55000', '42501'].map((code) =>
+  Object.assign(thrown(code), { routine: 'CheckMyDatabase' }),
+);
 
 describe('temporary errors', () => {
   test.each([
@@ -44,7 +48,7 @@ describe('temporary errors', () => {
     ...['08006', '26000', '28000', '28P01', '3D000', '53300'].map((code) =>
       thrown(code),
     ),
-    ...[stalePlan, lostWorker, ...lostByLibpq],
+    ...[stalePlan, lostWorker, ...lostByLibpq, ...refusedSessions],
   ])('$code is temporary: the request is worth another try', (cause) => {
     const message = 'The database cannot be reached; try again shortly.';
     expect(unavailable(cause)).toBeInstanceOf(Unavailable);

@@ -228,7 +228,8 @@ export function estimateOf(
 
     const isRoot = type === root;
     const isResolved = hasResolver(field);
-    const costsItself = isRoot || isResolved || complexityOf(field) !== undefined;
+    const costsItself =
+      isRoot || isResolved || complexityOf(field) !== undefined;
     const isConnection = isPaged(field) && !isList(field);
     const isListOfItem = isItem && isList(field);
     const hasItems = costsItself || isPaged(field) || isListOfItem;
