@@ -63,17 +63,19 @@ interface StoreErrorOptions {
 /** A failure that a client may see. `message` is public. */
 export class StoreError extends Error {
   override readonly name: string = 'StoreError';
+  readonly code: ErrorCode;
   readonly headers: Record<string, string>;
   readonly details: object;
   readonly isOutcomeUnknown: boolean;
   readonly reason: string | undefined;
 
   constructor(
-    readonly code: ErrorCode,
+    code: ErrorCode,
     message: string,
     { cause, ...options }: StoreErrorOptions = {},
   ) {
     super(message, cause === undefined ? undefined : { cause });
+    this.code = code;
     this.headers = options.headers ?? {};
     this.details = options.details ?? {};
     this.isOutcomeUnknown = options.isOutcomeUnknown ?? false;
