@@ -21,13 +21,18 @@ interface BoundedListing extends Listing {
 
 /** Reads the pages and totals of several lists; equal ones are read once. */
 export class ListReader<Item extends Identified> {
+  readonly #lastStored: Statement;
+  readonly #lastDrawn: Statement;
   #isSharded: boolean | undefined;
 
   constructor(
     private readonly database: Database,
     private readonly table: Table,
     private readonly interpreter: ListInterpreter,
-  ) {}
+  ) {
+    this.#lastStored = lastStoredIn(table);
+    this.#lastDrawn = lastDrawnIn(table);
+  }
 
   /** Equal lists share one page. */
   async pages(listings: Listing[]) {
@@ -56,7 +61,7 @@ export class ListReader<Item extends Identified> {
 
   async lastId() {
     const horizon = await this.#horizon();
-    return horizon ?? this.#idBy(lastStoredIn(this.table));
+    return horizon ?? this.#idBy(this.#lastStored);
   }
 
   async #idBy(statement: Statement) {
@@ -76,7 +81,7 @@ export class ListReader<Item extends Identified> {
     const { name } = this.table;
     this.#isSharded ??= await this.database.isSharded(name);
     if (!this.#isSharded) return undefined;
-    return this.#idBy(lastDrawnIn(this.table));
+    return this.#idBy(this.#lastDrawn);
   }
 
   /**

@@ -61,13 +61,14 @@ export class LogOutput {
   #startWrite() {
     if (this.#isWriting || this.#length === 0) return;
     const droppedBefore = this.dropped;
-    const lines = Buffer.from(this.#pendingBytes);
+    const length = this.#length;
     const note = Buffer.from(this.#note());
+    const bytes = Buffer.concat([this.#pendingBytes, note]);
     this.#length = 0;
     this.#isWriting = true;
-    this.#write(Buffer.concat([lines, note]), (error) => {
+    this.#write(bytes, (error) => {
       this.#isWriting = false;
-      if (error) this.dropped += countLines(lines.toString());
+      if (error) this.dropped += countLines(bytes.toString('utf8', 0, length));
       else this.#reported = droppedBefore;
     });
   }

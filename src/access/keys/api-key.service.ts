@@ -127,7 +127,9 @@ export class ApiKeyService {
   }
 
   /**
-   * Revokes the key with all its secrets, on every node within a second.
+   * Revokes the key with all its secrets, on every node within a second. A read
+   * node adds its lag.
+   *
    * @throws StoreError NOT_FOUND
    */
   async revoke(id: number) {

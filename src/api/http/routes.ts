@@ -140,10 +140,8 @@ export function requireKnownAddress(app: FastifyInstance) {
   app.setNotFoundHandler(answerNotFound);
   app.addHook('onRequest', (request, reply, done) => {
     const { headers, httpVersion } = request.raw;
-    const mayLackHost = httpVersion !== '1.1';
-    const isValid = isHost(headers.host ?? '');
-    const isMissing = headers.host === undefined && !mayLackHost;
-    if (isMissing || !isValid) throw badInput(badHost);
+    const isMissing = headers.host === undefined && httpVersion === '1.1';
+    if (isMissing || !isHost(headers.host ?? '')) throw badInput(badHost);
     if (request.is404) answerNotFound(request, reply);
     else done();
   });

@@ -53,14 +53,15 @@ const pageOnly = argumentsOf(Type.Object({}));
 export function graphQLOf(definition: Definition) {
   const { operations, relations = {}, schemas } = definition;
   assertRelations(definition);
-  const fields = rootFields(definition);
+  const queryOf = inputReader(schemas.query);
+  const fields = rootFields(definition, queryOf);
   return {
     type: objectTypeOf(schemas.item) as ClassType,
     resolvers: [
       ...operations.flatMap((name) => fields[name] ?? []),
       ...itemOperationsOf(definition).map((one) => itemField(definition, one)),
       ...Object.entries(relations).flatMap(([name, relation]) =>
-        relationFields(definition, name, relation),
+        relationFields(definition, queryOf, name, relation),
       ),
     ],
   };
@@ -82,18 +83,19 @@ function assertRelations({ names, relations = {}, ...lists }: Definition) {
 }
 
 /** The service checks the type of what it reads. */
+type InputReader = (given: unknown) => never;
+
 function inputReader(schema: TObject) {
-  return validator(schema, { isLenient: true }) as (given: unknown) => never;
+  return validator(schema, { isLenient: true }) as InputReader;
 }
 
 /** The fields of `Query`, `Mutation` and `Subscription`, by operation. */
-function rootFields({
-  names,
-  schemas,
-}: Definition): Record<string, ResolverClass[]> {
+function rootFields(
+  { names, schemas }: Definition,
+  queryOf: InputReader,
+): Record<string, ResolverClass[]> {
   const { many, nouns } = names;
   const type = objectTypeOf(schemas.item);
-  const queryOf = inputReader(schemas.query);
   const args = argumentsOf(schemas.query);
   const Connection = connectionOf(type, names.type, nouns);
   const queryOfConnection = connectionValidator(schemas.query);
@@ -199,11 +201,11 @@ function itemField(
 
 function relationFields(
   { names, relations = {}, schemas }: Definition,
+  queryOf: InputReader,
   name: string,
   { by, to, list, across }: Relation,
 ) {
   const type = objectTypeOf(schemas.item);
-  const queryOf = inputReader(schemas.query);
   const ofRelation = [by, `${by}_in`, `${by}_is_null`];
   const args = argumentsOf(Type.Omit(schemas.query, ofRelation));
   const itemsOf = async (

@@ -112,7 +112,11 @@ export const openApi = fastifyPlugin<{
       serveDocument(app, path, textOf, headers);
     };
     serve('/v1/openapi.json', () => app.swagger());
-    serve('/v1/openapi-3.0.json', () => toOpenApi30(app.swagger()));
+    let older: object | undefined;
+    serve('/v1/openapi-3.0.json', () => {
+      older ??= toOpenApi30(app.swagger());
+      return older;
+    });
   },
   { name: 'openapi' },
 );

@@ -215,10 +215,10 @@ test(`${wanted} random documents have equal responses, compiled and interpreted,
         }
       },
     ),
-    { numRuns: wanted, seed, endOnFailure: false },
+    // Of two responses one has data on average, of a seed sometimes fewer.
+    { numRuns: Math.ceil(1.5 * wanted), seed, endOnFailure: false },
   );
   console.log(`differential run, seed ${seed}: ${JSON.stringify(counts)}`);
   expect(counts.documents).toBeGreaterThanOrEqual(wanted);
-  // Half of the responses on average, of a seed sometimes fewer.
-  expect(counts.withData).toBeGreaterThan(wanted / 2);
+  expect(counts.withData).toBeGreaterThan(wanted);
 }, 900_000);
