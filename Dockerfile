@@ -25,7 +25,7 @@ COPY README.md SECURITY.md CONTRIBUTING.md CHANGELOG.md ./
 RUN npm run build
 # Only manifests and compiled files of the packages are needed to run.
 RUN rm -rf dist/compile-cache dist/*.tsbuildinfo packages/*.js packages/*/src packages/*/test packages/*/*.md \
-  packages/*/LICENSE packages/*/tsconfig.json packages/*/dist/.tsbuildinfo packages/*/dist/*.d.ts
+  packages/*/LICENSE packages/*/tsconfig.json packages/*/dist/.tsbuildinfo packages/*/dist/*.d.ts packages/*/dist/*/*.d.ts packages/*/dist/*/*/*.d.ts
 
 FROM ${NODE_IMAGE} AS production
 WORKDIR /app

@@ -1,10 +1,10 @@
 import { MikroORM } from '@mikro-orm/postgresql';
 import type pg from 'pg';
-import { Batches } from '../src/database/batches.ts';
-import type { Database } from '../src/database/database.ts';
-import { PetEntity } from '../src/modules/pets/pet.entity.ts';
-import type { NewPet, Pet } from '../src/modules/pets/pet.schemas.ts';
-import { Records } from '../src/records/records.ts';
+import { Batches } from '#engine/database/batches.js';
+import type { Database } from '#engine/database/database.js';
+import { Records } from '#engine/records/records.js';
+import { PetEntity } from '../src/pets/pet.entity.ts';
+import type { NewPet, Pet } from '../src/pets/pet.schemas.ts';
 import { median } from './measure.ts';
 import type { PetStatus } from './workloads.ts';
 

@@ -126,7 +126,7 @@ async function build(bundles) {
  * service would start without them.
  */
 function forgottenParts() {
-  const folder = join(root, 'src/modules');
+  const folder = join(root, 'src');
   if (!existsSync(folder)) return [];
   const textOf = (/** @type {string} */ name) =>
     readFileSync(join(folder, name), 'utf8');
@@ -140,7 +140,7 @@ function forgottenParts() {
     const [, listed = ''] =
       /modules: Module\[\] = \[([^\]]*)\]/.exec(list) ?? [];
     if (!exported || !listed.split(/\W+/).includes(exported))
-      return [`src/modules/${name} is not listed in src/modules/modules.ts`];
+      return [`src/${name} is not listed in src/modules.ts`];
     const files = readdirSync(join(folder, name), {
       recursive: true,
       encoding: 'utf8',
@@ -159,7 +159,7 @@ function forgottenParts() {
       )
       .map(
         ([, , resolver]) =>
-          `${resolver} is among the resolvers of no module: src/modules/${name} does not create it`,
+          `${resolver} is among the resolvers of no module: src/${name} does not create it`,
       );
   });
 }

@@ -1,5 +1,4 @@
 import { Migration } from '@mikro-orm/migrations';
-import { createApiKey } from './2026_11_20_110000_create_api_key.ts';
 
 export class CreatePetAndApiKey extends Migration {
   override up(): void {
@@ -15,7 +14,23 @@ export class CreatePetAndApiKey extends Migration {
       `alter table "pet" add constraint "pet_status_check" check ("status" in ('available', 'pending', 'sold'))`,
     );
     // A backup of an older store lists no other migration for this table.
-    this.addSql(createApiKey);
+    this.addSql(`
+  create table if not exists "api_key" (
+    "id" serial primary key,
+    "name" text not null,
+    "scope" text not null,
+    "hint" text not null,
+    "hash" text not null,
+    "previous_hash" text null,
+    "previous_expires_at" timestamptz null,
+    "created_at" timestamptz not null default now(),
+    "expires_at" timestamptz null,
+    "last_used_at" timestamptz null,
+    "revoked_at" timestamptz null,
+    constraint "api_key_hash_unique" unique ("hash"),
+    constraint "api_key_previous_hash_unique" unique ("previous_hash"),
+    constraint "api_key_scope_check" check ("scope" in ('read', 'write'))
+  )`);
   }
 
   override down(): void {

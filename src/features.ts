@@ -1,19 +1,19 @@
-import type { Feature } from './feature.ts';
-import { assistants } from './features/assistants/index.ts';
-import { backup } from './features/backup/index.ts';
-import { compiledExecution } from './features/compiled-execution/index.ts';
-import { embeddedStore } from './features/embedded-store/index.ts';
-import { federation } from './features/federation/index.ts';
-import { metrics } from './features/metrics/index.ts';
-import { pages } from './features/pages/index.ts';
-import { quota } from './features/quota/index.ts';
-import { readNodes } from './features/read-nodes/index.ts';
-import { studio } from './features/studio/index.ts';
-import { tokens } from './features/tokens/index.ts';
-import { traces } from './features/traces/index.ts';
-import { transfer } from './features/transfer/index.ts';
-import { trustedDocuments } from './features/trusted-documents/index.ts';
-import { workers } from './features/workers/index.ts';
+import type { Feature } from '@animal-store/engine';
+import { assistants } from '@animal-store/engine/features/assistants';
+import { backup } from '@animal-store/engine/features/backup';
+import { compiledExecution } from '@animal-store/engine/features/compiled-execution';
+import { embeddedStore } from '@animal-store/engine/features/embedded-store';
+import { federation } from '@animal-store/engine/features/federation';
+import { metrics } from '@animal-store/engine/features/metrics';
+import { pages } from '@animal-store/engine/features/pages';
+import { quota } from '@animal-store/engine/features/quota';
+import { readNodes } from '@animal-store/engine/features/read-nodes';
+import { studio } from '@animal-store/engine/features/studio';
+import { tokens } from '@animal-store/engine/features/tokens';
+import { traces } from '@animal-store/engine/features/traces';
+import { transfer } from '@animal-store/engine/features/transfer';
+import { trustedDocuments } from '@animal-store/engine/features/trusted-documents';
+import { workers } from '@animal-store/engine/features/workers';
 
 /**
  * The optional parts, in the order in which they start and see a request.

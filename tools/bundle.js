@@ -71,7 +71,11 @@ await build({
   plugins: [
     {
       name: 'class-names',
-      setup: (build) => build.onLoad({ filter: /\/dist\/src\/.*\.js$/ }, named),
+      setup: (build) =>
+        build.onLoad(
+          { filter: /\/(?:dist\/src|engine\/dist)\/.*\.js$/ },
+          named,
+        ),
     },
     {
       name: 'without-fetch',

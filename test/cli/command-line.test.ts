@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { coreVariables } from '../../src/config/config.ts';
+import { coreVariables } from '#engine/config/config.js';
 import { createTestDatabase } from '../support/database.ts';
 import { sql } from '../support/database-access.ts';
 import { databaseForEach } from '../support/fixtures.ts';

@@ -6,7 +6,7 @@ import {
   printable,
   show,
   table,
-} from '../../src/commands/program.ts';
+} from '#engine/commands/program.js';
 import { expect, test } from '../support/jest.ts';
 
 test('a result is one line of JSON, or its text', () => {

@@ -4,14 +4,14 @@ import { features } from '../../src/features.ts';
 import { describe, expect, test } from '../support/jest.ts';
 
 /**
- * The floors of `src/`, from top to bottom: a file imports its own floor, those
- * below it, and the packages.
+ * The floors of the engine, from top to bottom: a file imports its own floor,
+ * those below it, and the packages.
  */
 const floors = [
-  'main cli process commands app modules/modules modules/mikro-orm.config',
+  'index main cli process commands app',
   'features',
   'feature commands/program commands/files process/start-failure process/service-types',
-  'modules',
+  'pets orders',
   'api/module',
   'api',
   'access',
@@ -19,11 +19,11 @@ const floors = [
   'validation',
   'runtime',
   'database',
-  'call errors scopes shared-budget',
+  'call errors scopes shared-budget migrations',
   'config',
 ].map((names) => names.split(' '));
 /** The folders of test/modules are modules, too. */
-const modules = floors.findIndex((names) => names.includes('modules'));
+const modules = floors.findIndex((names) => names.includes('pets'));
 
 /** What files of a kind never import. */
 const never: Array<[kind: RegExp, imported: RegExp, reason: string]> = [
@@ -59,12 +59,17 @@ const importsOf = (file: string) =>
   ].map(([, name = '']) =>
     name.startsWith('.') ? nameOf(join(dirname(file), name)) : name,
   );
-const nameOf = (path: string) => path.replace(/^(src|test\/modules)\//, '');
+const nameOf = (path: string) =>
+  path.replace(/^(packages\/engine\/src|src|test\/modules)\//, '');
 const graphOf = (...globs: string[]) =>
   new Map(globSync(globs).map((file) => [nameOf(file), importsOf(file)]));
 
 test('a file of the service imports its own floor and those below it', () => {
-  const graph = graphOf('src/**/*.ts', 'test/modules/*/*.ts');
+  const graph = graphOf(
+    'src/*/*.ts',
+    'packages/engine/src/**/*.ts',
+    'test/modules/*/*.ts',
+  );
   expect([...graph.keys()].filter((file) => floorOf(file) < 0)).toEqual([]);
   const wrong = [...graph].flatMap(([file, imported]) =>
     imported.flatMap((name) => [
@@ -81,15 +86,15 @@ test('a file of the service imports its own floor and those below it', () => {
 
 describe('features', () => {
   const folderOf = (name: string) => /^features\/([^/]+)\//.exec(name)?.[1];
-  const graph = graphOf('src/**/*.ts');
+  const graph = graphOf('packages/engine/src/**/*.ts');
 
-  test('only the list imports a feature, and a feature those that it needs', () => {
+  test('no file of the engine imports a feature but those that need it', () => {
     const needs = new Map(features.map((one) => [one.name, one.needs ?? []]));
     const wrong = [...graph].flatMap(([file, imported]) => {
       const own = folderOf(file);
       const allowed = own ? [own, ...(needs.get(own) ?? [])] : [];
       return imported
-        .filter((name) => file !== 'features.ts' && folderOf(name))
+        .filter((name) => folderOf(name))
         .filter((name) => !allowed.includes(`${folderOf(name)}`))
         .map((name) => `${file} -> ${name}`);
     });
@@ -101,20 +106,22 @@ describe('features', () => {
     const types = /^import type [^;]*;/gm;
     const statement =
       /^import [^;]*?from '([^']+)'|^(?:import|export) [^;]*?'([^']+)';/gm;
-    const wrong = globSync('src/features/*/index.ts').flatMap((file) => {
-      const text = readFileSync(file, 'utf8').replace(types, '');
-      return [...text.matchAll(statement)]
-        .map(([, from, other = '']) => from ?? other)
-        .map((name) => nameOf(join(dirname(file), name)))
-        .filter((name) => !light.includes(name))
-        .map((name) => `${file} -> ${name}`);
-    });
+    const wrong = globSync('packages/engine/src/features/*/index.ts').flatMap(
+      (file) => {
+        const text = readFileSync(file, 'utf8').replace(types, '');
+        return [...text.matchAll(statement)]
+          .map(([, from, other = '']) => from ?? other)
+          .map((name) => nameOf(join(dirname(file), name)))
+          .filter((name) => !light.includes(name))
+          .map((name) => `${file} -> ${name}`);
+      },
+    );
     expect(wrong).toEqual([]);
   });
 
   test('none adds types to others, which no import would show', () => {
-    const augmenting = globSync('src/features/**/*.ts').filter((file) =>
-      /^declare (?:module|global)/m.test(readFileSync(file, 'utf8')),
+    const augmenting = globSync('packages/engine/src/features/**/*.ts').filter(
+      (file) => /^declare (?:module|global)/m.test(readFileSync(file, 'utf8')),
     );
     expect(augmenting).toEqual([]);
   });

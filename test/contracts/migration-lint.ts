@@ -64,7 +64,9 @@ function lint(name: string, sql: string, isTransactional: boolean): boolean {
 }
 
 const folders =
-  process.argv.length > 2 ? process.argv.slice(2) : ['migrations'];
+  process.argv.length > 2
+    ? process.argv.slice(2)
+    : ['migrations', 'packages/engine/src/migrations'];
 for (const folder of folders) {
   for (const file of readdirSync(folder).filter((name) =>
     name.endsWith('.ts'),

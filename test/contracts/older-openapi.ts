@@ -6,7 +6,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
  */
 
 // The sources use TypeScript that Node does not run.
-const built = '../../dist/src/api/rest/openapi-3.0.js';
+const built = '../../packages/engine/dist/api/rest/openapi-3.0.js';
 const { toOpenApi30 } = await import(built);
 writeFileSync(
   'dist/openapi-3.0.json',

@@ -141,13 +141,12 @@ if (
   import.meta.url === pathToFileURL(process.argv[1]).href
 ) {
   const { contracts } = await import(
-    pathToFileURL('dist/src/process/contracts.js').href
+    pathToFileURL('packages/engine/dist/process/contracts.js').href
   );
-  const { modules } = await import(
-    pathToFileURL('dist/src/modules/modules.js').href
-  );
+  const { modules } = await import(pathToFileURL('dist/src/modules.js').href);
+  const { features } = await import(pathToFileURL('dist/src/features.js').href);
   const { holds, report } = await checkLock(
-    await contracts(modules),
+    await contracts(modules, features),
     lockedContracts(),
   );
   console[holds ? 'log' : 'error'](report);

@@ -1,10 +1,10 @@
 import { mock } from 'node:test';
-import { Call } from '../../src/call.ts';
+import { Call } from '#engine/call.js';
 import {
   Batches,
   type BatchOptions,
   FairQueue,
-} from '../../src/database/batches.ts';
+} from '#engine/database/batches.js';
 import { describe, expect, test } from '../support/jest.ts';
 
 /** A round trip that ends when the test ends it. */

@@ -10,8 +10,8 @@ import {
   leavesOutcomeUnknown,
   reasonOf,
   unavailable,
-} from '../../src/database/postgres-errors.ts';
-import { Unavailable } from '../../src/errors.ts';
+} from '#engine/database/postgres-errors.js';
+import { Unavailable } from '#engine/errors.js';
 import { describe, expect, test } from '../support/jest.ts';
 
 /**

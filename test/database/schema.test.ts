@@ -1,9 +1,9 @@
 import { readdirSync } from 'node:fs';
 import { defineEntity, p } from '@mikro-orm/core';
-import { Database } from '../../src/database/database.ts';
-import { modelOf } from '../../src/modules/mikro-orm.config.ts';
-import { modules } from '../../src/modules/modules.ts';
-import { PetEntity } from '../../src/modules/pets/pet.entity.ts';
+import { Database } from '#engine/database/database.js';
+import { modelOf } from '#engine/process/model.js';
+import { modules } from '../../src/modules.ts';
+import { PetEntity } from '../../src/pets/pet.entity.ts';
 import { createEmptyDatabase, optionsFor } from '../support/database.ts';
 import { sql } from '../support/database-access.ts';
 import { expect, test } from '../support/jest.ts';
@@ -17,9 +17,9 @@ test('the migrations build exactly the tables that the entities describe', async
 });
 
 test('every migration in the folder is listed by its name', () => {
-  const files = readdirSync('migrations').filter((name) =>
-    name.endsWith('.ts'),
-  );
+  const files = ['migrations', 'packages/engine/src/migrations']
+    .flatMap((folder) => readdirSync(folder))
+    .filter((name) => name.endsWith('.ts'));
   expect(modelOf(modules).migrations.map(({ name }) => `${name}.ts`)).toEqual(
     files.sort(),
   );

@@ -1,4 +1,4 @@
-import { SharedBudget } from '../../src/shared-budget.ts';
+import { SharedBudget } from '#engine/shared-budget.js';
 import { describe, expect, test } from '../support/jest.ts';
 
 /** What callers share: each leaves room for the next one. */

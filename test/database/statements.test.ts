@@ -1,8 +1,8 @@
 // runs: embedded, postgres
 import { hash } from 'node:crypto';
 import { mock } from 'node:test';
-import { Call } from '../../src/call.ts';
-import { PetService } from '../../src/modules/pets/pet.service.ts';
+import { Call } from '#engine/call.js';
+import { PetService } from '../../src/pets/pet.service.ts';
 import { sentDuring, stock } from '../support/database-access.ts';
 import { beforeEach, describe, expect, test } from '../support/jest.ts';
 import { storeForAll } from '../support/store.ts';

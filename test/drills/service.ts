@@ -93,7 +93,9 @@ export async function runCommand(args: string[], env: Env): Promise<string> {
 export async function missingVariables(
   ...names: string[]
 ): Promise<string | undefined> {
-  const { allVariables } = await import(resolve('dist/src/config/config.js'));
+  const { allVariables } = await import(
+    resolve('packages/engine/dist/config/config.js')
+  );
   const { features } = await import(resolve('dist/src/features.js'));
   const known = allVariables(features);
   const unknown = names.filter((name) => !(name in known));

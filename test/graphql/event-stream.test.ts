@@ -4,12 +4,12 @@ import type { AddressInfo } from 'node:net';
 import {
   EventStream,
   heartbeatInterval,
-} from '../../src/api/subscriptions/event-stream.ts';
+} from '#engine/api/subscriptions/event-stream.js';
 import {
   multipart,
   type StreamFormat,
   serverSentEvents,
-} from '../../src/api/subscriptions/format.ts';
+} from '#engine/api/subscriptions/format.js';
 import { expect, test } from '../support/jest.ts';
 
 /** A stream in a bare server. */

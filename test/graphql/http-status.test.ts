@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { createSecret } from '../../src/access/keys/secret.ts';
+import { createSecret } from '#engine/access/keys/secret.js';
 import { graphqlText } from '../support/graphql.ts';
 import { type HttpRequest, type HttpResponse, send } from '../support/http.ts';
 import {

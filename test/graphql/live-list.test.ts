@@ -1,7 +1,7 @@
 // runs: embedded, postgres
 
-import { LiveList } from '../../src/records/live-list.ts';
-import type { Int64 } from '../../src/validation/int64.ts';
+import { LiveList } from '#engine/records/live-list.js';
+import type { Int64 } from '#engine/validation/int64.js';
 import {
   afterEach,
   beforeEach,

@@ -4,11 +4,11 @@ import {
   type Outcome,
   statusOf,
   Unprocessable,
-} from '../../src/api/graphql/answer.ts';
+} from '#engine/api/graphql/answer.js';
 import {
   type FindDocument,
   readParameters,
-} from '../../src/api/graphql/handler.ts';
+} from '#engine/api/graphql/handler.js';
 import { expect, test } from '../support/jest.ts';
 
 /** A request of GraphQL over HTTP, and the status of its response. */

@@ -1,5 +1,5 @@
-import { FailureLimit } from '../../src/access/limits/failure-limit.ts';
-import { inMemory } from '../../src/access/limits/limiter.ts';
+import { FailureLimit } from '#engine/access/limits/failure-limit.js';
+import { inMemory } from '#engine/access/limits/limiter.js';
 import { expect, test } from '../support/jest.ts';
 
 test.each([

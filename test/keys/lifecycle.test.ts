@@ -1,11 +1,8 @@
 import { createHash } from 'node:crypto';
-import type {
-  IssuedKey,
-  NewKey,
-} from '../../src/access/keys/api-key.service.ts';
-import { Authenticator } from '../../src/access/keys/authenticator.ts';
-import { createSecret } from '../../src/access/keys/secret.ts';
-import { Unavailable } from '../../src/errors.ts';
+import type { IssuedKey, NewKey } from '#engine/access/keys/api-key.service.js';
+import { Authenticator } from '#engine/access/keys/authenticator.js';
+import { createSecret } from '#engine/access/keys/secret.js';
+import { Unavailable } from '#engine/errors.js';
 import { apis } from '../support/apis.ts';
 import { sql, statementsOf } from '../support/database-access.ts';
 import { describe, expect, test } from '../support/jest.ts';

@@ -2,7 +2,7 @@ import {
   inMemory,
   type LimiterStore,
   secondsLeft,
-} from '../../src/access/limits/limiter.ts';
+} from '#engine/access/limits/limiter.js';
 import { expect, test } from '../support/jest.ts';
 
 const limiterOf = (counting: LimiterStore) =>

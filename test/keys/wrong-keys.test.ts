@@ -2,7 +2,7 @@
 
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { createSecret } from '../../src/access/keys/secret.ts';
+import { createSecret } from '#engine/access/keys/secret.js';
 import { apis } from '../support/apis.ts';
 import { statementsOf, together } from '../support/database-access.ts';
 import { send } from '../support/http.ts';

@@ -2,18 +2,18 @@
 
 import { defineEntity } from '@mikro-orm/core';
 import { type Static, Type } from 'typebox';
-import type { Module } from '../../src/api/module.ts';
-import { PetEntity } from '../../src/modules/pets/pet.entity.ts';
-import type { Pet } from '../../src/modules/pets/pet.schemas.ts';
-import { columnsOf } from '../../src/records/columns.ts';
-import { Records } from '../../src/records/records.ts';
+import type { Module } from '#engine/api/module.js';
+import { columnsOf } from '#engine/records/columns.js';
+import { Records } from '#engine/records/records.js';
 import {
   decimalSchema,
   int64Schema,
   nullable,
   textSchema,
   versionSchema,
-} from '../../src/validation/schemas.ts';
+} from '#engine/validation/schemas.js';
+import { PetEntity } from '../../src/pets/pet.entity.ts';
+import type { Pet } from '../../src/pets/pet.schemas.ts';
 import { expect, test } from '../support/jest.ts';
 import { migrationOf } from '../support/migrations.ts';
 import { eventually, onPlainPostgres } from '../support/process.ts';

@@ -1,25 +1,25 @@
 import { defineEntity, p } from '@mikro-orm/core';
 import { MikroORM } from '@mikro-orm/postgresql';
-import { type Module, openModules } from '../../src/api/module.ts';
-import type { Call } from '../../src/call.ts';
-import { StoreError } from '../../src/errors.ts';
-import { PetEntity } from '../../src/modules/pets/pet.entity.ts';
-import { petsModule } from '../../src/modules/pets/pets.module.ts';
-import { columnsOf } from '../../src/records/columns.ts';
+import { type Module, openModules } from '#engine/api/module.js';
+import type { Call } from '#engine/call.js';
+import { StoreError } from '#engine/errors.js';
+import { columnsOf } from '#engine/records/columns.js';
 import {
   ListInterpreter,
   type Listing,
   parametersOf,
-} from '../../src/records/listing.ts';
-import { LiveList } from '../../src/records/live-list.ts';
-import { Records } from '../../src/records/records.ts';
-import { Table } from '../../src/records/table.ts';
+} from '#engine/records/listing.js';
+import { LiveList } from '#engine/records/live-list.js';
+import { Records } from '#engine/records/records.js';
+import { Table } from '#engine/records/table.js';
 import {
   changeSchema,
   textSchema,
   withDefault,
-} from '../../src/validation/schemas.ts';
-import { validator } from '../../src/validation/validator.ts';
+} from '#engine/validation/schemas.js';
+import { validator } from '#engine/validation/validator.js';
+import { PetEntity } from '../../src/pets/pet.entity.ts';
+import { petsModule } from '../../src/pets/pets.module.ts';
 import { sql } from '../support/database-access.ts';
 import { openStream } from '../support/events.ts';
 import { graphqlText } from '../support/graphql.ts';

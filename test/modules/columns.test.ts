@@ -1,20 +1,20 @@
 import { defineEntity, p } from '@mikro-orm/core';
 import { MikroORM } from '@mikro-orm/postgresql';
 import { Type } from 'typebox';
-import type { Module } from '../../src/api/module.ts';
-import { success } from '../../src/api/rest/documented-responses.ts';
-import { sendPage } from '../../src/api/rest/responses.ts';
-import { LiveList } from '../../src/records/live-list.ts';
-import { Records } from '../../src/records/records.ts';
-import { Table } from '../../src/records/table.ts';
-import type { Int64 } from '../../src/validation/int64.ts';
-import { pageQueryMembers } from '../../src/validation/page.ts';
+import type { Module } from '#engine/api/module.js';
+import { success } from '#engine/api/rest/documented-responses.js';
+import { sendPage } from '#engine/api/rest/responses.js';
+import { LiveList } from '#engine/records/live-list.js';
+import { Records } from '#engine/records/records.js';
+import { Table } from '#engine/records/table.js';
+import type { Int64 } from '#engine/validation/int64.js';
+import { pageQueryMembers } from '#engine/validation/page.js';
 import {
   enumSchema,
   int64Schema,
   moment,
   nullable,
-} from '../../src/validation/schemas.ts';
+} from '#engine/validation/schemas.js';
 import { sql } from '../support/database-access.ts';
 import { beforeEach, expect, test } from '../support/jest.ts';
 import { migrationOf } from '../support/migrations.ts';

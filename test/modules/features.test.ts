@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from 'node:fs';
-import { loadConfig } from '../../src/config/config.ts';
-import { text } from '../../src/config/variables.ts';
-import { feature, removed } from '../../src/feature.ts';
+import { loadConfig } from '#engine/config/config.js';
+import { text } from '#engine/config/variables.js';
+import { feature, removed } from '#engine/feature.js';
 import { features } from '../../src/features.ts';
 import { expect, test } from '../support/jest.ts';
 import { rest } from '../support/rest.ts';
@@ -55,7 +55,7 @@ test('a setting of a feature that was deleted is refused by name', () => {
 });
 
 test('every folder of features/ is in the list once, under its name', () => {
-  const folders = globSync('src/features/*/').map((path) =>
+  const folders = globSync('packages/engine/src/features/*/').map((path) =>
     path.replace(/^.*features\/|\/$/g, ''),
   );
   const names = features.map(({ name }) => name);

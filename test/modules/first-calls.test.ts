@@ -1,13 +1,13 @@
-import { resource } from '../../src/api/resources/resource.ts';
-import { newPetSchema, petSchema } from '../../src/modules/pets/pet.schemas.ts';
-import { firstCalls } from '../../src/process/welcome.ts';
-import { textSchema } from '../../src/validation/schemas.ts';
+import { resource } from '#engine/api/resources/resource.js';
+import { firstCalls } from '#engine/process/welcome.js';
+import { textSchema } from '#engine/validation/schemas.js';
+import { newPetSchema, petSchema } from '../../src/pets/pet.schemas.ts';
 import { expect, test } from '../support/jest.ts';
 import { visit } from './practice/visit.ts';
 import { newToySchema, toySchema } from './toys/toy.schemas.ts';
 import { toysModule } from './toys/toys.module.ts';
 
-/** The commands that a first start prints (src/process/welcome.ts). */
+/** The commands that a first start prints (process/welcome.ts). */
 
 const access = { address: 'http://127.0.0.1:4000', key: 'KEY' };
 const service = {} as never;

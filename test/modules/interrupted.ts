@@ -1,8 +1,8 @@
-import { Call } from '../../src/call.ts';
-import { Database } from '../../src/database/database.ts';
-import { modelOf } from '../../src/modules/mikro-orm.config.ts';
-import { modules } from '../../src/modules/modules.ts';
-import { Records } from '../../src/records/records.ts';
+import { Call } from '#engine/call.js';
+import { Database } from '#engine/database/database.js';
+import { modelOf } from '#engine/process/model.js';
+import { Records } from '#engine/records/records.js';
+import { modules } from '../../src/modules.ts';
 import { optionsFor } from '../support/database.ts';
 import { ToyEntity, type Toys } from './toys/toy.entity.ts';
 import { toysModule } from './toys/toys.module.ts';

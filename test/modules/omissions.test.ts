@@ -10,17 +10,14 @@ import {
   Resolver,
 } from 'type-graphql';
 import { type TSchema, Type } from 'typebox';
-import { ID } from '../../src/api/graphql/types.ts';
-import type { Routes } from '../../src/api/http/routes.ts';
-import type { Module } from '../../src/api/module.ts';
-import { resource } from '../../src/api/resources/resource.ts';
-import { pageOf, success } from '../../src/api/rest/documented-responses.ts';
-import { modules } from '../../src/modules/modules.ts';
-import type { NewPet, Pet } from '../../src/modules/pets/pet.schemas.ts';
-import type { PetService } from '../../src/modules/pets/pet.service.ts';
-import { contracts } from '../../src/process/contracts.ts';
-import { Records } from '../../src/records/records.ts';
-import type { Int64 } from '../../src/validation/int64.ts';
+import { ID } from '#engine/api/graphql/types.js';
+import type { Routes } from '#engine/api/http/routes.js';
+import type { Module } from '#engine/api/module.js';
+import { resource } from '#engine/api/resources/resource.js';
+import { pageOf, success } from '#engine/api/rest/documented-responses.js';
+import { contracts } from '#engine/process/contracts.js';
+import { Records } from '#engine/records/records.js';
+import type { Int64 } from '#engine/validation/int64.js';
 import {
   decimalSchema,
   enumSchema,
@@ -31,8 +28,12 @@ import {
   textSchema,
   use,
   withDefault,
-} from '../../src/validation/schemas.ts';
-import { validator } from '../../src/validation/validator.ts';
+} from '#engine/validation/schemas.js';
+import { validator } from '#engine/validation/validator.js';
+import { features } from '../../src/features.ts';
+import { modules } from '../../src/modules.ts';
+import type { NewPet, Pet } from '../../src/pets/pet.schemas.ts';
+import type { PetService } from '../../src/pets/pet.service.ts';
 import { browserMethods } from '../support/contract.ts';
 import { graphqlText } from '../support/graphql.ts';
 import { send } from '../support/http.ts';
@@ -57,7 +58,7 @@ const tag = { name: 'Forgetful', description: 'A module that forgets.' };
 const open = (
   apis: { routes?: (app: Routes) => void; resolvers?: object[] },
   entities: Module['entities'] = [],
-) => contracts([...modules, { tag, entities, open: () => apis }]);
+) => contracts([...modules, { tag, entities, open: () => apis }], features);
 const thing = {
   200: success(
     Type.Object({ id: Type.Integer() }, { $id: 'Thing' }),
@@ -210,7 +211,7 @@ describe('the service does not start', () => {
         },
       }),
     };
-    const failure = await contracts([...modules, module]).catch(
+    const failure = await contracts([...modules, module], features).catch(
       (error) => error,
     );
     const lines = failure.message.split('\n');

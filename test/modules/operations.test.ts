@@ -1,8 +1,8 @@
 // runs: embedded
 import { Type } from 'typebox';
-import type { Module } from '../../src/api/module.ts';
-import { operation } from '../../src/api/resources/operation.ts';
-import { textSchema } from '../../src/validation/schemas.ts';
+import type { Module } from '#engine/api/module.js';
+import { operation } from '#engine/api/resources/operation.js';
+import { textSchema } from '#engine/validation/schemas.js';
 import { graphqlText } from '../support/graphql.ts';
 import { expect, test } from '../support/jest.ts';
 import { rest } from '../support/rest.ts';

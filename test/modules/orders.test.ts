@@ -1,11 +1,11 @@
 // runs: embedded, postgres, pgbouncer
 
 import { Type } from 'typebox';
-import { cursorOf } from '../../src/records/cursor.ts';
-import { Records } from '../../src/records/records.ts';
-import { int64 } from '../../src/validation/int64.ts';
-import { pageQueryMembers, sortSchema } from '../../src/validation/page.ts';
-import { validator } from '../../src/validation/validator.ts';
+import { cursorOf } from '#engine/records/cursor.js';
+import { Records } from '#engine/records/records.js';
+import { int64 } from '#engine/validation/int64.js';
+import { pageQueryMembers, sortSchema } from '#engine/validation/page.js';
+import { validator } from '#engine/validation/validator.js';
 import { sql } from '../support/database-access.ts';
 import { graphqlThrice } from '../support/graphql.ts';
 import { beforeEach, describe, expect, test } from '../support/jest.ts';

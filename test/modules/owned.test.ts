@@ -1,6 +1,6 @@
-import { Call } from '../../src/call.ts';
-import { LiveList } from '../../src/records/live-list.ts';
-import { Records } from '../../src/records/records.ts';
+import { Call } from '#engine/call.js';
+import { LiveList } from '#engine/records/live-list.js';
+import { Records } from '#engine/records/records.js';
 import { openStream } from '../support/events.ts';
 import { graphqlText } from '../support/graphql.ts';
 import { beforeAll, describe, expect, test } from '../support/jest.ts';

@@ -1,5 +1,5 @@
 import { globSync, readFileSync } from 'node:fs';
-import type { Module } from '../../src/api/module.ts';
+import type { Module } from '#engine/api/module.js';
 import { openStream } from '../support/events.ts';
 import { graphqlText } from '../support/graphql.ts';
 import { beforeAll, describe, expect, test } from '../support/jest.ts';

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { Log } from '#engine/runtime/log/log.js';
 import { features } from '../../src/features.ts';
-import { Log } from '../../src/runtime/log/log.ts';
 import { openStream } from '../support/events.ts';
 import { graphqlText } from '../support/graphql.ts';
 import { describe, expect, test } from '../support/jest.ts';

@@ -1,10 +1,10 @@
 // runs: embedded, postgres
 
-import { Call } from '../../src/call.ts';
-import { StoreError } from '../../src/errors.ts';
-import { Records } from '../../src/records/records.ts';
-import type { Repository } from '../../src/records/repository.ts';
-import type { Page } from '../../src/validation/page.ts';
+import { Call } from '#engine/call.js';
+import { StoreError } from '#engine/errors.js';
+import { Records } from '#engine/records/records.js';
+import type { Repository } from '#engine/records/repository.js';
+import type { Page } from '#engine/validation/page.js';
 import { sql } from '../support/database-access.ts';
 import { beforeAll, describe, expect, test } from '../support/jest.ts';
 import { citusLayout } from '../support/servers/citus-database.ts';

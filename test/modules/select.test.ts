@@ -1,8 +1,8 @@
 // runs: embedded, postgres, pgbouncer, postgres-12
 import { type TSchema, Type } from 'typebox';
-import { Call } from '../../src/call.ts';
-import { Records } from '../../src/records/records.ts';
-import { select } from '../../src/records/select.ts';
+import { Call } from '#engine/call.js';
+import { Records } from '#engine/records/records.js';
+import { select } from '#engine/records/select.js';
 import {
   decimalSchema,
   enumSchema,
@@ -10,7 +10,7 @@ import {
   moment,
   nullable,
   textSchema,
-} from '../../src/validation/schemas.ts';
+} from '#engine/validation/schemas.js';
 import { beforeAll, describe, expect, test } from '../support/jest.ts';
 import { storeForAll } from '../support/store.ts';
 import { diariesModule } from './diaries/diaries.module.ts';

@@ -1,22 +1,19 @@
 // runs: embedded, postgres
 
 import { hash } from 'node:crypto';
-import {
-  type Context,
-  type Module,
-  openModules,
-} from '../../src/api/module.ts';
-import { Call } from '../../src/call.ts';
-import { configurationPage } from '../../src/commands/contracts.ts';
-import { loadConfig } from '../../src/config/config.ts';
-import { flag, text, type Variable } from '../../src/config/variables.ts';
-import { Database } from '../../src/database/database.ts';
-import { modules } from '../../src/modules/modules.ts';
-import { PetStatus } from '../../src/modules/pets/pet.schemas.ts';
-import type { PetService } from '../../src/modules/pets/pet.service.ts';
-import { petsModule } from '../../src/modules/pets/pets.module.ts';
-import { contracts } from '../../src/process/contracts.ts';
-import type { Int64 } from '../../src/validation/int64.ts';
+import { type Context, type Module, openModules } from '#engine/api/module.js';
+import { Call } from '#engine/call.js';
+import { configurationPage } from '#engine/commands/contracts.js';
+import { loadConfig } from '#engine/config/config.js';
+import { flag, text, type Variable } from '#engine/config/variables.js';
+import { Database } from '#engine/database/database.js';
+import { contracts } from '#engine/process/contracts.js';
+import type { Int64 } from '#engine/validation/int64.js';
+import { features } from '../../src/features.ts';
+import { modules } from '../../src/modules.ts';
+import { PetStatus } from '../../src/pets/pet.schemas.ts';
+import type { PetService } from '../../src/pets/pet.service.ts';
+import { petsModule } from '../../src/pets/pets.module.ts';
 import { expect, test } from '../support/jest.ts';
 import { storeForAll } from '../support/store.ts';
 
@@ -73,8 +70,8 @@ test('the contracts that are compared before a migration know the own variables'
     },
   };
   const all = [...modules, needy];
-  await expect(contracts(all)).rejects.toThrow('OUTLET is missing.');
-  await contracts(all, { OUTLET: 'here', PORT: 'none' });
+  await expect(contracts(all, features)).rejects.toThrow('OUTLET is missing.');
+  await contracts(all, features, { OUTLET: 'here', PORT: 'none' });
 });
 
 test('the database is closed after a module that cannot be built', async () => {
@@ -91,7 +88,9 @@ test('the database is closed after a module that cannot be built', async () => {
     },
   };
   try {
-    await expect(contracts([faulty])).rejects.toThrow('It does not open.');
+    await expect(contracts([faulty], features)).rejects.toThrow(
+      'It does not open.',
+    );
     expect(closed).toBe(1);
   } finally {
     Database.prototype.close = close;
@@ -134,7 +133,7 @@ test.each<[string, () => unknown, string | RegExp]>([
   [
     'a module that is not listed',
     () => open([shelterModule]),
-    'A module needs Pets, which src/modules/modules.ts does not list.',
+    'A module needs Pets, which src/modules.ts does not list.',
   ],
   [
     'modules that need each other',

@@ -2,11 +2,12 @@
 
 import { hash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
-import { DeprecationUsage } from '../../src/access/deprecations/usage.ts';
-import type { Module } from '../../src/api/module.ts';
-import { toOpenApi30 } from '../../src/api/rest/openapi-3.0.ts';
-import { modules } from '../../src/modules/modules.ts';
-import { contracts } from '../../src/process/contracts.ts';
+import { DeprecationUsage } from '#engine/access/deprecations/usage.js';
+import type { Module } from '#engine/api/module.js';
+import { toOpenApi30 } from '#engine/api/rest/openapi-3.0.js';
+import { contracts } from '#engine/process/contracts.js';
+import { features } from '../../src/features.ts';
+import { modules } from '../../src/modules.ts';
 import { sql } from '../support/database-access.ts';
 import { openStream } from '../support/events.ts';
 import { graphqlText } from '../support/graphql.ts';
@@ -256,7 +257,7 @@ describe.each(collections)('toys on %s', (_name, module) => {
 });
 
 test('both contracts have the toys beside the pets', async () => {
-  const both = await contracts([...modules, toysModule]);
+  const both = await contracts([...modules, toysModule], features);
   const { paths, components, tags } = JSON.parse(
     both['openapi.json'] as string,
   );

@@ -2,13 +2,13 @@
 
 import { hash } from 'node:crypto';
 import type { EntityManager } from '@mikro-orm/postgresql';
-import { Call } from '../../src/call.ts';
-import { StoreError } from '../../src/errors.ts';
-import { PetEntity } from '../../src/modules/pets/pet.entity.ts';
-import { PetService } from '../../src/modules/pets/pet.service.ts';
-import { LiveList } from '../../src/records/live-list.ts';
-import { Records } from '../../src/records/records.ts';
-import type { Int64 } from '../../src/validation/int64.ts';
+import { Call } from '#engine/call.js';
+import { StoreError } from '#engine/errors.js';
+import { LiveList } from '#engine/records/live-list.js';
+import { Records } from '#engine/records/records.js';
+import type { Int64 } from '#engine/validation/int64.js';
+import { PetEntity } from '../../src/pets/pet.entity.ts';
+import { PetService } from '../../src/pets/pet.service.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { sql } from '../support/database-access.ts';
 import {

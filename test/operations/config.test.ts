@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { parseEnv } from 'node:util';
-import { allVariables, loadConfig } from '../../src/config/config.ts';
-import type { Variables } from '../../src/config/variables.ts';
+import { allVariables, loadConfig } from '#engine/config/config.js';
+import type { Variables } from '#engine/config/variables.js';
 import { features } from '../../src/features.ts';
 import { expect, test } from '../support/jest.ts';
 

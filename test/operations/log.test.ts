@@ -1,6 +1,6 @@
 import { Redactor } from '@animal-store/log/redactor';
-import { secretsInLines } from '../../src/access/keys/secret.ts';
-import { Log } from '../../src/runtime/log/log.ts';
+import { secretsInLines } from '#engine/access/keys/secret.js';
+import { Log } from '#engine/runtime/log/log.js';
 import { expect, test } from '../support/jest.ts';
 
 /** What a module, a plugin or an error writes into the log of the service. */

@@ -1,8 +1,8 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { coreVariables } from '../../src/config/config.ts';
-import { misspelt, readEnvFile } from '../../src/config/env-file.ts';
-import { decodedText, readText } from '../../src/config/text-file.ts';
+import { coreVariables } from '#engine/config/config.js';
+import { misspelt, readEnvFile } from '#engine/config/env-file.js';
+import { decodedText, readText } from '#engine/config/text-file.js';
 import { newFolder } from '../support/folder.ts';
 import { beforeAll, describe, expect, test } from '../support/jest.ts';
 

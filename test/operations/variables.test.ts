@@ -10,7 +10,7 @@ import {
   share,
   whole,
   withoutSecrets,
-} from '../../src/config/variables.ts';
+} from '#engine/config/variables.js';
 import { expect, test } from '../support/jest.ts';
 
 const postgresUrls = kind('addresses', (text) =>

@@ -1,8 +1,8 @@
 // runs: embedded, postgres, plugins
 
 import { readFileSync } from 'node:fs';
-import { createSecret } from '../../src/access/keys/secret.ts';
-import { httpStatusOf, restCodes } from '../../src/errors.ts';
+import { createSecret } from '#engine/access/keys/secret.js';
+import { httpStatusOf, restCodes } from '#engine/errors.js';
 import { whileReadsFail, whileWritesWait } from '../support/database-access.ts';
 import { forgetFields } from '../support/field-resolvers.ts';
 import { graphqlText } from '../support/graphql.ts';

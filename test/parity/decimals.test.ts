@@ -1,12 +1,12 @@
 import { defineEntity } from '@mikro-orm/core';
-import type { Module } from '../../src/api/module.ts';
+import type { Module } from '#engine/api/module.js';
 import {
   type ItemOf,
   type NewOf,
   resource,
-} from '../../src/api/resources/resource.ts';
-import { Records } from '../../src/records/records.ts';
-import { decimalSchema } from '../../src/validation/schemas.ts';
+} from '#engine/api/resources/resource.js';
+import { Records } from '#engine/records/records.js';
+import { decimalSchema } from '#engine/validation/schemas.js';
 import { graphqlThrice } from '../support/graphql.ts';
 import { expect, test } from '../support/jest.ts';
 import { migrationOf } from '../support/migrations.ts';

@@ -3,22 +3,22 @@
 import { defineEntity } from '@mikro-orm/core';
 import { Migration } from '@mikro-orm/migrations';
 import { Type } from 'typebox';
-import type { Module } from '../../src/api/module.ts';
+import type { Module } from '#engine/api/module.js';
 import {
   type ItemOf,
   type NewOf,
   resource,
-} from '../../src/api/resources/resource.ts';
-import { ListInterpreter } from '../../src/records/listing.ts';
-import { Records } from '../../src/records/records.ts';
-import { Table } from '../../src/records/table.ts';
+} from '#engine/api/resources/resource.js';
+import { ListInterpreter } from '#engine/records/listing.js';
+import { Records } from '#engine/records/records.js';
+import { Table } from '#engine/records/table.js';
 import {
   enumSchema,
   int64Schema,
   moment,
   nullable,
   textSchema,
-} from '../../src/validation/schemas.ts';
+} from '#engine/validation/schemas.js';
 import { sql } from '../support/database-access.ts';
 import { graphqlThrice } from '../support/graphql.ts';
 import { describe, expect, test } from '../support/jest.ts';

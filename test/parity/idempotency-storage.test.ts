@@ -5,8 +5,8 @@ import Fastify from 'fastify';
 import {
   expireIdempotencyKeys,
   removeExpiredKeys,
-} from '../../src/access/idempotency/expiry.ts';
-import { Unavailable } from '../../src/errors.ts';
+} from '#engine/access/idempotency/expiry.js';
+import { Unavailable } from '#engine/errors.js';
 import { type Created, creators } from '../support/apis.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { sql, whileWritesWait, withRows } from '../support/database-access.ts';

@@ -1,7 +1,7 @@
 // runs: embedded, postgres, pgbouncer, citus-shards, citus-reference
 
 import { hash, randomUUID } from 'node:crypto';
-import { removeExpiredKeys } from '../../src/access/idempotency/expiry.ts';
+import { removeExpiredKeys } from '#engine/access/idempotency/expiry.js';
 import { features } from '../../src/features.ts';
 import {
   type Created,

@@ -2,10 +2,10 @@
 
 import { hash } from 'node:crypto';
 import { rawJSON } from '@animal-store/exact-json';
-import { Call } from '../../src/call.ts';
-import { namingAllFaults } from '../../src/errors.ts';
-import { Records } from '../../src/records/records.ts';
-import { listQuery } from '../../src/validation/list-query.ts';
+import { Call } from '#engine/call.js';
+import { namingAllFaults } from '#engine/errors.js';
+import { Records } from '#engine/records/records.js';
+import { listQuery } from '#engine/validation/list-query.js';
 import {
   chip,
   expected,

@@ -1,13 +1,13 @@
 // runs: embedded, postgres
 import { defineEntity } from '@mikro-orm/core';
 import { Type } from 'typebox';
-import type { Module } from '../../src/api/module.ts';
+import type { Module } from '#engine/api/module.js';
 import {
   type ItemOf,
   type NewOf,
   resource,
-} from '../../src/api/resources/resource.ts';
-import { Records } from '../../src/records/records.ts';
+} from '#engine/api/resources/resource.js';
+import { Records } from '#engine/records/records.js';
 import { graphqlText } from '../support/graphql.ts';
 import { describe, expect, test } from '../support/jest.ts';
 import { migrationOf } from '../support/migrations.ts';

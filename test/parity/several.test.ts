@@ -1,21 +1,21 @@
 // runs: embedded, postgres, pgbouncer, postgres-12
 import { defineEntity } from '@mikro-orm/core';
-import type { Module } from '../../src/api/module.ts';
+import type { Module } from '#engine/api/module.js';
 import {
   type ItemOf,
   type NewOf,
   resource,
-} from '../../src/api/resources/resource.ts';
-import { createEach } from '../../src/api/resources/several.ts';
-import { Call } from '../../src/call.ts';
-import { StoreError } from '../../src/errors.ts';
-import { Records } from '../../src/records/records.ts';
-import type { Repository } from '../../src/records/repository.ts';
+} from '#engine/api/resources/resource.js';
+import { createEach } from '#engine/api/resources/several.js';
+import { Call } from '#engine/call.js';
+import { StoreError } from '#engine/errors.js';
+import { Records } from '#engine/records/records.js';
+import type { Repository } from '#engine/records/repository.js';
 import {
   decimalSchema,
   textSchema,
   withDefault,
-} from '../../src/validation/schemas.ts';
+} from '#engine/validation/schemas.js';
 import {
   EntityRecords,
   type Repositories,

@@ -1,7 +1,7 @@
 import { mock } from 'node:test';
 import { setImmediate, setTimeout } from 'node:timers/promises';
 import fastify from 'fastify';
-import { acceptConnectionsFirst } from '../../src/api/http/overload.ts';
+import { acceptConnectionsFirst } from '#engine/api/http/overload.js';
 import { afterEach, expect, test } from '../support/jest.ts';
 
 /** Whether requests wait while clients connect. */

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
-import { DeprecationUsage } from '../../src/access/deprecations/usage.ts';
-import { createSecret } from '../../src/access/keys/secret.ts';
-import { Unavailable } from '../../src/errors.ts';
+import { DeprecationUsage } from '#engine/access/deprecations/usage.js';
+import { createSecret } from '#engine/access/keys/secret.js';
+import { Unavailable } from '#engine/errors.js';
 import { sql, whileReadsFail } from '../support/database-access.ts';
 import type { HttpResponse } from '../support/http.ts';
 import { expect, test } from '../support/jest.ts';

@@ -1,5 +1,5 @@
 import { connect, type Socket } from 'node:net';
-import type { Caller } from '../../src/call.ts';
+import type { Caller } from '#engine/call.js';
 import { stockNames } from '../support/database-access.ts';
 import { graphqlText } from '../support/graphql.ts';
 import { send } from '../support/http.ts';

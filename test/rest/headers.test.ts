@@ -1,4 +1,4 @@
-import { createSecret } from '../../src/access/keys/secret.ts';
+import { createSecret } from '#engine/access/keys/secret.js';
 import { describe, expect, test } from '../support/jest.ts';
 import { exchange, requestText } from '../support/raw.ts';
 import { storeForAll } from '../support/store.ts';

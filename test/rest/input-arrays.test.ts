@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
-import { nullable, textSchema } from '../../src/validation/schemas.ts';
-import { validator } from '../../src/validation/validator.ts';
+import { nullable, textSchema } from '#engine/validation/schemas.js';
+import { validator } from '#engine/validation/validator.js';
 import { expect, test } from '../support/jest.ts';
 
 /** Arrays of inputs that may be empty, null or absent, of texts and objects. */

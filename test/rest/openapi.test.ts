@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
 import fc from 'fast-check';
-import { toOpenApi30 } from '../../src/api/rest/openapi-3.0.ts';
+import { toOpenApi30 } from '#engine/api/rest/openapi-3.0.js';
 import { send } from '../support/http.ts';
 import { cases, describe, expect, test } from '../support/jest.ts';
 import { rest } from '../support/rest.ts';

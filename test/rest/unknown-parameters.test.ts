@@ -1,4 +1,4 @@
-import { Log } from '../../src/runtime/log/log.ts';
+import { Log } from '#engine/runtime/log/log.js';
 import { operations } from '../support/contract.ts';
 import { stock } from '../support/database-access.ts';
 import { expect, test } from '../support/jest.ts';

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import type { Database } from '../../src/database/database.ts';
+import type { Database } from '#engine/database/database.js';
 import type { ServiceNode } from './store.ts';
 
 type Statement = Parameters<Database['rows']>[0];

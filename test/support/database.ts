@@ -4,9 +4,9 @@ import {
   type EmbeddedPostgres,
   openEmbeddedPostgres,
 } from '@animal-store/pglite-server';
-import { loadConfig } from '../../src/config/config.ts';
-import type { DatabaseOptions } from '../../src/database/database.ts';
-import { databaseOptions } from '../../src/feature.ts';
+import { loadConfig } from '#engine/config/config.js';
+import type { DatabaseOptions } from '#engine/database/database.js';
+import { databaseOptions } from '#engine/feature.js';
 import { features } from '../../src/features.ts';
 import { newFolder } from './folder.ts';
 import { citusLayout, createOnCluster } from './servers/citus-database.ts';

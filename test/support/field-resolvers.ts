@@ -1,4 +1,4 @@
-import type { Module } from '../../src/api/module.ts';
+import type { Module } from '#engine/api/module.js';
 import { afterAll, beforeAll } from './jest.ts';
 
 type FieldsByType = Record<string, string[]>;

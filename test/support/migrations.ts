@@ -1,8 +1,8 @@
 import type { MigrationObject } from '@mikro-orm/core';
 import { Migration } from '@mikro-orm/migrations';
-import { Database } from '../../src/database/database.ts';
-import { modelOf } from '../../src/modules/mikro-orm.config.ts';
-import { modules } from '../../src/modules/modules.ts';
+import { Database } from '#engine/database/database.js';
+import { modelOf } from '#engine/process/model.js';
+import { modules } from '../../src/modules.ts';
 import { optionsFor, type TestDatabase } from './database.ts';
 
 /**

@@ -1,16 +1,13 @@
 import 'reflect-metadata';
 import { Args, Ctx, FieldResolver, Int, Resolver, Root } from 'type-graphql';
 import { Type } from 'typebox';
-import type { GraphQLContext } from '../../src/api/graphql/context.ts';
-import { argumentsOf } from '../../src/api/graphql/members.ts';
-import type { Module } from '../../src/api/module.ts';
-import {
-  type Pet,
-  petQuerySchema,
-} from '../../src/modules/pets/pet.schemas.ts';
-import { PetService } from '../../src/modules/pets/pet.service.ts';
-import { PetType } from '../../src/modules/pets/pet.types.ts';
-import { validator } from '../../src/validation/validator.ts';
+import type { GraphQLContext } from '#engine/api/graphql/context.js';
+import { argumentsOf } from '#engine/api/graphql/members.js';
+import type { Module } from '#engine/api/module.js';
+import { validator } from '#engine/validation/validator.js';
+import { type Pet, petQuerySchema } from '../../src/pets/pet.schemas.ts';
+import { PetService } from '../../src/pets/pet.service.ts';
+import { PetType } from '../../src/pets/pet.types.ts';
 import { stock } from './database-access.ts';
 import { fieldsForAll } from './field-resolvers.ts';
 import { type Store, storeForAll } from './store.ts';

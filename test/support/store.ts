@@ -1,20 +1,20 @@
+// These add members to types of Fastify.
+import '@fastify/swagger';
+import '#engine/api/graphql/schema.js';
+import '#engine/api/subscriptions/subscriptions.js';
 import type { FastifyInstance } from 'fastify';
-import { ApiKeyService } from '../../src/access/keys/api-key.service.ts';
-import { inMemory } from '../../src/access/limits/limiter.ts';
-import type { Module } from '../../src/api/module.ts';
-import { buildApp } from '../../src/app.ts';
-import { type Config, loadConfig } from '../../src/config/config.ts';
-import { Database } from '../../src/database/database.ts';
-import {
-  type Feature,
-  type Running,
-  startFeatures,
-} from '../../src/feature.ts';
+import { ApiKeyService } from '#engine/access/keys/api-key.service.js';
+import { inMemory } from '#engine/access/limits/limiter.js';
+import type { Module } from '#engine/api/module.js';
+import { buildApp } from '#engine/app.js';
+import { type Config, loadConfig } from '#engine/config/config.js';
+import { Database } from '#engine/database/database.js';
+import { type Feature, type Running, startFeatures } from '#engine/feature.js';
+import { modelOf } from '#engine/process/model.js';
+import { Log } from '#engine/runtime/log/log.js';
+import { type Observers, observersOf } from '#engine/runtime/observers.js';
 import { features } from '../../src/features.ts';
-import { modelOf } from '../../src/modules/mikro-orm.config.ts';
-import { modules } from '../../src/modules/modules.ts';
-import { Log } from '../../src/runtime/log/log.ts';
-import { type Observers, observersOf } from '../../src/runtime/observers.ts';
+import { modules } from '../../src/modules.ts';
 import { Contract } from './contract.ts';
 import {
   createTestDatabase,

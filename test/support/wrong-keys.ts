@@ -1,4 +1,4 @@
-import { createSecret } from '../../src/access/keys/secret.ts';
+import { createSecret } from '#engine/access/keys/secret.js';
 import { type HttpResponse, send } from './http.ts';
 import type { ServiceNode } from './store.ts';
 

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
-import { coreVariables, loadConfig } from '../../../src/config/config.ts';
+import { coreVariables, loadConfig } from '#engine/config/config.js';
 import { expect, test } from '../../support/jest.ts';
 
 /**

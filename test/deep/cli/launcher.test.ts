@@ -115,10 +115,10 @@ test('a changed, added or removed source is compiled before the program runs', a
 });
 
 test('it refuses a module that is not listed, and a resolver that no module creates', async () => {
-  mkdirSync(join(folder, 'src/modules/visits/rules'), { recursive: true });
-  write('src/modules/modules.ts', '');
+  mkdirSync(join(folder, 'src/visits/rules'), { recursive: true });
+  write('src/modules.ts', '');
   write(
-    'src/modules/visits/rules/visit.resolver.ts',
+    'src/visits/rules/visit.resolver.ts',
     `@Resolver()
 export abstract class AbstractResolver {}
 export class Options {}
@@ -126,33 +126,31 @@ export class Options {}
 export class VisitResolver {}
 `,
   );
-  write('src/modules/visits/visits.module.ts', '');
+  write('src/visits/visits.module.ts', '');
   const refusal = (reason: string) => ({
     code: 1,
     stderr: `animal-store: compiling\nanimal-store: ${reason}\n`,
   });
   expect(await launch()).toMatchObject(
-    refusal('src/modules/visits is not listed in src/modules/modules.ts'),
+    refusal('src/visits is not listed in src/modules.ts'),
   );
   const imported = `import { visits } from './visits/visits.module.ts';\n`;
-  write(
-    'src/modules/modules.ts',
-    `${imported}export const modules: Module[] = [];\n`,
-  );
+  write('src/modules.ts', `${imported}export const modules: Module[] = [];\n`);
   expect(await launch()).toMatchObject(
-    refusal('src/modules/visits is not listed in src/modules/modules.ts'),
+    refusal('src/visits is not listed in src/modules.ts'),
   );
   write(
-    'src/modules/modules.ts',
+    'src/modules.ts',
     `${imported}export const modules: Module[] = [visits];\n`,
   );
   const reason =
-    'VisitResolver is among the resolvers of no module: src/modules/visits does not create it';
+    'VisitResolver is among the resolvers of no module: src/visits does not create it';
   expect(await launch()).toMatchObject(refusal(reason));
-  write('src/modules/visits/visits.module.ts', '// new VisitResolver()\n');
-  write('src/modules/visits/rules/visit.resolver.ts', '');
+  write('src/visits/visits.module.ts', '// new VisitResolver()\n');
+  write('src/visits/rules/visit.resolver.ts', '');
   expect(await launch()).toMatchObject({ code: 0 });
-  rmSync(join(folder, 'src/modules'), { recursive: true });
+  rmSync(join(folder, 'src/modules.ts'));
+  rmSync(join(folder, 'src/visits'), { recursive: true });
   expect(await launch()).toMatchObject({ code: 0 });
 });
 

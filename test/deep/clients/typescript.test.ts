@@ -6,7 +6,7 @@ import {
   StoreError,
 } from 'animal-store-client';
 import { print } from 'graphql';
-import { httpStatusOf } from '../../../src/errors.ts';
+import { httpStatusOf } from '#engine/errors.js';
 import {
   CreatePetDocument,
   PetsDocument,

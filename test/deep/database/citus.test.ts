@@ -1,10 +1,10 @@
 // runs: embedded, postgres, pgbouncer, citus-shards, citus-reference
 
-import { buildApp } from '../../../src/app.ts';
-import { loadConfig } from '../../../src/config/config.ts';
-import { Database } from '../../../src/database/database.ts';
-import { modelOf } from '../../../src/modules/mikro-orm.config.ts';
-import { modules } from '../../../src/modules/modules.ts';
+import { buildApp } from '#engine/app.js';
+import { loadConfig } from '#engine/config/config.js';
+import { Database } from '#engine/database/database.js';
+import { modelOf } from '#engine/process/model.js';
+import { modules } from '../../../src/modules.ts';
 import { createEmptyDatabase } from '../../support/database.ts';
 import { sentDuring, sql, stock } from '../../support/database-access.ts';
 import { databaseForEach } from '../../support/fixtures.ts';

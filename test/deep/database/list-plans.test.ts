@@ -6,9 +6,9 @@ import {
   ListInterpreter,
   type Listing,
   parametersOf,
-} from '../../../src/records/listing.ts';
-import { Table } from '../../../src/records/table.ts';
-import type { Lists } from '../../../src/validation/list-query.ts';
+} from '#engine/records/listing.js';
+import { Table } from '#engine/records/table.js';
+import type { Lists } from '#engine/validation/list-query.js';
 import { beforeAll, describe, expect, test } from '../../support/jest.ts';
 import { storeForAll } from '../../support/store.ts';
 

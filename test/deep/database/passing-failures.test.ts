@@ -1,4 +1,4 @@
-import type { Database } from '../../../src/database/database.ts';
+import type { Database } from '#engine/database/database.js';
 import { apis } from '../../support/apis.ts';
 import { createEmptyDatabase } from '../../support/database.ts';
 import { sql } from '../../support/database-access.ts';

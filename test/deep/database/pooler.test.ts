@@ -1,10 +1,10 @@
 // runs: embedded, postgres
 
 import { readFileSync } from 'node:fs';
-import { loadConfig } from '../../../src/config/config.ts';
-import { Database } from '../../../src/database/database.ts';
-import { modelOf } from '../../../src/modules/mikro-orm.config.ts';
-import { modules } from '../../../src/modules/modules.ts';
+import { loadConfig } from '#engine/config/config.js';
+import { Database } from '#engine/database/database.js';
+import { modelOf } from '#engine/process/model.js';
+import { modules } from '../../../src/modules.ts';
 import { send } from '../../support/http.ts';
 import {
   afterAll,

@@ -1,8 +1,8 @@
 // runs: embedded, postgres, pgbouncer
 
-import { petQuerySchema } from '../../../src/modules/pets/pet.schemas.ts';
-import { PetService } from '../../../src/modules/pets/pet.service.ts';
-import { validator } from '../../../src/validation/validator.ts';
+import { validator } from '#engine/validation/validator.js';
+import { petQuerySchema } from '../../../src/pets/pet.schemas.ts';
+import { PetService } from '../../../src/pets/pet.service.ts';
 import { createEmptyDatabase } from '../../support/database.ts';
 import { sql } from '../../support/database-access.ts';
 import { databaseForEach } from '../../support/fixtures.ts';

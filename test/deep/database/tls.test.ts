@@ -3,11 +3,11 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { chmodSync, chownSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { loadConfig } from '../../../src/config/config.ts';
-import { Database } from '../../../src/database/database.ts';
-import { modelOf } from '../../../src/modules/mikro-orm.config.ts';
-import { modules } from '../../../src/modules/modules.ts';
-import { startFailure } from '../../../src/process/start-failure.ts';
+import { loadConfig } from '#engine/config/config.js';
+import { Database } from '#engine/database/database.js';
+import { modelOf } from '#engine/process/model.js';
+import { startFailure } from '#engine/process/start-failure.js';
+import { modules } from '../../../src/modules.ts';
 import { newFolder } from '../../support/folder.ts';
 import {
   afterAll,

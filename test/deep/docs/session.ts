@@ -8,9 +8,9 @@ import {
   writeFile,
 } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { Database } from '../../../src/database/database.ts';
-import { modelOf } from '../../../src/modules/mikro-orm.config.ts';
-import { modules } from '../../../src/modules/modules.ts';
+import { Database } from '#engine/database/database.js';
+import { modelOf } from '#engine/process/model.js';
+import { modules } from '../../../src/modules.ts';
 import { optionsFor } from '../../support/database.ts';
 import { sql } from '../../support/database-access.ts';
 import { newFolder } from '../../support/folder.ts';

@@ -1,4 +1,4 @@
-import { httpStatusOf } from '../../../src/errors.ts';
+import { httpStatusOf } from '#engine/errors.js';
 import { committed } from '../../support/contract.ts';
 import type { HttpRequest, HttpResponse } from '../../support/http.ts';
 

@@ -5,7 +5,7 @@ import * as networking from 'kubernetes-models/networking.k8s.io/v1';
 import * as policy from 'kubernetes-models/policy/v1';
 import * as core from 'kubernetes-models/v1';
 import { parseAllDocuments } from 'yaml';
-import { coreVariables, loadConfig } from '../../../src/config/config.ts';
+import { coreVariables, loadConfig } from '#engine/config/config.js';
 import { expect, test } from '../../support/jest.ts';
 import { mistyped } from '../support/typed.ts';
 

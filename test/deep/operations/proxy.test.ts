@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { heartbeatInterval } from '../../../src/api/subscriptions/event-stream.ts';
+import { heartbeatInterval } from '#engine/api/subscriptions/event-stream.js';
 import { databaseForEach } from '../../support/fixtures.ts';
 import { type HttpRequest, send } from '../../support/http.ts';
 import { afterEach, expect, test } from '../../support/jest.ts';

@@ -1,6 +1,6 @@
 import { hostname } from 'node:os';
-import { ApiKeyService } from '../../../src/access/keys/api-key.service.ts';
-import type { Database } from '../../../src/database/database.ts';
+import { ApiKeyService } from '#engine/access/keys/api-key.service.js';
+import type { Database } from '#engine/database/database.js';
 import { databaseForAll } from '../../support/fixtures.ts';
 import { send } from '../../support/http.ts';
 import {

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
-import { Unavailable } from '../../../src/errors.ts';
-import { startFailure } from '../../../src/process/start-failure.ts';
+import { Unavailable } from '#engine/errors.js';
+import { startFailure } from '#engine/process/start-failure.js';
 import { databaseForEach } from '../../support/fixtures.ts';
 import { expect, test } from '../../support/jest.ts';
 import { freePort, startAndFail } from '../../support/process.ts';

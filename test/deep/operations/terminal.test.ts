@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { forTerminal } from '../../../src/runtime/log/terminal.ts';
+import { forTerminal } from '#engine/runtime/log/terminal.js';
 import { newFolder } from '../../support/folder.ts';
 import { expect, test } from '../../support/jest.ts';
 import { runCommand } from '../../support/process.ts';

@@ -1,8 +1,8 @@
 import { once as event } from 'node:events';
 import { request } from 'node:http';
 import fc from 'fast-check';
-import type { Database, Statement } from '../../../src/database/database.ts';
-import { Unavailable } from '../../../src/errors.ts';
+import type { Database, Statement } from '#engine/database/database.js';
+import { Unavailable } from '#engine/errors.js';
 import { type Created, creators, headerOf } from '../../support/apis.ts';
 import { withRows } from '../../support/database-access.ts';
 import { toJson } from '../../support/http.ts';

@@ -1,4 +1,4 @@
-import type { RequestObserver } from '../../../src/runtime/observers.ts';
+import type { RequestObserver } from '#engine/runtime/observers.js';
 import { checkupsModule } from '../../modules/checkups/checkups.module.ts';
 import { toysModule } from '../../modules/toys/toys.module.ts';
 import { operations } from '../../support/contract.ts';

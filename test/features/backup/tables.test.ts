@@ -1,5 +1,5 @@
 import { defineEntity, p } from '@mikro-orm/core';
-import { tablesOf } from '../../../src/features/backup/tables.ts';
+import { tablesOf } from '#engine/features/backup/tables.js';
 import { expect, test } from '../../support/jest.ts';
 
 test('a table is copied after the tables that it references, with the columns of its relations, and so is the table of a many-to-many relation', () => {

@@ -1,6 +1,6 @@
 import { buildSchema, graphql, printSchema } from 'graphql';
-import type { References } from '../../../src/api/graphql/scopes.ts';
-import { subgraph } from '../../../src/features/federation/subgraph.ts';
+import type { References } from '#engine/api/graphql/scopes.js';
+import { subgraph } from '#engine/features/federation/subgraph.js';
 import { expect, test } from '../../support/jest.ts';
 
 const schema = buildSchema(

@@ -1,11 +1,11 @@
 import { Registry } from '@prometheus-io/client';
 import Fastify from 'fastify';
-import { inMemory } from '../../../src/access/limits/limiter.ts';
-import { loadConfig } from '../../../src/config/config.ts';
-import { feature, startFeatures } from '../../../src/feature.ts';
-import { metrics } from '../../../src/features/metrics/index.ts';
+import { inMemory } from '#engine/access/limits/limiter.js';
+import { loadConfig } from '#engine/config/config.js';
+import { feature, startFeatures } from '#engine/feature.js';
+import { metrics } from '#engine/features/metrics/index.js';
+import { Log } from '#engine/runtime/log/log.js';
 import { features } from '../../../src/features.ts';
-import { Log } from '../../../src/runtime/log/log.ts';
 import { type Series, seriesIn } from '../../support/metrics.ts';
 
 export interface MetricDescription {

@@ -1,10 +1,7 @@
 import cluster from 'node:cluster';
-import type { Reading } from '../../../src/feature.ts';
-import {
-  ClusterMetrics,
-  Metrics,
-} from '../../../src/features/metrics/metrics.ts';
-import { measureProcess } from '../../../src/features/metrics/process-metrics.ts';
+import type { Reading } from '#engine/feature.js';
+import { ClusterMetrics, Metrics } from '#engine/features/metrics/metrics.js';
+import { measureProcess } from '#engine/features/metrics/process-metrics.js';
 import { afterEach, expect, test } from '../../support/jest.ts';
 
 /** @returns the lines of a scrape that have values */

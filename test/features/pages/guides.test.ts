@@ -109,9 +109,11 @@ test('a guide has the headings and code of its Markdown; diagrams are text; file
     'batches.ts → database.ts → postgres-server.ts → PostgreSQL</code>',
   );
   expect(develop).toContain(
-    'commands/\n  → features.ts, features/: optional parts\n  → feature.ts, and',
+    'commands/\n  → features/: optional parts\n  → feature.ts, and',
   );
-  expect(develop).toContain('<span title="src/errors.ts">src/errors.ts</span>');
+  expect(develop).toContain(
+    '<span title="packages/engine/src/errors.ts">errors.ts</span>',
+  );
   expect(develop).not.toMatch(/flowchart|\]\(/);
 });
 

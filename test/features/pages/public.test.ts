@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import { dataElement } from '../../../src/features/pages/html.ts';
+import { dataElement } from '#engine/features/pages/html.js';
 import { send } from '../../support/http.ts';
 import { describe, expect, test } from '../../support/jest.ts';
 import { rest } from '../../support/rest.ts';

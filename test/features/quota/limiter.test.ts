@@ -1,5 +1,5 @@
 import { createServer, type Socket } from 'node:net';
-import { countInRedis } from '../../../src/features/quota/redis.ts';
+import { countInRedis } from '#engine/features/quota/redis.js';
 import { expect, test } from '../../support/jest.ts';
 import { eventually } from '../../support/process.ts';
 

@@ -1,5 +1,5 @@
-import { inMemory } from '../../../src/access/limits/limiter.ts';
-import { Quota } from '../../../src/features/quota/quota.ts';
+import { inMemory } from '#engine/access/limits/limiter.js';
+import { Quota } from '#engine/features/quota/quota.js';
 import { expect, test } from '../../support/jest.ts';
 
 const state = (remaining: number) => ({

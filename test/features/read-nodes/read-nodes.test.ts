@@ -1,10 +1,10 @@
 import dns from 'node:dns';
-import { loadConfig } from '../../../src/config/config.ts';
-import type { PostgresServer } from '../../../src/database/postgres-server.ts';
+import { loadConfig } from '#engine/config/config.js';
+import type { PostgresServer } from '#engine/database/postgres-server.js';
 import {
   isWorthAnotherServer,
   Replicas,
-} from '../../../src/features/read-nodes/replicas.ts';
+} from '#engine/features/read-nodes/replicas.js';
 import { afterEach, expect, test } from '../../support/jest.ts';
 
 const { lookup } = dns;

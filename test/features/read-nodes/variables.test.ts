@@ -1,5 +1,5 @@
-import { loadConfig } from '../../../src/config/config.ts';
-import { readNodes } from '../../../src/features/read-nodes/index.ts';
+import { loadConfig } from '#engine/config/config.js';
+import { readNodes } from '#engine/features/read-nodes/index.js';
 import { expect, test } from '../../support/jest.ts';
 
 const address = 'postgres://127.0.0.1/shop';

@@ -4,8 +4,8 @@ import type {
   GraphQLRequestListener,
 } from '@apollo/server';
 import { GraphQLError } from 'graphql';
-import type { GraphQLContext } from '../../../src/api/graphql/context.ts';
-import { studio, studioWith } from '../../../src/features/studio/index.ts';
+import type { GraphQLContext } from '#engine/api/graphql/context.js';
+import { studio, studioWith } from '#engine/features/studio/index.js';
 import { features } from '../../../src/features.ts';
 import { stockNames } from '../../support/database-access.ts';
 import { graphqlText } from '../../support/graphql.ts';

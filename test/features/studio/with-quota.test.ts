@@ -1,5 +1,5 @@
 import { GraphQLError } from 'graphql';
-import { studio, studioWith } from '../../../src/features/studio/index.ts';
+import { studio, studioWith } from '#engine/features/studio/index.js';
 import { features } from '../../../src/features.ts';
 import { graphqlText } from '../../support/graphql.ts';
 import { expect, test } from '../../support/jest.ts';

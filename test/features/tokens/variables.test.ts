@@ -1,5 +1,5 @@
-import { loadConfig } from '../../../src/config/config.ts';
-import { tokens } from '../../../src/features/tokens/index.ts';
+import { loadConfig } from '#engine/config/config.js';
+import { tokens } from '#engine/features/tokens/index.js';
 import { expect, test } from '../../support/jest.ts';
 
 const env = { JWT_AUDIENCE: 'https://animals.example' };

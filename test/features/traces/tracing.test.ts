@@ -8,12 +8,9 @@ import {
   setGlobalErrorHandler,
 } from '@opentelemetry/core';
 import { SamplingDecision } from '@opentelemetry/sdk-trace';
-import { releasedVersion } from '../../../src/config/config.ts';
-import { isTraced } from '../../../src/features/traces/index.ts';
-import {
-  openTracing,
-  samplerFromEnv,
-} from '../../../src/features/traces/traces.ts';
+import { releasedVersion } from '#engine/config/config.js';
+import { isTraced } from '#engine/features/traces/index.js';
+import { openTracing, samplerFromEnv } from '#engine/features/traces/traces.js';
 import { expect, test } from '../../support/jest.ts';
 
 const remote = {

@@ -2,18 +2,18 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Type } from 'typebox';
-import { type Module, openModules } from '../../../src/api/module.ts';
-import { exportItems } from '../../../src/features/transfer/export.ts';
-import { importFile } from '../../../src/features/transfer/import.ts';
-import { Records } from '../../../src/records/records.ts';
-import type { Int64 } from '../../../src/validation/int64.ts';
+import { type Module, openModules } from '#engine/api/module.js';
+import { exportItems } from '#engine/features/transfer/export.js';
+import { importFile } from '#engine/features/transfer/import.js';
+import { Records } from '#engine/records/records.js';
+import type { Int64 } from '#engine/validation/int64.js';
 import {
   enumSchema,
   int64Schema,
   moment,
   nullable,
   textSchema,
-} from '../../../src/validation/schemas.ts';
+} from '#engine/validation/schemas.js';
 import { checkupsModule } from '../../modules/checkups/checkups.module.ts';
 import {
   CrateEntity,

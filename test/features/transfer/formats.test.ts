@@ -3,7 +3,7 @@ import {
   csvColumnsOf,
   type FormatName,
   formats,
-} from '../../../src/features/transfer/formats.ts';
+} from '#engine/features/transfer/formats.js';
 import { expect, test } from '../../support/jest.ts';
 
 const item = Type.Object({

@@ -1,11 +1,8 @@
 // runs: embedded, postgres
 
-import {
-  csvColumnsOf,
-  formats,
-} from '../../../src/features/transfer/formats.ts';
-import { importLines } from '../../../src/features/transfer/import.ts';
-import type { Transfer } from '../../../src/features/transfer/types.ts';
+import { csvColumnsOf, formats } from '#engine/features/transfer/formats.js';
+import { importLines } from '#engine/features/transfer/import.js';
+import type { Transfer } from '#engine/features/transfer/types.js';
 import {
   expected,
   inputs,

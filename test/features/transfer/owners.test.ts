@@ -1,9 +1,9 @@
 import { join } from 'node:path';
-import { openModules } from '../../../src/api/module.ts';
-import type { Collection } from '../../../src/api/resources/collection.ts';
-import { exportItems } from '../../../src/features/transfer/export.ts';
-import { importFile } from '../../../src/features/transfer/import.ts';
-import { seed } from '../../../src/features/transfer/seed.ts';
+import { openModules } from '#engine/api/module.js';
+import type { Collection } from '#engine/api/resources/collection.js';
+import { exportItems } from '#engine/features/transfer/export.js';
+import { importFile } from '#engine/features/transfer/import.js';
+import { seed } from '#engine/features/transfer/seed.js';
 import { callersForAll } from '../../modules/diaries/callers.ts';
 import { diariesModule } from '../../modules/diaries/diaries.module.ts';
 import { sql } from '../../support/database-access.ts';

@@ -1,5 +1,5 @@
-import { loadConfig } from '../../../src/config/config.ts';
-import { workers } from '../../../src/features/workers/index.ts';
+import { loadConfig } from '#engine/config/config.js';
+import { workers } from '#engine/features/workers/index.js';
 import { expect, test } from '../../support/jest.ts';
 
 test('WORKERS is an integer from 1 to 256, or auto', () => {

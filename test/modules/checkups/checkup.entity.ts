@@ -1,8 +1,8 @@
 import { defineEntity, p } from '@mikro-orm/core';
-import { PetEntity } from '../../../src/modules/pets/pet.entity.ts';
-import { columnsOf } from '../../../src/records/columns.ts';
-import type { LiveList } from '../../../src/records/live-list.ts';
-import type { Records } from '../../../src/records/records.ts';
+import { columnsOf } from '#engine/records/columns.js';
+import type { LiveList } from '#engine/records/live-list.js';
+import type { Records } from '#engine/records/records.js';
+import { PetEntity } from '../../../src/pets/pet.entity.ts';
 import {
   type Checkup,
   checkupSchema,

@@ -9,15 +9,15 @@ import {
   Resolver,
   Root,
 } from 'type-graphql';
-import type { GraphQLContext } from '../../../src/api/graphql/context.ts';
-import { ID, Idempotent, Live } from '../../../src/api/graphql/types.ts';
-import { orNotFound } from '../../../src/api/rest/responses.ts';
-import type { Pet } from '../../../src/modules/pets/pet.schemas.ts';
-import type { PetService } from '../../../src/modules/pets/pet.service.ts';
-import { PetType } from '../../../src/modules/pets/pet.types.ts';
-import { int64FromText } from '../../../src/validation/int64.ts';
-import { removalSchema } from '../../../src/validation/schemas.ts';
-import { validator } from '../../../src/validation/validator.ts';
+import type { GraphQLContext } from '#engine/api/graphql/context.js';
+import { ID, Idempotent, Live } from '#engine/api/graphql/types.js';
+import { orNotFound } from '#engine/api/rest/responses.js';
+import { int64FromText } from '#engine/validation/int64.js';
+import { removalSchema } from '#engine/validation/schemas.js';
+import { validator } from '#engine/validation/validator.js';
+import type { Pet } from '../../../src/pets/pet.schemas.ts';
+import type { PetService } from '../../../src/pets/pet.service.ts';
+import { PetType } from '../../../src/pets/pet.types.ts';
 import type { Checkups, LiveCheckups } from './checkup.entity.ts';
 import {
   type Checkup,

@@ -1,12 +1,12 @@
-import type { Routes } from '../../../src/api/http/routes.ts';
+import type { Routes } from '#engine/api/http/routes.js';
 import {
   failure,
   pageOf,
   success,
-} from '../../../src/api/rest/documented-responses.ts';
-import { orNotFound, sendPage } from '../../../src/api/rest/responses.ts';
-import { int64FromText } from '../../../src/validation/int64.ts';
-import { idSchema, removalSchema } from '../../../src/validation/schemas.ts';
+} from '#engine/api/rest/documented-responses.js';
+import { orNotFound, sendPage } from '#engine/api/rest/responses.js';
+import { int64FromText } from '#engine/validation/int64.js';
+import { idSchema, removalSchema } from '#engine/validation/schemas.js';
 import type { Checkups } from './checkup.entity.ts';
 import {
   checkupChangeSchema,

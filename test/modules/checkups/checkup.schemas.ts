@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox';
-import { pageQueryMembers } from '../../../src/validation/page.ts';
+import { pageQueryMembers } from '#engine/validation/page.js';
 import {
   changeSchema,
   decimalSchema,
@@ -11,8 +11,8 @@ import {
   use,
   versionSchema,
   withDefault,
-} from '../../../src/validation/schemas.ts';
-import { type Input } from '../../../src/validation/validator.ts';
+} from '#engine/validation/schemas.js';
+import { type Input } from '#engine/validation/validator.js';
 
 export const CheckupState = { planned: 'planned', done: 'done' } as const;
 export type CheckupState = (typeof CheckupState)[keyof typeof CheckupState];

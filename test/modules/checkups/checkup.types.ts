@@ -4,7 +4,7 @@ import {
   argumentsOf,
   inputTypeOf,
   objectTypeOf,
-} from '../../../src/api/graphql/members.ts';
+} from '#engine/api/graphql/members.js';
 import {
   CheckupState,
   checkupChangeSchema,

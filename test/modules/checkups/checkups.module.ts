@@ -1,10 +1,10 @@
-import type { Module } from '../../../src/api/module.ts';
-import type { PickOne } from '../../../src/api/resources/collection.ts';
-import { petQuerySchema } from '../../../src/modules/pets/pet.schemas.ts';
-import { petsModule } from '../../../src/modules/pets/pets.module.ts';
-import { LiveList } from '../../../src/records/live-list.ts';
-import { Records } from '../../../src/records/records.ts';
-import { validator } from '../../../src/validation/validator.ts';
+import type { Module } from '#engine/api/module.js';
+import type { PickOne } from '#engine/api/resources/collection.js';
+import { LiveList } from '#engine/records/live-list.js';
+import { Records } from '#engine/records/records.js';
+import { validator } from '#engine/validation/validator.js';
+import { petQuerySchema } from '../../../src/pets/pet.schemas.ts';
+import { petsModule } from '../../../src/pets/pets.module.ts';
 import { migrationOf } from '../../support/migrations.ts';
 import { CheckupEntity, type Checkups } from './checkup.entity.ts';
 import { CheckupResolver, CheckupsOfPetResolver } from './checkup.resolver.ts';

@@ -1,5 +1,5 @@
 import { defineEntity, p } from '@mikro-orm/core';
-import type { Int64 } from '../../../src/validation/int64.ts';
+import type { Int64 } from '#engine/validation/int64.js';
 
 /** A table with columns of every type, and with names that SQL must quote. */
 

@@ -1,5 +1,5 @@
-import type { Module } from '../../../src/api/module.ts';
-import { Records } from '../../../src/records/records.ts';
+import type { Module } from '#engine/api/module.js';
+import { Records } from '#engine/records/records.js';
 import { migrationOf } from '../../support/migrations.ts';
 import type { Repositories } from '../repositories/entity-records.ts';
 import {

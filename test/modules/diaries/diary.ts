@@ -4,12 +4,12 @@ import {
   type ItemOf,
   type NewOf,
   resource,
-} from '../../../src/api/resources/resource.ts';
+} from '#engine/api/resources/resource.js';
 import {
   int64Schema,
   textSchema,
   withDefault,
-} from '../../../src/validation/schemas.ts';
+} from '#engine/validation/schemas.js';
 
 export const diary = resource({
   name: 'Diary',

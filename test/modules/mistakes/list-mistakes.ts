@@ -4,7 +4,7 @@ import { registerHooks } from 'node:module';
 registerHooks({
   resolve(specifier, context, next) {
     const found = next(specifier, context);
-    const isList = found.url.endsWith('/src/modules/modules.js');
+    const isList = found.url.endsWith('/dist/src/modules.js');
     const url = new URL('modules.js', import.meta.url).href;
     return isList ? { ...found, url } : found;
   },

@@ -1,17 +1,17 @@
 import { defineEntity, p } from '@mikro-orm/core';
 import { Query, Resolver } from 'type-graphql';
 import { Type } from 'typebox';
-import type { Routes } from '../../../src/api/http/routes.ts';
-import type { Module } from '../../../src/api/module.ts';
-import { resource } from '../../../src/api/resources/resource.ts';
-import { success } from '../../../src/api/rest/documented-responses.ts';
-import { Records } from '../../../src/records/records.ts';
+import type { Routes } from '#engine/api/http/routes.js';
+import type { Module } from '#engine/api/module.js';
+import { resource } from '#engine/api/resources/resource.js';
+import { success } from '#engine/api/rest/documented-responses.js';
+import { Records } from '#engine/records/records.js';
 import {
   decimalSchema,
   int64Schema,
   nullable,
   textSchema,
-} from '../../../src/validation/schemas.ts';
+} from '#engine/validation/schemas.js';
 import { toysModule } from '../toys/toys.module.ts';
 
 /** Every line with a comment has a mistake. */

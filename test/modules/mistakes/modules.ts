@@ -1,7 +1,7 @@
 import 'reflect-metadata';
-import type { Module } from '../../../src/api/module.ts';
-import { ordersModule } from '../../../src/modules/orders/orders.module.ts';
-import { petsModule } from '../../../src/modules/pets/pets.module.ts';
+import type { Module } from '#engine/api/module.js';
+import { ordersModule } from '../../../src/orders/orders.module.ts';
+import { petsModule } from '../../../src/pets/pets.module.ts';
 import { mistakesModule, needyModule } from './mistakes.module.ts';
 
 export const modules: Module[] = [

@@ -1,13 +1,13 @@
 import { defineEntity } from '@mikro-orm/core';
 import { Type } from 'typebox';
-import type { Module } from '../../../src/api/module.ts';
+import type { Module } from '#engine/api/module.js';
 import {
   type ItemOf,
   type NewOf,
   resource,
-} from '../../../src/api/resources/resource.ts';
-import { Records } from '../../../src/records/records.ts';
-import { nullable, textSchema } from '../../../src/validation/schemas.ts';
+} from '#engine/api/resources/resource.js';
+import { Records } from '#engine/records/records.js';
+import { nullable, textSchema } from '#engine/validation/schemas.js';
 import { migrationOf } from '../../support/migrations.ts';
 
 /** Members that are a UUID, a day, any JSON, or texts. */

@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
-import { operation } from '../../../src/api/resources/operation.ts';
-import type { Database } from '../../../src/database/database.ts';
-import type { Repository } from '../../../src/records/repository.ts';
+import { operation } from '#engine/api/resources/operation.js';
+import type { Database } from '#engine/database/database.js';
+import type { Repository } from '#engine/records/repository.js';
 import {
   type NewTreatment,
   type Treatment,

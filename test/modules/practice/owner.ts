@@ -4,8 +4,8 @@ import {
   type ItemOf,
   type NewOf,
   resource,
-} from '../../../src/api/resources/resource.ts';
-import { nullable, textSchema } from '../../../src/validation/schemas.ts';
+} from '#engine/api/resources/resource.js';
+import { nullable, textSchema } from '#engine/validation/schemas.js';
 
 export const owner = resource({
   name: 'Owner',

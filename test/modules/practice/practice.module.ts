@@ -1,6 +1,6 @@
-import type { Module } from '../../../src/api/module.ts';
-import { petsModule } from '../../../src/modules/pets/pets.module.ts';
-import { Records } from '../../../src/records/records.ts';
+import type { Module } from '#engine/api/module.js';
+import { Records } from '#engine/records/records.js';
+import { petsModule } from '../../../src/pets/pets.module.ts';
 import type { Repositories } from '../repositories/entity-records.ts';
 import { CreatePractice } from './create-practice.ts';
 import { serveFullVisit } from './full-visit.ts';

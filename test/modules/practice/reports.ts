@@ -1,15 +1,15 @@
 import { Type } from 'typebox';
-import { operation } from '../../../src/api/resources/operation.ts';
-import { failure } from '../../../src/api/rest/documented-responses.ts';
-import type { Database } from '../../../src/database/database.ts';
-import { StoreError } from '../../../src/errors.ts';
-import { type Source, select } from '../../../src/records/select.ts';
+import { operation } from '#engine/api/resources/operation.js';
+import { failure } from '#engine/api/rest/documented-responses.js';
+import type { Database } from '#engine/database/database.js';
+import { StoreError } from '#engine/errors.js';
+import { type Source, select } from '#engine/records/select.js';
 import {
   decimalSchema,
   int64Schema,
   moment,
   textSchema,
-} from '../../../src/validation/schemas.ts';
+} from '#engine/validation/schemas.js';
 import { type Owner, owner } from './owner.ts';
 import { type Treatment, treatment } from './treatment.ts';
 import { type Visit, visit } from './visit.ts';

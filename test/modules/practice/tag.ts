@@ -3,10 +3,10 @@ import {
   type ItemOf,
   type NewOf,
   resource,
-} from '../../../src/api/resources/resource.ts';
-import { PetEntity } from '../../../src/modules/pets/pet.entity.ts';
-import { PetType } from '../../../src/modules/pets/pet.types.ts';
-import { int64Schema, textSchema } from '../../../src/validation/schemas.ts';
+} from '#engine/api/resources/resource.js';
+import { int64Schema, textSchema } from '#engine/validation/schemas.js';
+import { PetEntity } from '../../../src/pets/pet.entity.ts';
+import { PetType } from '../../../src/pets/pet.types.ts';
 
 export const tag = resource({
   name: 'Tag',

@@ -3,12 +3,12 @@ import {
   type ItemOf,
   type NewOf,
   resource,
-} from '../../../src/api/resources/resource.ts';
+} from '#engine/api/resources/resource.js';
 import {
   decimalSchema,
   int64Schema,
   textSchema,
-} from '../../../src/validation/schemas.ts';
+} from '#engine/validation/schemas.js';
 import { VisitEntity, visit } from './visit.ts';
 
 export const treatment = resource({

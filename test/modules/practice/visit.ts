@@ -4,10 +4,8 @@ import {
   type ItemOf,
   type NewOf,
   resource,
-} from '../../../src/api/resources/resource.ts';
-import { StoreError } from '../../../src/errors.ts';
-import { PetEntity } from '../../../src/modules/pets/pet.entity.ts';
-import { PetType } from '../../../src/modules/pets/pet.types.ts';
+} from '#engine/api/resources/resource.js';
+import { StoreError } from '#engine/errors.js';
 import {
   enumSchema,
   int64Schema,
@@ -16,7 +14,9 @@ import {
   textSchema,
   use,
   withDefault,
-} from '../../../src/validation/schemas.ts';
+} from '#engine/validation/schemas.js';
+import { PetEntity } from '../../../src/pets/pet.entity.ts';
+import { PetType } from '../../../src/pets/pet.types.ts';
 import { OwnerEntity, owner } from './owner.ts';
 
 const states = {

@@ -1,36 +1,36 @@
 import { type EntityName, LockMode, raw, wrap } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
-import { Call, whenCommitted } from '../../../src/call.ts';
+import { Call, whenCommitted } from '#engine/call.js';
 import {
   currentTransaction,
   type Database,
-} from '../../../src/database/database.ts';
-import { type ChangeOf, staleVersion } from '../../../src/records/changes.ts';
-import { cursorOf } from '../../../src/records/cursor.ts';
+} from '#engine/database/database.js';
+import { type ChangeOf, staleVersion } from '#engine/records/changes.js';
+import { cursorOf } from '#engine/records/cursor.js';
 import {
   ListInterpreter,
   type Listing,
   refusalOfCursor,
   withOtherEnd,
-} from '../../../src/records/listing.ts';
-import { assertSeen, Ownership } from '../../../src/records/ownership.ts';
-import type { InputOf } from '../../../src/records/records.ts';
+} from '#engine/records/listing.js';
+import { assertSeen, Ownership } from '#engine/records/ownership.js';
+import type { InputOf } from '#engine/records/records.js';
 import type {
   CollectionOptions,
   Repository,
-} from '../../../src/records/repository.ts';
-import type { Source } from '../../../src/records/select.ts';
-import { type Column, parameterOf, Table } from '../../../src/records/table.ts';
-import { type Int64, int64 } from '../../../src/validation/int64.ts';
-import type { FilterOf } from '../../../src/validation/list-query.ts';
+} from '#engine/records/repository.js';
+import type { Source } from '#engine/records/select.js';
+import { type Column, parameterOf, Table } from '#engine/records/table.js';
+import { type Int64, int64 } from '#engine/validation/int64.js';
+import type { FilterOf } from '#engine/validation/list-query.js';
 import {
   type Page,
   type PageQuery,
   type Total,
   totalCost,
-} from '../../../src/validation/page.ts';
-import type { Removal } from '../../../src/validation/schemas.ts';
-import type { Validated } from '../../../src/validation/validator.ts';
+} from '#engine/validation/page.js';
+import type { Removal } from '#engine/validation/schemas.js';
+import type { Validated } from '#engine/validation/validator.js';
 
 type Row = { readonly id: Int64; readonly version?: number };
 

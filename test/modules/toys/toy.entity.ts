@@ -1,7 +1,7 @@
 import { defineEntity } from '@mikro-orm/core';
-import { columnsOf } from '../../../src/records/columns.ts';
-import type { LiveList } from '../../../src/records/live-list.ts';
-import type { Repository } from '../../../src/records/repository.ts';
+import { columnsOf } from '#engine/records/columns.js';
+import type { LiveList } from '#engine/records/live-list.js';
+import type { Repository } from '#engine/records/repository.js';
 import { type NewToy, type Toy, toySchema } from './toy.schemas.ts';
 
 export const ToyEntity = defineEntity({

@@ -7,17 +7,17 @@ import {
   Query,
   Resolver,
 } from 'type-graphql';
-import type { DeprecatedField } from '../../../src/access/deprecations/deprecation.ts';
-import type { GraphQLContext } from '../../../src/api/graphql/context.ts';
+import type { DeprecatedField } from '#engine/access/deprecations/deprecation.js';
+import type { GraphQLContext } from '#engine/api/graphql/context.js';
 import {
   connectionValidator,
   ID,
   Idempotent,
   Live,
   toConnection,
-} from '../../../src/api/graphql/types.ts';
-import { int64FromText } from '../../../src/validation/int64.ts';
-import { validator } from '../../../src/validation/validator.ts';
+} from '#engine/api/graphql/types.js';
+import { int64FromText } from '#engine/validation/int64.js';
+import { validator } from '#engine/validation/validator.js';
 import type { LiveToys, Toys } from './toy.entity.ts';
 import { newToySchema, type Toy, toyQuerySchema } from './toy.schemas.ts';
 import {

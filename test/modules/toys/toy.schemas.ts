@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox';
-import { listQuery } from '../../../src/validation/list-query.ts';
+import { listQuery } from '#engine/validation/list-query.js';
 import {
   enumSchema,
   int64Schema,
@@ -7,8 +7,8 @@ import {
   moment,
   nullable,
   textSchema,
-} from '../../../src/validation/schemas.ts';
-import { type Input } from '../../../src/validation/validator.ts';
+} from '#engine/validation/schemas.js';
+import { type Input } from '#engine/validation/validator.js';
 
 /** What a toy is for. */
 export const ToyKind = { ball: 'ball', bone: 'bone', mouse: 'mouse' } as const;

@@ -3,8 +3,8 @@ import {
   argumentsOf,
   inputTypeOf,
   objectTypeOf,
-} from '../../../src/api/graphql/members.ts';
-import { connectionOf } from '../../../src/api/graphql/types.ts';
+} from '#engine/api/graphql/members.js';
+import { connectionOf } from '#engine/api/graphql/types.js';
 import {
   newToySchema,
   ToyKind,

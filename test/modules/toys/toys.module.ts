@@ -1,7 +1,7 @@
 import { Migration } from '@mikro-orm/migrations';
-import type { Module } from '../../../src/api/module.ts';
-import { LiveList } from '../../../src/records/live-list.ts';
-import { Records } from '../../../src/records/records.ts';
+import type { Module } from '#engine/api/module.js';
+import { LiveList } from '#engine/records/live-list.js';
+import { Records } from '#engine/records/records.js';
 import type { Repositories } from '../repositories/entity-records.ts';
 import { type LiveToys, ToyEntity, type Toys } from './toy.entity.ts';
 import { ToyResolver } from './toy.resolver.ts';

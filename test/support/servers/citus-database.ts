@@ -1,8 +1,8 @@
 import { hash, randomBytes } from 'node:crypto';
-import { loadConfig } from '../../../src/config/config.ts';
-import { Database } from '../../../src/database/database.ts';
-import { modelOf } from '../../../src/modules/mikro-orm.config.ts';
-import { modules } from '../../../src/modules/modules.ts';
+import { loadConfig } from '#engine/config/config.js';
+import { Database } from '#engine/database/database.js';
+import { modelOf } from '#engine/process/model.js';
+import { modules } from '../../../src/modules.ts';
 import type { TestDatabase } from '../database.ts';
 import { eventually } from '../process.ts';
 import { connected, query } from '../session.ts';

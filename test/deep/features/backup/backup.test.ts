@@ -10,12 +10,12 @@ import {
 } from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';
 import { defineEntity, p } from '@mikro-orm/core';
-import { ApiKey } from '../../../../src/access/keys/api-key.entity.ts';
-import { Database } from '../../../../src/database/database.ts';
-import { backUp, restore } from '../../../../src/features/backup/backup.ts';
-import { modelOf } from '../../../../src/modules/mikro-orm.config.ts';
-import { modules } from '../../../../src/modules/modules.ts';
-import { PetEntity } from '../../../../src/modules/pets/pet.entity.ts';
+import { ApiKey } from '#engine/access/keys/api-key.entity.js';
+import { Database } from '#engine/database/database.js';
+import { backUp, restore } from '#engine/features/backup/backup.js';
+import { modelOf } from '#engine/process/model.js';
+import { modules } from '../../../../src/modules.ts';
+import { PetEntity } from '../../../../src/pets/pet.entity.ts';
 import { optionsFor } from '../../../support/database.ts';
 import { sql } from '../../../support/database-access.ts';
 import { foldersForEach } from '../../../support/fixtures.ts';

@@ -10,9 +10,9 @@ import {
 import {
   type DocumentOptions,
   Operation,
-} from '../../../../src/api/graphql/document.ts';
-import { interpreter } from '../../../../src/api/graphql/execution.ts';
-import { isSuitable } from '../../../../src/features/compiled-execution/compiler.ts';
+} from '#engine/api/graphql/document.js';
+import { interpreter } from '#engine/api/graphql/execution.js';
+import { isSuitable } from '#engine/features/compiled-execution/compiler.js';
 import { stock } from '../../../support/database-access.ts';
 import { graphqlText } from '../../../support/graphql.ts';
 import { toJson } from '../../../support/http.ts';

@@ -1,6 +1,6 @@
 // runs: embedded, postgres
 
-import { Unavailable } from '../../../../src/errors.ts';
+import { Unavailable } from '#engine/errors.js';
 import { measuring } from '../../../features/metrics/measured.ts';
 import { creators } from '../../../support/apis.ts';
 import { whileReadsFail } from '../../../support/database-access.ts';

@@ -1,5 +1,5 @@
-import { observersFor } from '../../../../src/features/metrics/measure.ts';
-import { Metrics } from '../../../../src/features/metrics/metrics.ts';
+import { observersFor } from '#engine/features/metrics/measure.js';
+import { Metrics } from '#engine/features/metrics/metrics.js';
 import { databaseForEach } from '../../../support/fixtures.ts';
 import { graphqlText } from '../../../support/graphql.ts';
 import { send } from '../../../support/http.ts';

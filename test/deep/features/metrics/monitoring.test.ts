@@ -1,7 +1,7 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
-import { getPetDeprecation } from '../../../../src/modules/pets/pet.types.ts';
+import { getPetDeprecation } from '../../../../src/pets/pet.types.ts';
 import {
   allMetrics,
   type MetricDescription,

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { getIntrospectionQuery } from 'graphql';
-import type { Example } from '../../../../src/api/module.ts';
-import { modules } from '../../../../src/modules/modules.ts';
+import type { Example } from '#engine/api/module.js';
+import { modules } from '../../../../src/modules.ts';
 import { graphqlText } from '../../../support/graphql.ts';
 import { send } from '../../../support/http.ts';
 import { expect, test } from '../../../support/jest.ts';

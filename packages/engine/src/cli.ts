@@ -1,0 +1,116 @@
+import { existsSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { Command } from 'commander';
+import { doctorCommand } from './commands/doctor.ts';
+import { keyCommands } from './commands/keys.commands.ts';
+import { migrateCommand } from './commands/migrate.command.ts';
+import { runProgram, startFlag, withExamples } from './commands/program.ts';
+import { allVariables, assertNode, releasedVersion } from './config/config.ts';
+import { readEnvFile } from './config/env-file.ts';
+import type { Variable } from './config/variables.ts';
+import { collectImportFaults } from './errors.ts';
+import type { Service, Stores } from './feature.ts';
+
+/**
+ * Runs the command that the arguments name. Each loads the service when it runs: help and usage
+ * errors come at once.
+ *
+ * @param startService runs the program that serves
+ */
+export async function run(
+  service: Service,
+  startService: () => Promise<unknown>,
+) {
+  const program = new Command(service.name)
+    .description('The animal store: run it, and administer it.')
+    .version(releasedVersion(), '-V, --version', 'print the version');
+  withExamples(
+    program,
+    'animal-store start',
+    'animal-store keys issue --name shop-frontend --scope read --expires 90d',
+    'animal-store doctor',
+  ).addHelpText(
+    'after',
+    '\nCommands work on the configured store; `animal-store start --help` lists all variables.' +
+      '\nExit codes: 0 done, 1 failed, 2 wrong usage, 3 lines of a file were refused.',
+  );
+
+  program.commandsGroup('The service:');
+  const start = program
+    .command('start')
+    .description('serve REST and GraphQL, until SIGTERM or Ctrl-C')
+    .action(async () => {
+      await startService();
+    });
+  startFlag(program, '--port <port>', 'PORT');
+  startFlag(program, '--host <address>', 'HOST');
+  withExamples(
+    start,
+    'animal-store start --port 5000',
+    'DATABASE_URL=postgres://store@db.example/store animal-store start',
+  ).addHelpText(
+    'after',
+    () =>
+      `\nEnvironment:\n${Object.entries(allVariables(service.features)).map(describe).join('\n')}`,
+  );
+  doctorCommand(program, service);
+
+  program.commandsGroup('Keys:');
+  keyCommands(program, service);
+
+  program.commandsGroup('The database:');
+  migrateCommand(program, service);
+
+  const stores: Stores = {
+    async configuredStore() {
+      const { configuredStore } = await import('./commands/context.ts');
+      return configuredStore(service);
+    },
+    async withDatabase(work) {
+      const { withDatabase } = await import('./commands/context.ts');
+      return withDatabase(service, work);
+    },
+  };
+  for (const { commands } of service.features)
+    await commands?.(program, stores);
+
+  program
+    .commandsGroup('Tools:')
+    .command('schema')
+    .description(
+      'write the served contracts (OpenAPI, SDL) to schema/, and docs/configuration.md',
+    )
+    .option('--check', 'only compare them with the files')
+    .action(async ({ check = false }: { check?: boolean }) => {
+      const { emitContracts } = await import('./commands/contracts.ts');
+      await emitContracts(service, 'schema', check);
+    });
+
+  await runProgram(program, prepare);
+}
+
+/**
+ * Reads `.env`. Environment variables take precedence. The start and `doctor`
+ * print its path.
+ */
+function prepare() {
+  assertNode();
+  collectImportFaults();
+  const { ANIMAL_STORE_ENV_FILE: named } = process.env;
+  // Empty disables `.env`, so that tests do not read a developer's.
+  if (named === '' || (named === undefined && !existsSync('.env'))) return;
+  const file = resolve(named ?? '.env');
+  for (const [name, value] of Object.entries(readEnvFile(file)))
+    process.env[name] ??= value;
+  process.env.ANIMAL_STORE_ENV_FILE = file;
+}
+
+function describe([name, { desc, default: value, takes }]: [
+  string,
+  Variable<unknown>,
+]) {
+  const choices = takes.startsWith('`')
+    ? ` One of ${takes.replace(/` `/g, ', ').replaceAll('`', '')}.`
+    : '';
+  return `  ${name.padEnd(30)} ${desc}${choices}${value === undefined || `${value}` === '' ? '' : ` (${value})`}`;
+}
