@@ -80,7 +80,7 @@ describe('a host', () => {
   test('that is missing is refused also by a process that has written no link yet', async () => {
     // Another instance of the module, as a new process has it.
     const { isHost } = await import(
-      `${import.meta.resolve('../../src/api/http/routes.js')}?new`
+      `${import.meta.resolve('#engine/api/http/routes.js')}?new`
     );
     expect([' ', '', 'shop.example'].map(isHost)).toEqual([false, true, true]);
   });
