@@ -8,6 +8,7 @@ import { loadConfig } from '#engine/config/config.js';
 import type { DatabaseOptions } from '#engine/database/database.js';
 import { databaseOptions } from '#engine/feature.js';
 import { features } from '../../src/features.ts';
+import { service } from '../../src/service.ts';
 import { newFolder } from './folder.ts';
 import { citusLayout, createOnCluster } from './servers/citus-database.ts';
 import { query } from './session.ts';
@@ -62,7 +63,7 @@ export async function createOwnDatabase(
 export const optionsFor = (
   env: Record<string, string>,
 ): Promise<DatabaseOptions> =>
-  databaseOptions(features, loadConfig(env, features));
+  databaseOptions(features, loadConfig(env, features, service));
 
 interface Engine {
   folder: string;

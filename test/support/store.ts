@@ -15,6 +15,7 @@ import { Log } from '#engine/runtime/log/log.js';
 import { type Observers, observersOf } from '#engine/runtime/observers.js';
 import { features } from '../../src/features.ts';
 import { modules } from '../../src/modules.ts';
+import { service } from '../../src/service.ts';
 import { Contract } from './contract.ts';
 import {
   createTestDatabase,
@@ -190,7 +191,7 @@ function configOf(
     EVENT_LOOP_MAX_DELAY_MS: '0',
     [name]: value,
   };
-  return loadConfig({ ...quiet, ...env }, owners);
+  return loadConfig({ ...quiet, ...env }, owners, service);
 }
 
 /** Starts the optional parts. `opened` closes them. */

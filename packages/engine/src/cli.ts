@@ -6,7 +6,7 @@ import { keyCommands } from './commands/keys.commands.ts';
 import { migrateCommand } from './commands/migrate.command.ts';
 import { runProgram, startFlag, withExamples } from './commands/program.ts';
 import { allVariables, assertNode, releasedVersion } from './config/config.ts';
-import { readEnvFile } from './config/env-file.ts';
+import { envFileVariable, readEnvFile } from './config/env-file.ts';
 import type { Variable } from './config/variables.ts';
 import { collectImportFaults } from './errors.ts';
 import type { Service, Stores } from './feature.ts';
@@ -21,17 +21,18 @@ export async function run(
   service: Service,
   startService: () => Promise<unknown>,
 ) {
-  const program = new Command(service.name)
-    .description('The animal store: run it, and administer it.')
-    .version(releasedVersion(), '-V, --version', 'print the version');
+  const { name, description, url } = service;
+  const program = new Command(name)
+    .description(description)
+    .version(releasedVersion(url), '-V, --version', 'print the version');
   withExamples(
     program,
-    'animal-store start',
-    'animal-store keys issue --name shop-frontend --scope read --expires 90d',
-    'animal-store doctor',
+    `${name} start`,
+    `${name} keys issue --name shop-frontend --scope read --expires 90d`,
+    `${name} doctor`,
   ).addHelpText(
     'after',
-    '\nCommands work on the configured store; `animal-store start --help` lists all variables.' +
+    `\nCommands work on the configured store; \`${name} start --help\` lists all variables.` +
       '\nExit codes: 0 done, 1 failed, 2 wrong usage, 3 lines of a file were refused.',
   );
 
@@ -46,8 +47,8 @@ export async function run(
   startFlag(program, '--host <address>', 'HOST');
   withExamples(
     start,
-    'animal-store start --port 5000',
-    'DATABASE_URL=postgres://store@db.example/store animal-store start',
+    `${name} start --port 5000`,
+    `DATABASE_URL=postgres://store@db.example/store ${name} start`,
   ).addHelpText(
     'after',
     () =>
@@ -86,23 +87,24 @@ export async function run(
       await emitContracts(service, 'schema', check);
     });
 
-  await runProgram(program, prepare);
+  await runProgram(program, () => prepare(name));
 }
 
 /**
  * Reads `.env`. Environment variables take precedence. The start and `doctor`
  * print its path.
  */
-function prepare() {
+function prepare(service: string) {
   assertNode();
   collectImportFaults();
-  const { ANIMAL_STORE_ENV_FILE: named } = process.env;
+  const variable = envFileVariable(service);
+  const named = process.env[variable];
   // Empty disables `.env`, so that tests do not read a developer's.
   if (named === '' || (named === undefined && !existsSync('.env'))) return;
   const file = resolve(named ?? '.env');
   for (const [name, value] of Object.entries(readEnvFile(file)))
     process.env[name] ??= value;
-  process.env.ANIMAL_STORE_ENV_FILE = file;
+  process.env[variable] = file;
 }
 
 function describe([name, { desc, default: value, takes }]: [

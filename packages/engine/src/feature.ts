@@ -140,8 +140,12 @@ export interface DoctorCheck {
 
 /** What a service consists of. Its programs hand it down. */
 export interface Service {
-  /** The name of its command. */
+  /** The name of its command, log and sessions, in small letters. */
   readonly name: string;
+  /** A sentence for the help of its command. */
+  readonly description: string;
+  /** `import.meta.url` of a file beside its package.json. */
+  readonly url: string;
   /** Loads its modules, which help and usage errors do not need. */
   modules(): Promise<Module[]>;
   /** In the order in which they start and see a request. */

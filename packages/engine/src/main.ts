@@ -45,7 +45,7 @@ async function main(service: Service, program: string) {
 
   const { features } = service;
   const modules = await service.modules();
-  const config = loadConfig(process.env, [...modules, ...features]);
+  const config = loadConfig(process.env, [...modules, ...features], service);
   const isForPeople = config.log.format === 'auto' && process.stdout.isTTY;
   const output = new LogOutput(
     isForPeople
@@ -60,7 +60,11 @@ async function main(service: Service, program: string) {
   for (const feature of features)
     serving ??= await feature.serving?.(options, config.values);
   const { serve } = await import('./process/serve.ts');
-  const running = await serve({ ...options, ...serving, onLost: fail });
+  const running = await serve({
+    ...options,
+    ...serving,
+    onLost: (error) => fail(service, error),
+  });
 
   close = async (reason) => {
     const began = performance.now();
@@ -91,8 +95,8 @@ async function main(service: Service, program: string) {
 
 const unexpected = 'unexpected failure';
 
-function fail(error: unknown): never {
-  process.stderr.write(`animal-store: ${startFailure(error)}\n`);
+function fail({ name }: Service, error: unknown): never {
+  process.stderr.write(`${name}: ${startFailure(error)}\n`);
   process.exit(1);
 }
 
@@ -102,4 +106,4 @@ function fail(error: unknown): never {
  * @param program the file that calls this, which workers run, too
  */
 export const start = (service: Service, program: string) =>
-  main(service, program).catch(fail);
+  main(service, program).catch((error) => fail(service, error));

@@ -6,6 +6,7 @@ import { feature, startFeatures } from '#engine/feature.js';
 import { metrics } from '#engine/features/metrics/index.js';
 import { Log } from '#engine/runtime/log/log.js';
 import { features } from '../../../src/features.ts';
+import { service } from '../../../src/service.ts';
 import { type Series, seriesIn } from '../../support/metrics.ts';
 
 export interface MetricDescription {
@@ -32,7 +33,7 @@ export async function allMetrics(): Promise<MetricDescription[]> {
     const app = { server, addHook: () => undefined } as never;
     for (const way of ['start', 'supervise'] as const) {
       const env = { OPERATIONS_PORT: '1', LOG_LEVEL: 'silent' };
-      const config = loadConfig(env, features);
+      const config = loadConfig(env, features, service);
       const log = new Log(config.log).logger;
       const context = { config, log, limiters: inMemory };
       const parts = await startFeatures(features, context, way);

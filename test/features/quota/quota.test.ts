@@ -478,7 +478,7 @@ test('operations beyond it are counted, for both APIs', async () => {
   const limited = await startStore({ QUOTA_PER_MINUTE: '2' });
   const counter = limited.parts
     .flatMap(({ metrics = [] }) => metrics)
-    .find(({ name }) => name === 'animal_store_quota_refusals_total');
+    .find(({ name }) => name === 'service_quota_refusals_total');
   expect(counter?.read()).toBe(0);
   for (let time = 1; time <= 3; time += 1) await rest(limited, '/v1/pets/999');
   await graphqlText(limited, { query: '{ pets { id } }' });

@@ -23,7 +23,11 @@ export async function configuredStore(
     import('../process/model.ts'),
     service.modules(),
   ]);
-  const config = loadConfig(process.env, [...modules, ...service.features]);
+  const config = loadConfig(
+    process.env,
+    [...modules, ...service.features],
+    service,
+  );
   const options = await optionsOf(service, config);
   return { config, options, model: modelOf(modules), modules };
 }
@@ -80,7 +84,7 @@ export async function withKeyTables<T>(
   service: Service,
   work: (database: Database) => Promise<T>,
 ): Promise<T> {
-  const config = loadConfig(process.env, service.features);
+  const config = loadConfig(process.env, service.features, service);
   const options = await optionsOf(service, config);
   const unmigrated = new Error(notMigrated);
   const run = () =>
@@ -101,18 +105,21 @@ async function optionsOf(
   { features }: Service,
   config: Config,
 ): Promise<DatabaseOptions> {
-  return { ...(await databaseOptions(features, config)), log: warnings };
+  return {
+    ...(await databaseOptions(features, config)),
+    log: warningsOf(config.name),
+  };
 }
 
 /**
  * Writes warnings to standard error, because standard output is for results.
  */
-const warnings = {
+const warningsOf = (name: string) => ({
   info: () => undefined,
   warn(fields: object, message: string) {
     const details = Object.entries(fields).map(
-      ([name, value]) => `${name}: ${value}`,
+      ([field, value]) => `${field}: ${value}`,
     );
-    process.stderr.write(`animal-store: ${message} (${details.join(', ')})\n`);
+    process.stderr.write(`${name}: ${message} (${details.join(', ')})\n`);
   },
-};
+});

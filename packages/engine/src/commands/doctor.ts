@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { envFileVariable } from '../config/env-file.ts';
 import type { Database } from '../database/database.ts';
 import { codeOf } from '../database/postgres-errors.ts';
 import type { ConfiguredStore, DoctorCheck, Service } from '../feature.ts';
@@ -69,7 +70,7 @@ async function examine(service: Service) {
     import('../database/database.ts'),
     import('./context.ts'),
   ]);
-  const { ANIMAL_STORE_ENV_FILE: envFile } = process.env;
+  const envFile = process.env[envFileVariable(service.name)];
   let configured: ConfiguredStore | undefined;
   await check({
     name: envFile ? `configuration (${envFile})` : 'configuration',
@@ -114,7 +115,7 @@ async function examine(service: Service) {
     const isMigrated = await check({
       name: 'migrations',
       state: migrateOnStart ? 'warning' : 'failure',
-      remedy: 'animal-store migrate',
+      remedy: `${service.name} migrate`,
       async run() {
         if (pending.length === 0) return 'all are applied';
         throw new Error(`not applied: ${pending.join(', ')}`);
@@ -123,8 +124,7 @@ async function examine(service: Service) {
     if (!isMigrated) return 'usable';
     await check({
       name: 'tables',
-      remedy:
-        'animal-store migrate; DATABASE_URL must lead to the primary, with a role that may write',
+      remedy: `${service.name} migrate; DATABASE_URL must lead to the primary, with a role that may write`,
       async run() {
         await database.assertColumns();
         await database.assertReady();

@@ -67,8 +67,8 @@ export function keyCommands(program: Command, service: Service) {
     });
   withExamples(
     issue,
-    'animal-store keys issue --name shop-frontend --scope read --expires 90d',
-    'animal-store keys issue --name import --json',
+    `${service.name} keys issue --name shop-frontend --scope read --expires 90d`,
+    `${service.name} keys issue --name import --json`,
   );
 
   group

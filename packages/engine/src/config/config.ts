@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { findPackageJSON } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import { misspelt } from './env-file.ts';
 import {
@@ -178,15 +178,19 @@ export type Config = ReturnType<typeof loadConfig>;
  *
  * @param env an empty variable counts as absent
  * @param owners modules and features, with their variables
+ * @param service whose environment it is
  * @throws Error that lists every mistake.
  */
 export function loadConfig(
   env: Record<string, string | undefined>,
   owners: readonly VariableOwner[] = [],
+  { name, url } = engine,
 ) {
   const all = allVariables(owners);
   const values = readVariables(all, env);
   return {
+    name,
+    version: releasedVersion(url),
     shown: withoutSecrets(all, values),
     misspelt: misspelt(Object.keys(env), Object.keys(all)),
     /** All values by name, for modules and features. */
@@ -208,7 +212,7 @@ export function loadConfig(
     database: {
       // The `application_name` of sessions, and the name of the migration lock:
       // the same in all releases.
-      name: 'animal-store',
+      name,
       url: values.DATABASE_URL,
       directUrl: values.DATABASE_DIRECT_URL,
       poolMax: values.DATABASE_POOL_MAX,
@@ -253,12 +257,14 @@ export const root = fileURLToPath(
   new URL('../..', import.meta.resolve('@animal-store/engine/package.json')),
 );
 
-export function releasedVersion() {
-  const { version } = JSON.parse(
-    readFileSync(join(root, 'package.json'), 'utf8'),
-  );
-  return version;
+/** @param url of a file of the package, also in a bundle */
+export function releasedVersion(url: string): string {
+  const manifest = findPackageJSON(url) as string;
+  return JSON.parse(readFileSync(manifest, 'utf8')).version;
 }
+
+/** The service that tests of a part have. */
+const engine = { name: 'service', url: import.meta.url };
 
 /**
  * The oldest supported Node.js. Not in package.json, because npm itself may run
@@ -270,7 +276,7 @@ const oldest = 24;
 export function assertNode() {
   if (Number.parseInt(process.versions.node, 10) >= oldest) return;
   const remedy =
-    'On Linux `npm ci` brings one, which `npm start` and bin/animal-store.js find by themselves.';
+    'On Linux `npm ci` brings one, which `npm start` finds by itself.';
   throw new Error(
     `This is Node.js ${process.versions.node}, and ${oldest} or later is needed. ${remedy}`,
   );

@@ -1,6 +1,10 @@
 import { parseEnv } from 'node:util';
 import { readText } from './text-file.ts';
 
+/** The variable that names another file than `.env`. */
+export const envFileVariable = (service: string) =>
+  `${service.toUpperCase().replaceAll('-', '_')}_ENV_FILE`;
+
 /** Lines that set a variable, say nothing or are comments. */
 const settingLines =
   /^(?:[ \t]*(?:(?:export +)?[\w.-]+[ \t]*=[ \t]*(?:(["'`])[\s\S]*?\1[^\n]*|[^"'`\n][^\n]*)?|#[^\n]*)?(?:\n|$))*/;

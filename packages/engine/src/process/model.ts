@@ -53,8 +53,9 @@ export function modelOf(modules: Module[]): Model {
  * For MikroORM's command line (`npx mikro-orm ...`), which uses the same
  * database as the service.
  */
-export async function ormConfig({ modules, features }: Service) {
-  const config = loadConfig(process.env, features);
+export async function ormConfig(service: Service) {
+  const { modules, features } = service;
+  const config = loadConfig(process.env, features, service);
   const options = await databaseOptions(features, config);
   return ormOptionsFor(options, modelOf(await modules()));
 }

@@ -7,7 +7,8 @@ import {
   openModules,
 } from '../api/module.ts';
 import type { Collection } from '../api/resources/collection.ts';
-import { type Config, releasedVersion } from '../config/config.ts';
+import type { Config } from '../config/config.ts';
+import { envFileVariable } from '../config/env-file.ts';
 import type { Database } from '../database/database.ts';
 import type { Service } from '../feature.ts';
 import type { Log } from '../runtime/log/log.ts';
@@ -38,11 +39,11 @@ export async function logStarted(
     ({ addresses }) => addresses?.(config.values) ?? [],
   );
   const about = {
-    version: releasedVersion(),
+    version: config.version,
     nodejs: process.version,
     address,
     pages: pages.join(' ') || undefined,
-    envFile: process.env.ANIMAL_STORE_ENV_FILE || undefined,
+    envFile: process.env[envFileVariable(config.name)] || undefined,
     config: config.shown,
   };
   logger.info(about, 'started');

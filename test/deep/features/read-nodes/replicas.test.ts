@@ -246,7 +246,7 @@ where('reads go to replicas (where PostgreSQL is installed)', () => {
     );
     const metrics = store.parts.flatMap(({ metrics = [] }) => metrics);
     const counter = metrics.find(
-      ({ name }) => name === 'animal_store_read_node_reads_total',
+      ({ name }) => name === 'service_read_node_reads_total',
     );
     const add = (name: string) =>
       rest(store, '/v1/pets', {

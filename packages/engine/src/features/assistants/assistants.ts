@@ -1,11 +1,11 @@
 import { type OpenApiMcpOptions, openApiMcp } from '@animal-store/openapi-mcp';
 import type { FastifyInstance } from 'fastify';
+import type { Config } from '../../config/config.ts';
 import { StoreError } from '../../errors.ts';
 import { hasScope, type Scope } from '../../scopes.ts';
 
 /** The operations as tools of assistants (@animal-store/openapi-mcp). */
-const tools: Omit<OpenApiMcpOptions, 'document' | 'origins'> = {
-  name: 'animal-store',
+const tools: Omit<OpenApiMcpOptions, 'name' | 'document' | 'origins'> = {
   // Each tool's REST request is charged, and needs the scope of its operation.
   config: {
     scope: 'read',
@@ -26,11 +26,10 @@ const tools: Omit<OpenApiMcpOptions, 'document' | 'origins'> = {
   describe: ({ code, message }) => `${code}: ${message}`,
 };
 
-/** @param origins of pages that may call */
 export async function serveAssistants(
   app: FastifyInstance,
-  origins: readonly string[],
+  { name, http: { corsOrigins: origins } }: Config,
 ) {
   const document = () => app.swagger();
-  await app.register(openApiMcp, { ...tools, document, origins });
+  await app.register(openApiMcp, { ...tools, name, document, origins });
 }

@@ -10,7 +10,6 @@ export const assistants = feature({
   async start({ config, values }) {
     if (!values.MCP) return undefined;
     const { serveAssistants } = await import('./assistants.ts');
-    const { corsOrigins } = config.http;
-    return { http: (app) => serveAssistants(app, corsOrigins) };
+    return { http: (app) => serveAssistants(app, config) };
   },
 });

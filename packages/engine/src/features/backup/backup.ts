@@ -41,7 +41,7 @@ import {
  * A backup is lines of JSON: a head, the rows of each table in the head's
  * order, and an end with checksums.
  *
- *   {"format":"animal-store backup 1","migrations":["2026_..."],"tables":[{"name":"pet","columns":{...},"key":["id"]}]}
+ *   {"format":"NAME backup 1","migrations":["2026_..."],"tables":[{"name":"pet","columns":{...},"key":["id"]}]}
  *   {"id":1,"name":"Rex","category_id":1,"status":"available"}
  *   {"tables":[{"table":"pet","rows":1,"sha256":"...","counter":"1","greatest":"1"}],"sha256":"..."}
  */
@@ -100,7 +100,7 @@ export async function backUp(
   }
   // Standard output gets a copy, so that a slow reader does not block the
   // store's only backend.
-  const folder = await mkdtemp(join(tmpdir(), 'animal-store-'));
+  const folder = await mkdtemp(join(tmpdir(), `${options.name}-`));
   try {
     const copy = join(folder, 'backup');
     const result = await backUp(copy, options, model, { signal, ...others });

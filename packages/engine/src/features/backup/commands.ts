@@ -54,8 +54,8 @@ export function backupCommands(program: Command, stores: Stores) {
     });
   withExamples(
     backingUp,
-    'animal-store backup /backup/store.ndjson',
-    'animal-store backup - | gzip > store.ndjson.gz',
+    `${program.name()} backup /backup/store.ndjson`,
+    `${program.name()} backup - | gzip > store.ndjson.gz`,
   );
 
   program

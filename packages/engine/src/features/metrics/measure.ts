@@ -62,12 +62,12 @@ class OperationMetrics {
 
   constructor(metrics: Metrics) {
     this.#total = metrics.counter(
-      'animal_store_operations_total',
+      'service_operations_total',
       'Operations (in GraphQL, root fields) by error code; OK without one.',
       ['api', 'operation', 'code'],
     );
     this.#durations = metrics.histogram(
-      'animal_store_operation_duration_seconds',
+      'service_operation_duration_seconds',
       'From the arrival to the answer.',
       operationBuckets,
       ['api', 'operation'],
@@ -108,11 +108,11 @@ function measureRequests(
     'The client disconnected before the answer.',
   );
   const replays = metrics.counter(
-    'animal_store_idempotent_replays_total',
+    'service_idempotent_replays_total',
     'Answers repeated for an idempotency key.',
   );
   const refusals = metrics.counter(
-    'animal_store_auth_refusals_total',
+    'service_auth_refusals_total',
     'Requests refused for their key or token.',
     ['code', 'reason'],
   );
@@ -232,14 +232,14 @@ function measureRoundTrips(metrics: Metrics): DatabaseObserver {
 
 function measureKeys(metrics: Metrics): KeyObserver {
   const lookUps = metrics.counter(
-    'animal_store_key_lookups_total',
+    'service_key_lookups_total',
     'Look-ups of keys in the database.',
     ['result'],
   );
   for (const result of ['known', 'unknown', 'failed'])
     lookUps.inc({ result }, 0);
   const deprecated = metrics.counter(
-    'animal_store_deprecated_calls_total',
+    'service_deprecated_calls_total',
     'Calls of deprecated operations, by the name of the key.',
     ['operation', 'key'],
   );
@@ -267,20 +267,20 @@ export function measureDependencies(
   ) => database.pools.map((one): Reading => [one[member], one.pool, ...labels]);
   return [
     {
-      name: 'animal_store_queue_waiting',
+      name: 'service_queue_waiting',
       help: 'Inputs that wait for their batch.',
       labels: queue,
       read: perQueue((one) => one.waiting),
     },
     {
-      name: 'animal_store_queue_oldest_seconds',
+      name: 'service_queue_oldest_seconds',
       help: 'How long the first of them has waited.',
       labels: queue,
       of: 'max',
       read: perQueue((one) => one.oldest / 1000),
     },
     {
-      name: 'animal_store_queue_refused_total',
+      name: 'service_queue_refused_total',
       help: 'Inputs rejected because the queue was full.',
       labels: queue,
       read: perQueue((one) => one.refused),
@@ -304,7 +304,7 @@ export function measureDependencies(
       read: () => perPool('pending'),
     },
     {
-      name: 'animal_store_dependency_up',
+      name: 'service_dependency_up',
       help: '0 while the service cannot use it.',
       labels: ['dependency'],
       of: 'min',
@@ -342,33 +342,33 @@ export function measureApp(app: FastifyInstance): Metric[] {
       read: () => app.activeRequests.count,
     },
     {
-      name: 'animal_store_draining',
+      name: 'service_draining',
       help: '1 while the service shuts down.',
       of: 'max',
       read: () => Number(app.isDraining),
     },
     {
-      name: 'animal_store_connections',
+      name: 'service_connections',
       help: 'Open HTTP connections.',
       read: promisify(app.server.getConnections.bind(app.server)),
     },
     {
-      name: 'animal_store_connections_refused_total',
+      name: 'service_connections_refused_total',
       help: 'Connections closed beyond the limit.',
       read: () => refused,
     },
     {
-      name: 'animal_store_subscriptions',
+      name: 'service_subscriptions',
       help: 'Open subscriptions.',
       read: () => app.subscriptions.count,
     },
     {
-      name: 'animal_store_subscription_items_total',
+      name: 'service_subscription_items_total',
       help: 'Items sent to subscriptions.',
       read: () => app.subscriptions.delivered,
     },
     {
-      name: 'animal_store_requests_shed_total',
+      name: 'service_requests_shed_total',
       help: 'Requests refused: the event loop was full.',
       read: () => app.shedRequests,
     },

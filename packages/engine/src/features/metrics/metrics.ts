@@ -8,9 +8,12 @@ export class Metrics {
   readonly registry = new Registry();
   readonly #registers = [this.registry];
 
+  /** @param prefix takes the place of `service_` in the names */
+  constructor(private readonly prefix = 'service_') {}
+
   counter(name: string, help: string, labelNames: string[] = []) {
     return new Counter<string>({
-      name,
+      name: this.#named(name),
       help,
       labelNames,
       registers: this.#registers,
@@ -25,7 +28,7 @@ export class Metrics {
     labelNames: string[],
   ) {
     return new Histogram<string>({
-      name,
+      name: this.#named(name),
       help,
       labelNames,
       buckets,
@@ -33,11 +36,15 @@ export class Metrics {
     });
   }
 
+  #named(name: string) {
+    return name.replace(/^service_/, this.prefix);
+  }
+
   /** Adds metrics whose values are read at each scrape. */
   read(...metrics: readonly Metric[]) {
     for (const { name, help, labels = [], of = 'sum', read } of metrics) {
       const options = {
-        name,
+        name: this.#named(name),
         help,
         labelNames: labels,
         registers: this.#registers,

@@ -1,5 +1,4 @@
 import type { FastifyInstance } from 'fastify';
-import { releasedVersion } from '../../config/config.ts';
 import type { FeatureContext, Parts } from '../../feature.ts';
 import { measureApp, measureDependencies, observersFor } from './measure.ts';
 import { ClusterMetrics, Metrics, reportToParent } from './metrics.ts';
@@ -33,7 +32,7 @@ export function measureWorkers(context: FeatureContext): Parts {
   metrics.read(
     { ...workersUp, read: () => cluster.up },
     {
-      name: 'animal_store_workers_silent',
+      name: 'service_workers_silent',
       help: 'Workers that have not reported lately.',
       read: () => cluster.silent,
     },
@@ -45,25 +44,25 @@ export function measureWorkers(context: FeatureContext): Parts {
 }
 
 const workersUp = {
-  name: 'animal_store_workers_up',
+  name: 'service_workers_up',
   help: 'Processes that serve.',
 };
 
 function measuredProcess({ config, output }: FeatureContext) {
-  const metrics = new Metrics();
+  const metrics = new Metrics(`${config.name.replaceAll('-', '_')}_`);
   const database = config.database.url ? 'postgres' : 'embedded';
   const { revision = '' } = config;
-  const labels = [releasedVersion(), revision, process.version, database];
+  const labels = [config.version, revision, process.version, database];
   metrics.read(
     {
-      name: 'animal_store_info',
+      name: 'service_info',
       help: 'Always 1.',
       labels: ['version', 'revision', 'node', 'database'],
       of: 'max',
       read: () => [[1, ...labels]],
     },
     {
-      name: 'animal_store_log_lines_dropped_total',
+      name: 'service_log_lines_dropped_total',
       help: 'Log lines that could not be written.',
       read: () => output?.dropped ?? 0,
     },

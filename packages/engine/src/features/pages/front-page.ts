@@ -1,6 +1,5 @@
 import { keep, publicRoute } from '../../api/http/documents.ts';
 import { varyBy } from '../../api/http/negotiation.ts';
-import { releasedVersion } from '../../config/config.ts';
 import { asset, escaped, fill, policyOf, styleOf } from './html.ts';
 import { pageHeaders, prefersHtml, type Site } from './site.ts';
 
@@ -83,9 +82,9 @@ const links: Record<string, Link[]> = {
  * Serves `/`, with links to the pages and documents: HTML if the client prefers
  * it, else JSON (RFC 9110 section 12.4.1).
  */
-export function serveFrontPage(site: Site) {
+export function serveFrontPage(site: Site, version: string) {
   const { title: name, description } = site.app.info;
-  const about = { name, version: releasedVersion(), description };
+  const about = { name, version, description };
   const style = styleOf('front-page.css');
   const policy = policyOf(
     "script-src 'self'",

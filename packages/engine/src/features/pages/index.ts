@@ -15,8 +15,8 @@ export const pages = feature({
     if (hasExplorers) addresses.push('/graphiql', '/graphql');
     return addresses;
   },
-  async start({ values }) {
+  async start({ config, values }) {
     const { servePages } = await import('./pages.ts');
-    return { http: (app) => servePages(app, values.EXPLORER) };
+    return { http: (app) => servePages(app, config.version, values.EXPLORER) };
   },
 });

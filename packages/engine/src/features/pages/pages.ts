@@ -11,7 +11,11 @@ import { Site } from './site.ts';
  * Serves the pages, which need no key, and the files that browsers and crawlers
  * request from every host.
  */
-export function servePages(app: FastifyInstance, hasExplorers: boolean) {
+export function servePages(
+  app: FastifyInstance,
+  version: string,
+  hasExplorers: boolean,
+) {
   const site = new Site(app, hasExplorers);
   app.decorate('sendErrorPage', errorPage(site));
   const forDay = { 'cache-control': 'public, max-age=86400' };
@@ -20,7 +24,7 @@ export function servePages(app: FastifyInstance, hasExplorers: boolean) {
   site.serveFile('/robots.txt', () => robots, forDay);
   serveReference(site);
   serveGuides(site);
-  serveFrontPage(site);
+  serveFrontPage(site, version);
   if (!hasExplorers) return;
   serveGraphiQL(site);
   serveSandbox(site);

@@ -27,15 +27,17 @@ export class Quota {
   /**
    * @param perMinute units per caller
    * @param limiters where they are counted
+   * @param service its name
    */
   constructor(
     readonly perMinute: number,
     limiters: LimiterStore,
+    readonly service = 'service',
   ) {
     this.#limiter = limiters({
       points: perMinute,
       duration: windowSeconds,
-      keyPrefix: 'animal-store:quota',
+      keyPrefix: `${service}:quota`,
     });
   }
 

@@ -21,13 +21,17 @@ import { Quota } from './quota.ts';
 export async function startQuota(
   perMinute: number,
   url: string | undefined,
-  { limiters, log }: Pick<FeatureContext, 'limiters' | 'log'>,
+  {
+    config,
+    limiters,
+    log,
+  }: Pick<FeatureContext, 'config' | 'limiters' | 'log'>,
 ): Promise<Parts> {
   const isOn = perMinute > 0;
   const isShared = isOn && Boolean(url);
   const counter = isShared ? await import('./redis.ts') : undefined;
   const redis = counter?.countInRedis(`${url}`, log);
-  const quota = new Quota(perMinute, redis?.limiter ?? limiters);
+  const quota = new Quota(perMinute, redis?.limiter ?? limiters, config.name);
   const parts: Parts = {
     http(app) {
       describeQuota(app);
@@ -35,7 +39,7 @@ export async function startQuota(
     },
     metrics: [
       {
-        name: 'animal_store_quota_refusals_total',
+        name: 'service_quota_refusals_total',
         help: 'Operations of keys over their quota.',
         read: () => quota.refused,
       },

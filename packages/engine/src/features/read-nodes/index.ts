@@ -46,7 +46,7 @@ export const readNodes = feature({
     const sent = new Map<string, number>();
     const count = (node: string) => sent.set(node, (sent.get(node) ?? 0) + 1);
     const reads: Metric = {
-      name: 'animal_store_read_node_reads_total',
+      name: 'service_read_node_reads_total',
       help: 'Reads sent to each server.',
       labels: ['node'],
       read: () => [...sent].map(([node, reads]) => [reads, node]),

@@ -38,7 +38,7 @@ import {
 } from '@opentelemetry/sdk-trace';
 import { secretsInText } from '../../access/keys/secret.ts';
 import type { Call } from '../../call.ts';
-import { type Config, releasedVersion } from '../../config/config.ts';
+import type { Config } from '../../config/config.ts';
 import type { DatabaseObserver } from '../../database/database.ts';
 import { type ErrorCode, httpStatusOf } from '../../errors.ts';
 import type { Parts } from '../../feature.ts';
@@ -63,9 +63,9 @@ interface Spans {
 /** The spans of the calls that are traced. */
 type SpansByCall = WeakMap<Call, Spans>;
 
-export function startTracing({ keys }: Config, log: EventLog): Parts {
-  const { tracer, sendLastSpans } = openTracing(log);
-  const redactor = new Redactor(secretsInText, keys.bootstrapKey);
+export function startTracing(config: Config, log: EventLog): Parts {
+  const { tracer, sendLastSpans } = openTracing(config, log);
+  const redactor = new Redactor(secretsInText, config.keys.bootstrapKey);
   const spans: SpansByCall = new WeakMap();
   return {
     observers: {
@@ -77,17 +77,19 @@ export function startTracing({ keys }: Config, log: EventLog): Parts {
   };
 }
 
-/**
- * The service's name, unless OTEL_SERVICE_NAME or OTEL_RESOURCE_ATTRIBUTES has
- * another.
- */
-const name = 'animal-store';
 /** The maximum number of links of a span: the maximum batch size. */
 const linkCountLimit = 256;
 
-/** Sends spans to a collector, as OpenTelemetry's standard variables say. */
-export function openTracing(log: EventLog) {
-  const version = releasedVersion();
+/**
+ * Sends spans to a collector, as OpenTelemetry's standard variables say.
+ *
+ * @param service its name, unless OTEL_SERVICE_NAME or OTEL_RESOURCE_ATTRIBUTES
+ *   has another
+ */
+export function openTracing(
+  { name, version }: Pick<Config, 'name' | 'version'>,
+  log: EventLog,
+) {
   const losses = new Incident(log, {
     begins: 'spans cannot be sent and are lost',
     ends: 'spans are no longer lost',

@@ -48,8 +48,8 @@ export function transferCommands(program: Command, stores: Stores) {
     .option(...json);
   withExamples(
     exporting,
-    'animal-store export > pets.ndjson',
-    'animal-store export pets --output pets.csv',
+    `${program.name()} export > pets.ndjson`,
+    `${program.name()} export pets --output pets.csv`,
   );
 
   const importing = command(
@@ -66,8 +66,8 @@ export function transferCommands(program: Command, stores: Stores) {
     .option(...json);
   withExamples(
     importing,
-    'animal-store import --input pets.ndjson',
-    'gzip -dc pets.csv.gz | animal-store import pets --format csv',
+    `${program.name()} import --input pets.ndjson`,
+    `gzip -dc pets.csv.gz | ${program.name()} import pets --format csv`,
   );
 }
 

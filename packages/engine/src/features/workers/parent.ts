@@ -29,7 +29,7 @@ export function asParent(
         output,
         drainTime: config.drainDelay + config.drainTimeout + afterDrain,
         onGiveUp(reason) {
-          if (reason) process.stderr.write(`animal-store: ${reason}\n`);
+          if (reason) process.stderr.write(`${config.name}: ${reason}\n`);
           stop('workers cannot serve');
         },
       });
