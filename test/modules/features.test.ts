@@ -1,8 +1,11 @@
 import { globSync, readFileSync } from 'node:fs';
-import { loadConfig } from '#engine/config/config.js';
 import { text } from '#engine/config/variables.js';
-import { feature, removed } from '#engine/feature.js';
+import { feature } from '#engine/feature.js';
+import { contracts } from '#engine/process/contracts.js';
+import { startFailure } from '#engine/process/start-failure.js';
 import { features } from '../../src/features.ts';
+import { modules } from '../../src/modules.ts';
+import { graphqlText } from '../support/graphql.ts';
 import { expect, test } from '../support/jest.ts';
 import { rest } from '../support/rest.ts';
 import { startStore } from '../support/store.ts';
@@ -39,20 +42,47 @@ test('a feature adds a header, by its own variable', async () => {
 test('a feature starts after those that it needs', async () => {
   const needy = { name: 'needy', needs: ['region'] };
   await expect(startStore({}, { parts: [needy, region] })).rejects.toThrow(
-    'needy needs region before it in features.ts.',
+    'needy needs region before it in the list of the service.',
   );
   const { close } = await startStore({}, { parts: [region, needy] });
   await close();
 });
 
-test('a setting of a feature that was deleted is refused by name', () => {
-  const load = () =>
-    loadConfig({ REGION: 'north' }, [removed('region', 'REGION')]);
-  expect(load).toThrow('REGION belongs to region, which this build leaves out');
-  expect(loadConfig({}, [removed('region', 'REGION')]).values).toEqual(
-    expect.objectContaining({ PORT: 4000 }),
+test('a package of a feature that is not installed is named, with the command', () => {
+  const absent = (name: string) =>
+    Object.assign(new Error(`Cannot find package '${name}' imported from x`), {
+      code: 'ERR_MODULE_NOT_FOUND',
+    });
+  expect(startFailure(absent('jose'))).toMatch(
+    /^Cannot find package 'jose' .*: npm install jose@[\d.]+$/,
   );
+  expect(startFailure(absent('other'))).toBe(absent('other').message);
 });
+
+/** A feature, and those that need it. */
+const dependentsOf = (left: string) =>
+  features.filter(
+    ({ name, needs = [] }) => name === left || needs.includes(left),
+  );
+
+test.each(['all', ...features.map(({ name }) => name)])(
+  'without %s the service has its contract, and answers on both APIs',
+  async (left) => {
+    const gone = left === 'all' ? features : dependentsOf(left);
+    const parts = features.filter((one) => !gone.includes(one));
+    const served = await contracts(modules, parts);
+    expect(served['openapi.json']).toContain('"/pets"');
+    expect(served['schema.graphql']).toContain('type Pet');
+    const store = await startStore({}, { parts });
+    try {
+      const { status, json } = await rest(store, '/v1/pets');
+      const answer = await graphqlText(store, { query: '{ pets { id } }' });
+      expect([status, json, answer.data]).toEqual([200, [], { pets: [] }]);
+    } finally {
+      await store.close();
+    }
+  },
+);
 
 test('every folder of features/ is in the list once, under its name', () => {
   const folders = globSync('packages/engine/src/features/*/').map((path) =>

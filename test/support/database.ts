@@ -7,8 +7,8 @@ import {
 import { loadConfig } from '#engine/config/config.js';
 import type { DatabaseOptions } from '#engine/database/database.js';
 import { databaseOptions } from '#engine/feature.js';
-import { features } from '../../src/features.ts';
 import { service } from '../../src/service.ts';
+import { features } from './features.ts';
 import { newFolder } from './folder.ts';
 import { citusLayout, createOnCluster } from './servers/citus-database.ts';
 import { query } from './session.ts';

@@ -20,7 +20,7 @@ import type { Observers } from './runtime/observers.ts';
 
 /**
  * An optional part of the service: a folder in `features/`, and an entry in
- * `features.ts`. Its `index.ts` imports variables and types only, because every
+ * the list of a service. Its `index.ts` imports variables and types only, because every
  * command loads it.
  */
 export interface Feature<Own extends Variables = Variables> {
@@ -178,24 +178,6 @@ export const feature = <Own extends Variables = Record<never, never>>(
 ): Feature<Own> => one;
 
 /**
- * Takes the place of a deleted feature in the list: its settings are refused by
- * name.
- */
-export function removed(name: string, ...variables: string[]): Feature {
-  const refused = {
-    default: undefined,
-    desc: '',
-    takes: '',
-    isSecret: true,
-    parse() {
-      throw new Error(`belongs to ${name}, which this build leaves out`);
-    },
-  };
-  const entries = variables.map((one) => [one, refused]);
-  return { name, variables: Object.fromEntries(entries) };
-}
-
-/**
  * Starts features in the order of their list.
  *
  * @throws Error of the first that cannot start, or that lacks another; the
@@ -215,7 +197,9 @@ export async function startFeatures(
       const { name, needs = [] } = feature;
       const missing = needs.filter((one) => !listed.has(one));
       if (missing.length > 0)
-        throw new Error(`${name} needs ${missing} before it in features.ts.`);
+        throw new Error(
+          `${name} needs ${missing} before it in the list of the service.`,
+        );
       listed.add(name);
       const parts = await feature[way]?.(whole);
       if (parts) running.push({ name, ...parts });

@@ -87,7 +87,6 @@ export const exceptions: Array<
     'test/modules/features.test.ts compares it with the code that runs',
     'import { text }',
   ],
-  ['docs/leave-parts-out.md', 'runs all tests in a copy', 'npm run without '],
   [
     'docs/develop.md',
     'runs for ever, as npm run dev',

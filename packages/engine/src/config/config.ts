@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { findPackageJSON } from 'node:module';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { misspelt } from './env-file.ts';
 import {
@@ -252,10 +253,12 @@ export function loadConfig(
   };
 }
 
-/** The folder of the project, also for code in the bundle. */
-export const root = fileURLToPath(
-  new URL('../..', import.meta.resolve('@animal-store/engine/package.json')),
+/** The folder of this package, also for code in a bundle. */
+export const engineFolder = fileURLToPath(
+  new URL('.', import.meta.resolve('@animal-store/engine/package.json')),
 );
+/** The folder of the project. */
+export const root = join(engineFolder, '../..');
 
 /** @param url of a file of the package, also in a bundle */
 export function releasedVersion(url: string): string {

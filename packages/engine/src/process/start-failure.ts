@@ -1,3 +1,6 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { engineFolder } from '../config/config.ts';
 import { isUnmigrated, reasonOf } from '../database/postgres-errors.ts';
 import { StoreError } from '../errors.ts';
 
@@ -25,6 +28,7 @@ export function startFailure(error: unknown) {
     return `${address} is no address of this machine (${variables}HOST).`;
   if (hostname)
     return `${hostname} is no address or name to listen on (${variables}HOST).`;
+  if (code === 'ERR_MODULE_NOT_FOUND') return `${message}${remedyOf(message)}`;
   if (code === 'EISDIR') return 'The file is a folder.';
   if (isUnmigrated(error)) return notMigrated;
   const isUnreachable =
@@ -32,6 +36,16 @@ export function startFailure(error: unknown) {
   if (isUnreachable && error.cause !== undefined)
     return `The database (DATABASE_URL) cannot be reached: ${reasonOf(error.cause)}`;
   return message || String(error);
+}
+
+/** How to install an optional package of the engine that is not installed. */
+function remedyOf(message: string) {
+  const [, name = ''] = /^Cannot find package '([^']+)'/.exec(message) ?? [];
+  const { peerDependencies } = JSON.parse(
+    readFileSync(join(engineFolder, 'package.json'), 'utf8'),
+  );
+  const wanted = peerDependencies[name];
+  return wanted ? `; a feature needs it: npm install ${name}@${wanted}` : '';
 }
 
 type ListenError = NodeJS.ErrnoException & {

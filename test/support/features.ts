@@ -1,0 +1,11 @@
+import { features as all } from '../../src/features.ts';
+
+const named = process.env.TEST_WITHOUT ?? '';
+const left = new Set(
+  named === 'all' ? all.map(({ name }) => name) : named.split(','),
+);
+for (const { name, needs = [] } of all)
+  if (needs.some((one) => left.has(one))) left.add(name);
+
+/** Those of the service, but for TEST_WITHOUT (`quota,pages`, or `all`). */
+export const features = all.filter(({ name }) => !left.has(name));
