@@ -31,9 +31,19 @@ export type { Example, Module } from './api/module.ts';
 export type { PickOne } from './api/resources/collection.ts';
 export { failure, pageOf, success } from './api/rest/documented-responses.ts';
 export { orNotFound, sendPage } from './api/rest/responses.ts';
+export { Call } from './call.ts';
+export {
+  flag,
+  milliseconds,
+  secretText,
+  text,
+  type Variable,
+  type Variables,
+  whole,
+} from './config/variables.ts';
 export type { Database } from './database/database.ts';
 export { StoreError } from './errors.ts';
-export type { Feature, Service } from './feature.ts';
+export { type Feature, feature, type Parts, type Service } from './feature.ts';
 export { columnsOf } from './records/columns.ts';
 export {
   type ListEvent,
@@ -41,15 +51,23 @@ export {
   type LiveQuery,
 } from './records/live-list.ts';
 export { Records } from './records/records.ts';
-export { int64FromText } from './validation/int64.ts';
+export type { Repository } from './records/repository.ts';
+export { type Int64, int64FromText } from './validation/int64.ts';
 export { listQuery } from './validation/list-query.ts';
+export { pageQueryMembers } from './validation/page.ts';
 export {
+  changeSchema,
+  decimalSchema,
   enumSchema,
   idSchema,
   int64Schema,
   itemSchema,
+  moment,
+  nullable,
+  removalSchema,
   textSchema,
   use,
+  versionSchema,
   withDefault,
 } from './validation/schemas.ts';
 export { type Input, validator } from './validation/validator.ts';
