@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { findPackageJSON } from 'node:module';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -257,8 +257,9 @@ export function loadConfig(
 export const engineFolder = fileURLToPath(
   new URL('.', import.meta.resolve('@animal-store/engine/package.json')),
 );
-/** The folder of the project. */
-export const root = join(engineFolder, '../..');
+const isPacked = existsSync(join(engineFolder, 'web'));
+/** The folder with the pages: that of the package, or of this project. */
+export const root = isPacked ? engineFolder : join(engineFolder, '../..');
 
 /** @param url of a file of the package, also in a bundle */
 export function releasedVersion(url: string): string {
