@@ -127,7 +127,7 @@ async function build(bundles) {
  */
 function forgottenParts() {
   const folder = join(root, 'src');
-  if (!existsSync(folder)) return [];
+  if (!existsSync(join(folder, 'modules.ts'))) return [];
   const textOf = (/** @type {string} */ name) =>
     readFileSync(join(folder, name), 'utf8');
   const list = textOf('modules.ts');
