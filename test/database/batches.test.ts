@@ -135,6 +135,40 @@ test('of a failed batch of writes halves are retried, until the bad input is alo
   expect(outcomes[9]).toEqual({ status: 'fulfilled', value: 'pet 9' });
 });
 
+test('the bad writes of one caller delay no other by more than a turn, and its own keep their order', async () => {
+  const { batches, trips, inputs } = withTrips({ isWrite: true });
+  const [bad, good] = [1, 2].map((id) =>
+    Object.assign(new Call(), { caller: { id } }),
+  );
+  const add = (input: number, call: Call | undefined) =>
+    batches.add(input, call as Call).catch((reason) => reason);
+  const outputs = [add(1, bad), add(2, bad), add(3, bad), add(100, good)];
+  const reason = new Error('those of one caller are bad');
+  await departures();
+  outputs.push(add(4, bad), add(101, good));
+  for (let at = 0; at < 9; at += 1) {
+    const trip = trips[at];
+    if (trip?.inputs.some((input) => input < 100)) trip.fail(reason);
+    else trip?.answer(names(trip.inputs));
+    await departures();
+  }
+  expect(inputs()).toEqual([
+    [1, 100, 2, 3],
+    // By caller, in turn with those of callers without retries.
+    [1, 2, 3],
+    [100],
+    [101],
+    [1, 2],
+    [1],
+    [2],
+    [3],
+    [4],
+  ]);
+  const late = [reason, 'pet 101'];
+  const first = [reason, reason, reason, 'pet 100'];
+  expect(await Promise.all(outputs)).toEqual([...first, ...late]);
+});
+
 test('a batch of writes that are all bad takes two trips for each', async () => {
   const { add, trips } = withTrips({ isWrite: true });
   const outputs = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9].map((input) => add(input));

@@ -250,7 +250,7 @@ describe.each(creators)('through $name', ({ create }: Creator) => {
         const all = await createAll();
         expect(all.map(({ outcome }) => outcome.status)).toEqual([
           'pending',
-          500,
+          400,
           'pending',
           'pending',
         ]);

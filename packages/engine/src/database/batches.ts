@@ -4,7 +4,7 @@ import type { Holder } from '../shared-budget.ts';
 import {
   type Failure,
   failureOf,
-  isDataError,
+  isInputAtFault,
   isWorthAnotherTry,
 } from './postgres-errors.ts';
 
@@ -110,10 +110,14 @@ export class Batches<In, Out> {
   readonly #options: Required<BatchOptions>;
   readonly #waiting: FairQueue<Waiting>;
   /**
-   * Parts of failed batches: each read alone, halves of writes. So a few faulty
-   * inputs cost a few more trips; if all are faulty, two trips for each.
+   * Parts of failed batches: each read alone; of writes those of each caller,
+   * then halves. So a few faulty inputs cost a few more trips; if all are
+   * faulty, two trips for each. Callers take turns here, too, and a retry takes
+   * turns with a batch of callers without retries: faults delay only their own
+   * caller, whose inputs keep their order.
    */
-  #retries: Batch[] = [];
+  readonly #retries = new FairQueue<Batch>(Number.POSITIVE_INFINITY);
+  #isTurnOfRetry = true;
   /** When the last batch was answered. */
   #answeredAt = 0;
   /** Batches in flight, with the time each was sent. */
@@ -144,7 +148,7 @@ export class Batches<In, Out> {
     this.#waiting = new FairQueue(options.maxWaiting);
     this.#options = {
       isWrite,
-      isRetryable: isWrite ? isDataError : isWorthAnotherTry,
+      isRetryable: isWrite ? isInputAtFault : isWorthAnotherTry,
       isApart: () => false,
       minWindow: Number.POSITIVE_INFINITY,
       observers: [],
@@ -175,7 +179,7 @@ export class Batches<In, Out> {
 
   /** @returns false when it is refused */
   #queue(one: Waiting) {
-    const holder = one.call.caller?.id;
+    const holder = holderOf(one);
     const first = this.#waiting.headOf(holder);
     const isLate = this.isStuck || this.#isOld(first);
     return !isLate && this.#waiting.push(holder, one);
@@ -201,17 +205,17 @@ export class Batches<In, Out> {
   }
 
   get #length() {
-    const retried = this.#retries.flat();
-    return retried.length + this.#waiting.length;
+    return this.#retries.length + this.#waiting.length;
   }
 
   get state(): QueueState {
     const { collection, operation } = this.#options;
-    const oldest = [...this.#retries.flat(), ...this.#waiting.heads];
+    const retried = this.#retries.items.flat();
+    const oldest = [...retried, ...this.#waiting.heads];
     return {
       collection,
       operation,
-      waiting: this.#length,
+      waiting: retried.length + this.#waiting.length,
       oldest: Math.max(0, ...oldest.map(ageOf)),
       refused: this.#refused,
     };
@@ -276,12 +280,19 @@ export class Batches<In, Out> {
   #nextBatch() {
     // The window may have become smaller since the batch was scheduled.
     while (this.#length > 0 && this.#room > 0) {
-      const next = this.#retries.shift() ?? this.#waiting.take(this.#room);
+      const next = this.#takeNext();
       this.#isLimited = this.#waiting.length > 0;
       const batch = next.filter(isWanted);
       if (batch.length > 0) return batch;
     }
     return [];
+  }
+
+  #takeNext(): Batch {
+    const isRetry = this.#isTurnOfRetry || this.#waiting.length === 0;
+    this.#isTurnOfRetry = !isRetry;
+    const [retried] = isRetry ? this.#retries.take(1) : [];
+    return retried ?? this.#waiting.take(this.#room, this.#retries);
   }
 
   async #runBatch(batch: Batch) {
@@ -323,11 +334,15 @@ export class Batches<In, Out> {
   #retry(batch: Batch) {
     const since = performance.now();
     const again = batch.map((one) => ({ ...one, since }));
+    const byCaller = Map.groupBy(again, holderOf);
     const half = Math.ceil(batch.length / 2);
-    const size = this.#options.isWrite ? half : 1;
-    const parts: Batch[] = [];
-    while (again.length > 0) parts.push(again.splice(0, size));
-    this.#retries.unshift(...parts);
+    const most = byCaller.size > 1 ? batch.length : half;
+    const size = this.#options.isWrite ? most : 1;
+    for (const [holder, own] of byCaller) {
+      const parts: Batch[] = [];
+      while (own.length > 0) parts.push(own.splice(0, size));
+      this.#retries.unshift(holder, parts);
+    }
   }
 
   /**
@@ -367,8 +382,10 @@ export class Batches<In, Out> {
     for (const { call, reject } of inFlight)
       if (call.deadline <= now) reject(lateInFlight());
     this.#waiting.filter(isWanted);
-    const retries = this.#retries.map((part) => part.filter(isWanted));
-    this.#retries = retries.filter((part) => part.length > 0);
+    this.#retries.filter((part) => {
+      part.splice(0, part.length, ...part.filter(isWanted));
+      return part.length > 0;
+    });
     this.#schedule();
     if (this.#length > 0 || this.#inFlight.size > 0) return;
     clearInterval(this.#sweeper);
@@ -390,6 +407,10 @@ function isWanted({ call, reject }: Waiting) {
   return !isOver;
 }
 
+function holderOf({ call }: Waiting): Holder {
+  return call.caller?.id;
+}
+
 function ageOf({ since }: Waiting) {
   return performance.now() - since;
 }
@@ -405,6 +426,10 @@ export class FairQueue<Item> {
   get heads() {
     const queues = [...this.#queues.values()];
     return queues.flatMap((queue) => queue.slice(0, 1));
+  }
+
+  get items() {
+    return [...this.#queues.values()].flat();
   }
 
   headOf(holder: Holder): Item | undefined {
@@ -427,12 +452,24 @@ export class FairQueue<Item> {
     return true;
   }
 
-  /** Takes the next items. */
-  take(count: number) {
+  /** Puts items before the others of this caller. */
+  unshift(holder: Holder, items: Item[]) {
+    const queue = this.#queues.get(holder) ?? [];
+    this.#queues.set(holder, [...items, ...queue]);
+    this.length += items.length;
+  }
+
+  /**
+   * Takes the next items.
+   *
+   * @param before items of the same callers that go before these
+   */
+  take(count: number, before?: FairQueue<unknown>) {
     const taken: Item[] = [];
     // A map yields what is set meanwhile, last.
     for (const [holder, queue] of this.#queues) {
       if (taken.length === count) break;
+      if (before?.headOf(holder)) continue;
       taken.push(queue.shift() as Item);
       this.#queues.delete(holder);
       if (queue.length > 0) this.#queues.set(holder, queue);

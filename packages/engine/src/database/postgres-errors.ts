@@ -6,6 +6,9 @@ import { badInput, StoreError, Unavailable } from '../errors.ts';
 // operator intervention (57014 timeout, 57P shutdown), 58 system. And 25006
 // read-only standby, 26000 no such prepared statement, 55P03 lock not available.
 const invalidData = /^2[23]/;
+/** What no input of a shared write causes. */
+const notOfInput =
+  /^(?:08|0A|25|26|28|3D|40|53|55|57|58|XX)|^42(?:P01|P05|703|883)$/;
 /** Every retry would fail, too. */
 const failsAgain = /^(?:08|28|3D|40|53[34]|57P|58)/;
 /** No session can be used or opened. */
@@ -22,10 +25,21 @@ export function isDataError(error: unknown) {
   return invalidData.test(sqlState(error) ?? '');
 }
 
+/**
+ * True when one input may have failed a shared write: a constraint, a trigger, a
+ * policy, a row too large for an index. PostgreSQL has rolled it back, so its
+ * parts are safe to repeat.
+ */
+export function isInputAtFault(error: unknown) {
+  const state = sqlState(error);
+  if (state === undefined || isRefusedSession(error)) return false;
+  return !notOfInput.test(state);
+}
+
 /** True for what PostgreSQL or a rule refuses: the session is not broken. */
 export function keepsSessionUsable(error: unknown) {
   if (error instanceof Unavailable) return false;
-  return error instanceof StoreError || isDataError(error);
+  return error instanceof StoreError || isInputAtFault(error);
 }
 
 /**

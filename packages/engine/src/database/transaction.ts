@@ -2,7 +2,7 @@ import type { EntityName } from '@mikro-orm/core';
 import type { EntityManager, MikroORM } from '@mikro-orm/postgresql';
 import { type DatabaseError, escapeIdentifier as quoted } from 'pg';
 import { openTransaction } from '../call.ts';
-import { StoreError } from '../errors.ts';
+import { badInput, StoreError } from '../errors.ts';
 import { noSuch, sqlState } from './postgres-errors.ts';
 import {
   asText,
@@ -119,9 +119,30 @@ export class Transaction {
 export const nestedTransaction = () =>
   new Error('A transaction is open here, and contains no other.');
 
+const ruleBroken = 'A rule of the database refuses this.';
+
 /**
- * Converts the error of a row that breaks a foreign or unique key; other errors
- * stay as they are.
+ * Errors of a row that name no key: a check constraint; a trigger that raises
+ * (P0001), or drops the row (22012 of `areAllIn`); a row too large for an
+ * index; a policy of row security.
+ */
+function refusalOfRow(error: unknown, table: string | undefined) {
+  const { routine } = error as Partial<DatabaseError>;
+  const state = `${sqlState(error)}`;
+  const isDropped = state === '22012' && table !== undefined;
+  if (isDropped || /^(?:23514|44000|P0001)$/.test(state))
+    return badInput(ruleBroken, error);
+  if (state === '54000')
+    return badInput('Its texts are too long for an index.', error);
+  const isPolicy = state === '42501' && routine === 'ExecWithCheckOptions';
+  if (isPolicy)
+    return new StoreError('FORBIDDEN', ruleBroken, { cause: error });
+  return undefined;
+}
+
+/**
+ * Converts the error of a row that PostgreSQL refuses: a foreign, unique or
+ * exclusive key, or a rule of the database; other errors stay as they are.
  *
  * @param table of the row; by default the one that PostgreSQL names, which may
  *   be a shard
@@ -134,7 +155,7 @@ export function refusalIn(
   const { detail } = error as Partial<DatabaseError>;
   // It begins with `Key (pet_id)=(42)`, the rest is in the server's language.
   const [, key] = /\((.+?)\)=\(/.exec(`${detail}`) ?? [];
-  if (!key) return error;
+  if (!key) return refusalOfRow(error, table) ?? error;
   const entity = [...orm.getMetadata()].find(
     ({ tableName }) => tableName === table,
   );
@@ -152,6 +173,8 @@ export function refusalIn(
   const state = sqlState(error);
   if (state === '23505' && members !== 'id')
     return conflict(`Another one has this ${members || 'value'}.`);
+  if (state === '23P01')
+    return conflict(`Another one excludes this ${members || 'value'}.`);
   // 23001 for `on delete restrict` since PostgreSQL 18.
   const isReference = state === '23503' || state === '23001';
   if (!isReference || members === '') return error;

@@ -304,6 +304,7 @@ function insertionsInto(table: Table) {
       table,
       'insert',
       ({ name, type }) => `input.${name}::${type}`,
+      'cardinality($1)',
       `, unnest(${arrays.join(', ')}) with ordinality
           as input (${names}, "#place")
         order by input."#place"`,
@@ -323,27 +324,42 @@ function insertionsInto(table: Table) {
  * drawn until the commit is visible.
  *
  * @param valueFor SQL for the value of a column
+ * @param count SQL for the number of rows
  * @param input SQL for the rows of the values
  */
 function insertionInto(
   { name, inserted, generated }: Table,
   operation: string,
   valueFor: (column: Column, at: number) => string,
+  count = '1',
   input = '',
 ): Statement {
   const names = inserted.map(({ name }) => name).join(', ');
   const values = inserted.map((column, at) =>
     orDefault(column, valueFor(column, at)),
   );
-  const returned = generated.map(({ text }) => text).join(', ');
+  const returned = generated
+    .map(({ text }, at) => `${text} as "#${at}"`)
+    .join(', ');
   return {
     isWrite: true,
     name: `${operation}_${name}`,
-    text: `with lock as materialized (select pg_advisory_xact_lock(hashtext(${literal(name)})))
+    text: `with lock as materialized (select pg_advisory_xact_lock(hashtext(${literal(name)}))),
+      inserted as (
         insert into ${quoted(name)} (${names})
         select ${values.join(', ')} from lock${input}
-        returning ${returned}`,
+        returning ${returned})
+      select * from inserted where ${areAllIn('inserted', count)}`,
   };
+}
+
+/**
+ * SQL that is true when a statement has inserted this many rows. Otherwise a
+ * trigger or a rule has dropped some: dividing by zero rolls all back, and
+ * smaller parts find the dropped ones.
+ */
+function areAllIn(inserted: string, count: string) {
+  return `1 / ((select count(*) from ${inserted}) = ${count})::int = 1`;
 }
 
 function orDefault({ fallback }: Column, value: string) {
@@ -407,8 +423,10 @@ function insertOnceInto({ name, inserted, generated }: Table): Statement {
         where "#hash" is null or (${identity}) in (select key_id, operation, hash from claimed)),
       inserted as (
         insert into ${table} (${['id', ...names].join(', ')})
-        select ${['id', ...names].join(', ')} from accepted order by "#place")
+        select ${['id', ...names].join(', ')} from accepted order by "#place"
+        returning id)
       select "#place", null as fingerprint, to_json("#generated")::text from accepted
+      where ${areAllIn('inserted', '(select count(*) from accepted)')}
       union all
       select "#place", encode(fingerprint, 'hex'), to_json(generated)::text from known`,
   };

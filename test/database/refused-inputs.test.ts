@@ -1,0 +1,95 @@
+// runs: embedded, postgres, pgbouncer
+
+import { creators } from '../support/apis.ts';
+import { sql } from '../support/database-access.ts';
+import { beforeEach, describe, expect, test } from '../support/jest.ts';
+import { citusLayout } from '../support/servers/citus-database.ts';
+import { storeForAll } from '../support/store.ts';
+
+/** Inputs that PostgreSQL refuses share their statements with good ones. */
+
+const where = citusLayout ? describe.skip : describe;
+
+/** A text that does not compress, too long for an index. */
+const longName = String.fromCodePoint(
+  ...Array.from({ length: 1000 }, (_, at) => 0x4e00 + ((at * 7919) % 20_000)),
+);
+const rule = 'A rule of the database refuses this.';
+const failed = 'The service failed to answer this request.';
+const refusals = [
+  { name: 'raised', status: 400, message: rule },
+  { name: 'dropped', status: 400, message: rule },
+  { name: 'checked', status: 400, message: rule },
+  {
+    name: longName,
+    status: 400,
+    message: 'Its texts are too long for an index.',
+  },
+  { name: 'twin', status: 409, message: 'Another one excludes this name.' },
+  { name: 'unique', status: 409, message: 'Another one has this name.' },
+  { name: 'odd', status: 500, message: failed },
+  { name: 'limited', status: 500, message: failed },
+];
+
+where('inputs that the database refuses (Citus has no triggers)', () => {
+  const store = storeForAll({}, async () => {
+    for (const statement of [
+      `create function judge() returns trigger language plpgsql as $$ begin
+        case new.name
+          when 'raised' then raise exception 'this is a test';
+          when 'odd' then raise exception 'this is a test' using errcode = 'XY123';
+          when 'limited' then raise exception 'this is a test' using errcode = '42501';
+          when 'dropped' then return null;
+          else return new;
+        end case;
+      end $$`,
+      'create trigger judge before insert on pet for each row execute function judge()',
+      `alter table pet add constraint judged check (name <> 'checked')`,
+      'create index pet_name on pet (name)',
+      `create unique index pet_unique on pet (name) where name = 'unique'`,
+      `alter table pet add constraint excluded exclude using btree (name with =) where (name = 'twin')`,
+    ])
+      await sql(store.database, statement);
+  });
+  beforeEach(async () => {
+    await store.empty();
+    const text =
+      "insert into pet (name, category_id, status) select name, 1, 'sold' from unnest(array['twin', 'unique']) as name";
+    await sql(store.database, text);
+  });
+
+  const outcomes = [
+    ...creators.map((creator) => ({ ...creator, isOnce: false })),
+    ...creators.map((creator) => ({ ...creator, isOnce: true })),
+  ];
+  test.each(outcomes)(
+    'fail alone, and all others are stored once, through $name, with a key each: $isOnce',
+    async ({ name: api, create, isOnce }) => {
+      const bad = refusals.map(({ name }) => name);
+      const good = Array.from({ length: 60 }, (_, at) => `good ${at}`);
+      const names = good.flatMap((name, at) =>
+        at % 5 === 0 ? [name, ...bad.slice(at / 5, at / 5 + 1)] : [name],
+      );
+      const created = await Promise.all(
+        names.map((name, at) => {
+          const input = { name, categoryId: 1 };
+          return create(store, input, isOnce ? { once: `${api}-${at}` } : {});
+        }),
+      );
+      for (const [at, { outcome }] of created.entries()) {
+        const name = names[at] as string;
+        const refusal = refusals.find((one) => one.name === name);
+        expect(outcome).toMatchObject(refusal ? refused(refusal) : { name });
+      }
+      const stored = await sql<[string]>(
+        store.database,
+        "select name from pet where status <> 'sold' order by category_id, name",
+      );
+      expect(stored.flat().sort()).toEqual([...good].sort());
+    },
+  );
+});
+
+function refused({ status, message }: { status: number; message: string }) {
+  return { status, message };
+}
