@@ -1,4 +1,5 @@
 import { escapeLiteral as literal, escapeIdentifier as quoted } from 'pg';
+import { orError } from '../database/batches.ts';
 import type { Database, Statement } from '../database/database.ts';
 import { type Int64, int64, int64FromDigits } from '../validation/int64.ts';
 import {
@@ -37,17 +38,17 @@ export class ListReader<Item extends Identified> {
   /** Equal lists share one page. */
   async pages(listings: Listing[]) {
     const horizon = await this.#horizon();
-    const pages = new Map<string, Page<Item>>();
+    const pages = new Map<string, Page<Item> | Error>();
     for (const family of familiesOf(listings)) {
       const lists = family.map((one) => upTo(horizon, one));
       const rows = await this.#select(lists);
       for (const [at, one] of lists.entries()) {
         const row = rows[at] as ListRow;
-        const page = this.#pageOf(row, one);
+        const page = orError(() => this.#pageOf(row, one));
         pages.set(one.key, page);
       }
     }
-    return listings.map(({ key }) => pages.get(key) as Page<Item>);
+    return listings.map(({ key }) => pages.get(key) as Page<Item> | Error);
   }
 
   async totals(listings: Listing[]) {
@@ -137,11 +138,11 @@ export class ListReader<Item extends Identified> {
   /** At most `limit` items, up to the end. */
   #itemsIn(row: ListRow, { limit, end }: BoundedListing) {
     const { columns, decodeColumns } = this.table;
-    const texts = columns.map((column, at) => {
-      const aggregate = `${row[at]}`;
-      return textsOf(column, aggregate);
-    });
-    const found = texts[0]?.length ?? 0;
+    const [ids = '', ...others] = row as string[];
+    const found = ids.split(',').length;
+    const texts = columns.map((column, at) =>
+      textsOf(column, at === 0 ? ids : `${others[at - 1]}`, found),
+    );
     const length = Math.min(found, limit);
     const items: Item[] = [];
     for (let place = 0; place < length; place += 1) {

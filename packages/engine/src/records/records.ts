@@ -1,6 +1,6 @@
 import type { EntityName } from '@mikro-orm/core';
 import { Call, whenCommitted } from '../call.ts';
-import type { RunBatch } from '../database/batches.ts';
+import { orError, type RunBatch } from '../database/batches.ts';
 import type { Batches, Database } from '../database/database.ts';
 import { type Int64, int64 } from '../validation/int64.ts';
 import type { FilterOf } from '../validation/list-query.ts';
@@ -223,9 +223,9 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
     const rows = await (wanted.length === 1
       ? this.database.read(findOne, wanted)
       : this.database.read(find, [wanted]));
-    const found = new Map<unknown, Item>();
+    const found = new Map<unknown, Item | Error>();
     for (const row of rows) {
-      const item = this.table.decodeRow(row) as Item;
+      const item = orError(() => this.table.decodeRow(row) as Item);
       found.set(row[0], item);
     }
     return ids.map((id) => found.get(`${id}`) ?? null);

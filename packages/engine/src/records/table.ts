@@ -33,7 +33,12 @@ export const codecs: Record<Kind, Codec> = {
     toText: (column) => `(extract(epoch from ${column}) * 1000)::bigint::text`,
     fromText: (value) => new Date(Number(value)),
   },
-  date: { toText: (column) => `to_char(${column}, 'YYYY-MM-DD')` },
+  date: {
+    // `infinity` has no days.
+    toText: (column) =>
+      `coalesce(to_char(${column}, 'YYYY-MM-DD'), ${column}::text)`,
+    fromText: dayFrom,
+  },
   uuid: word,
   decimal: word,
   enum: word,
@@ -69,6 +74,12 @@ const kindsByType: Record<string, Kind> = {
   'text[] string[]': 'texts',
   'text string': 'string',
 };
+
+/** @throws Error for `infinity` and for years beyond 9999 */
+function dayFrom(text: string) {
+  if (/^\d{4}-\d\d-\d\d$/.test(text)) return text;
+  throw new Error(`The day ${text} cannot be shown.`);
+}
 
 /** SQL for the text of a column. */
 export function textIn({ toText }: Codec, column: string) {
@@ -378,13 +389,17 @@ function decodeOrNull({ fromText = (value) => value, isAnyText }: Codec) {
 
 /**
  * Splits a column that `ListStatements` aggregated into its texts.
+ *
+ * @throws Error for another number of texts: they would belong to other rows
  */
 export function textsOf(
-  { isSafeToJoin }: Column,
+  { isSafeToJoin, name }: Column,
   aggregate: string,
+  count: number,
 ): Array<string | null> {
-  if (isSafeToJoin) return aggregate.split(',');
-  return JSON.parse(aggregate);
+  const texts = isSafeToJoin ? aggregate.split(',') : JSON.parse(aggregate);
+  if (texts.length === count) return texts;
+  throw new Error(`A value of ${name} cannot be shown.`);
 }
 
 /**

@@ -1,0 +1,20 @@
+// runs: postgres
+
+import { sql } from '../support/database-access.ts';
+import { expect, test } from '../support/jest.ts';
+import { storeForAll } from '../support/store.ts';
+
+/** What a role or a database may set, and a value's text depends on. */
+
+const store = storeForAll();
+
+test.each([
+  ['extra_float_digits', '1'],
+  ['DateStyle', 'ISO, MDY'],
+])('a session sets %s itself', async (name, value) => {
+  const [[source, setting] = []] = await sql<[string, string]>(
+    store.database,
+    `select source, current_setting(name) from pg_settings where name = '${name}'`,
+  );
+  expect([source, setting]).toEqual(['client', value]);
+});
