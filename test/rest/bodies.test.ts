@@ -1,5 +1,6 @@
 import { graphqlText } from '../support/graphql.ts';
 import { beforeEach, describe, expect, test } from '../support/jest.ts';
+import { exchange, requestText } from '../support/raw.ts';
 import { type RestResponse, rest } from '../support/rest.ts';
 import { onNode, storeForAll } from '../support/store.ts';
 
@@ -224,6 +225,27 @@ test('large bodies one after the other do not use up the memory for them', async
       expect([time, status]).toEqual([time, 201]);
     }
   });
+});
+
+test.each([
+  { size: 1, count: 1001, status: 400 },
+  { size: 15, count: 1001, status: 400 },
+  { size: 1, count: 1000, status: 201 },
+  { size: 16, count: 1001, status: 201 },
+])('$count chunks of $size bytes: $status', async ({ size, count, status }) => {
+  const padded = Buffer.from(rex.padEnd(size * count));
+  const chunks = Array.from({ length: count }, (_, at) => {
+    const bytes = padded.subarray(at * size, (at + 1) * size);
+    return `${size.toString(16)}\r\n${bytes}\r\n`;
+  });
+  const headers = `Authorization: Bearer ${store.key}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n`;
+  const body = `${chunks.join('')}0\r\n\r\n`;
+  const [response] = await exchange(
+    store,
+    requestText('POST /v1/pets', headers, body),
+  );
+  expect(response?.status).toBe(status);
+  if (status === 400) expect(response?.text).toContain('too many chunks');
 });
 
 test('201 has no Location', async () => {

@@ -47,3 +47,20 @@ test('GraphQL: null is absent, and one value is a list of one', () => {
     notes: [one],
   });
 });
+
+test.each([strict, lenient])('too many are refused unread', (read) => {
+  let reads = 0;
+  const part = new Proxy(
+    { name: 'x' },
+    {
+      get(target, name) {
+        reads += 1;
+        return Reflect.get(target, name);
+      },
+    },
+  );
+  const message = 'parts must be an array of 0 to 2 values, each an object.';
+  expect(() => read({ parts: Array(1000).fill(part) })).toThrow(message);
+  expect(() => read({ notes: Array(3).fill(part) })).toThrow('0 to 2 values');
+  expect(reads).toBe(0);
+});

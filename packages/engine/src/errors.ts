@@ -102,6 +102,15 @@ export function badInput(message: string, cause?: unknown) {
   return new StoreError('BAD_USER_INPUT', message, { cause });
 }
 
+/** The result, or the error, which fails one of several alone. */
+export function orError<Out>(make: () => Out): Out | Error {
+  try {
+    return make();
+  } catch (error) {
+    return error as Error;
+  }
+}
+
 export function internalError(cause: unknown) {
   return new StoreError(
     'INTERNAL_SERVER_ERROR',

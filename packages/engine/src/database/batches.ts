@@ -393,15 +393,6 @@ export class Batches<In, Out> {
   }
 }
 
-/** The error fails its own input alone. */
-export function orError<Out>(make: () => Out): Out | Error {
-  try {
-    return make();
-  } catch (error) {
-    return error as Error;
-  }
-}
-
 function settle({ resolve, reject }: Waiting, output: unknown) {
   if (output instanceof Error) reject(output);
   else resolve(output);

@@ -1,6 +1,6 @@
 import { escapeLiteral as literal, escapeIdentifier as quoted } from 'pg';
-import { orError } from '../database/batches.ts';
 import type { Database, Statement } from '../database/database.ts';
+import { orError } from '../errors.ts';
 import { type Int64, int64, int64FromDigits } from '../validation/int64.ts';
 import {
   type Identified,

@@ -1,7 +1,8 @@
 import type { EntityName } from '@mikro-orm/core';
 import { Call, whenCommitted } from '../call.ts';
-import { orError, type RunBatch } from '../database/batches.ts';
+import type { RunBatch } from '../database/batches.ts';
 import type { Batches, Database } from '../database/database.ts';
+import { orError } from '../errors.ts';
 import { type Int64, int64 } from '../validation/int64.ts';
 import type { FilterOf } from '../validation/list-query.ts';
 import {

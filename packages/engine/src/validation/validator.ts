@@ -346,6 +346,8 @@ function several(schema: MemberSchema, isLenient: boolean): Rule {
     // In a query string, a single value is no array.
     return isLenient && value !== null ? [value] : undefined;
   };
+  const isBounded = ({ length }: unknown[]) =>
+    length >= least && length <= most;
   const longest = most * (rule.maxLength ?? 0);
   const kind = rule.hasPlaces ? 'an array of ' : '';
   return {
@@ -357,14 +359,14 @@ function several(schema: MemberSchema, isLenient: boolean): Rule {
     describe(value) {
       const given = valuesOf(value);
       if (!given) return 'an array';
-      const wrong = given.find((one) => rule.read(one) === undefined);
+      // Too many are refused by their number, unread.
+      const read = isBounded(given) ? given : [];
+      const wrong = read.find((one) => rule.read(one) === undefined);
       return `${kind}${least} to ${most} values, each ${rule.describe(wrong)}`;
     },
     read(value, place = '', faults = []) {
       const values = valuesOf(value);
-      const isBounded =
-        values && values.length >= least && values.length <= most;
-      if (!isBounded) return undefined;
+      if (!values || !isBounded(values)) return undefined;
       if (rule.hasPlaces)
         return values.map((one, at) =>
           readAt(`${place}[${at}]`, rule, one, faults),

@@ -1,8 +1,8 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import { Readable } from 'node:stream';
+import { type Readable, Transform } from 'node:stream';
 import { parseExactJson } from '@animal-store/exact-json';
 import type { FastifyInstance, preParsingHookHandler } from 'fastify';
-import { badInput, StoreError } from '../../errors.ts';
+import { badInput, orError, StoreError } from '../../errors.ts';
 import { SharedBudget } from '../../shared-budget.ts';
 import { holderOf, largeBodyBytes, tooMany } from './lifecycle.ts';
 import { partsOf } from './negotiation.ts';
@@ -84,27 +84,51 @@ export function boundBodies(bodyLimit: number): preParsingHookHandler {
       if (!budget.take(holder, bytes)) throw tooMany('bodies');
       reply.raw.once('close', () => budget.add(holder, -bytes));
     };
-    const body = Readable.from(counted(payload, hold));
+    const body = counted(payload, hold);
     // Fastify removes its listeners when it rejects the body.
     body.on('error', () => undefined);
     done(null, body);
   };
 }
 
+/** A chunk of a few bytes costs as much as one of thousands. */
+const smallPiece = 16;
+const fewPieces = 1000;
+
+/** The connection ends, because Node would go on to parse its chunks. */
+function tooManyPieces() {
+  const message = `The body comes in too many chunks: send at least ${smallPiece} bytes in each.`;
+  const headers = { connection: 'close' };
+  return new StoreError('BAD_USER_INPUT', message, { headers });
+}
+
 /**
- * Passes the bytes on.
+ * Passes the bytes on, each chunk by itself, as Node has read it.
  *
  * @param onLarge called when they exceed the small size
+ * @returns a stream that fails with BAD_USER_INPUT for many tiny chunks
  */
-async function* counted(payload: Readable, onLarge: () => void) {
-  // Ending the stream must not destroy the connection, which the response
+function counted(payload: Readable, onLarge: () => void) {
+  let pieces = 0;
+  let bytes = 0;
+  const count = (chunk: Buffer) => {
+    const wasSmall = bytes <= largeBodyBytes;
+    pieces += 1;
+    bytes += chunk.length;
+    if (pieces > fewPieces && bytes < smallPiece * pieces)
+      throw tooManyPieces();
+    if (wasSmall && bytes > largeBodyBytes) onLarge();
+    return chunk;
+  };
+  const body = new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      const passed = orError(() => count(chunk));
+      if (passed instanceof Error) done(passed);
+      else done(null, passed);
+    },
+  });
+  // An end of this stream must not destroy the connection, which the response
   // needs.
-  const chunks = payload.iterator({ destroyOnReturn: false });
-  let room = largeBodyBytes;
-  for await (const chunk of chunks as AsyncIterable<Buffer>) {
-    const wasSmall = room >= 0;
-    room -= chunk.length;
-    if (wasSmall && room < 0) onLarge();
-    yield chunk;
-  }
+  payload.on('error', (error) => body.destroy(error));
+  return payload.pipe(body);
 }
