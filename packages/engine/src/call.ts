@@ -123,6 +123,8 @@ export class Call {
   unknown: string[] | undefined;
   /** Of the trace that it belongs to, for its log line. */
   traceId: string | undefined;
+  /** The call of the request. */
+  origin: Call = this;
 
   /**
    * @param timeout in milliseconds
@@ -145,12 +147,19 @@ export class Call {
     return this.connection?.destroyed ?? false;
   }
 
-  /**
-   * For an upload, which has its own limit, and for each check of the key of a
-   * subscription.
-   */
+  /** For an upload, which has its own limit. */
   restartDeadline() {
     this.deadline = performance.now() + this.timeout;
+  }
+
+  /**
+   * For work after the answer has begun: a call with its own deadline and its
+   * own count.
+   */
+  continued() {
+    const { caller, meter, operation, origin } = this;
+    const next = new Call(this.timeout, this.connection);
+    return Object.assign(next, { caller, meter, operation, origin });
   }
 
   /** @param waited how long (ms) an input waited for its batch */

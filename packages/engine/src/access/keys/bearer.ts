@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify';
-import type { Caller } from '../../call.ts';
+import type { Call, Caller } from '../../call.ts';
 import { StoreError } from '../../errors.ts';
 import { forbidden, hasScope, type Scope, scopeNameOf } from '../../scopes.ts';
 import type { Authenticator } from './authenticator.ts';
@@ -72,16 +72,21 @@ export function bearer(app: FastifyInstance, keys: Authenticator) {
 export async function authenticate(
   keys: Authenticator,
   request: FastifyRequest,
+  call: Call,
 ): Promise<Caller> {
-  const caller = await callerOfRequest(keys, request);
+  const caller = await callerOfRequest(keys, request, call);
   if (!caller) throw unauthenticated(keys, request);
   return caller;
 }
 
-function callerOfRequest(keys: Authenticator, request: FastifyRequest) {
+function callerOfRequest(
+  keys: Authenticator,
+  request: FastifyRequest,
+  call = request.call,
+) {
   const secret = secretIn(request);
   if (secret === '') return null;
-  return keys.lookUp(secret, request.ip, request.call);
+  return keys.lookUp(secret, request.ip, call);
 }
 
 // RFC 6750 section 2.1, with the scheme's case ignored as RFC 9110 section 11.1

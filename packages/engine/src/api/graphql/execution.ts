@@ -3,6 +3,7 @@ import {
   createSourceEventStream,
   type ExecutionArgs,
   execute,
+  type GraphQLError,
   type GraphQLFormattedError,
   type GraphQLSchema,
 } from 'graphql';
@@ -68,21 +69,25 @@ async function subscribe(
     const { errors = [] } = source;
     // When a retry may succeed later, clients of event streams need a status,
     // not an event.
-    for (const { originalError: failure } of errors) {
-      const isTemporary =
-        failure instanceof StoreError && 'retry-after' in failure.headers;
-      if (isTemporary) throw failure;
-    }
+    const temporary = errors.find(isTemporary);
+    if (temporary) throw temporary.originalError;
     return { errors };
   }
 
-  async function framesOf(items: ListEvent['items']): Promise<Buffer> {
+  // An event that fails for good keeps its id: it would fail again.
+  async function framesOf(items: ListEvent['items']) {
     let frames = '';
-    for (const item of items) {
-      const result = await execute({ ...execution, rootValue: item });
+    for (const rootValue of items) {
+      const event = call.continued();
+      const contextValue = { ...execution.contextValue, call: event };
+      const result = await execute({ ...execution, rootValue, contextValue });
       const { data, errors, failures } = outcomeOf(result);
       logErrors(failures, request);
-      frames += format.next(JSON.stringify({ errors, data }), item.id);
+      if (failures?.some(isTemporary)) return undefined;
+      // Items read by fields below the root.
+      if (event.items > 0) await call.meter?.charge(event.items);
+      call.items += event.items;
+      frames += format.next(JSON.stringify({ errors, data }), rootValue.id);
     }
     return Buffer.from(frames);
   }
@@ -109,4 +114,8 @@ async function subscribe(
     for (const observer of observers) observer.ended(operation, call, errors);
   });
   return { stream };
+}
+
+function isTemporary({ originalError: failure }: GraphQLError) {
+  return failure instanceof StoreError && 'retry-after' in failure.headers;
 }

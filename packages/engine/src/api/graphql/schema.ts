@@ -97,13 +97,12 @@ function makeLive(schema: GraphQLSchema): void {
     schema.getSubscriptionType()?.getFields() ?? {},
   )) {
     const { resolve } = field;
-    field.subscribe = (root, args, context: GraphQLContext, info) =>
-      resolve?.(
-        root,
-        { ...args, after: lastEventIdOf(context.request) ?? args.after },
-        context,
-        info,
-      );
+    field.subscribe = (root, args, context: GraphQLContext, info) => {
+      const last = lastEventIdOf(context.request);
+      // A text, as a client's argument.
+      const after = last === undefined ? args.after : `${last}`;
+      return resolve?.(root, { ...args, after }, context, info);
+    };
     field.resolve = (item) => item;
   }
 }

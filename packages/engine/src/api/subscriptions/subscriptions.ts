@@ -23,6 +23,8 @@ declare module 'fastify' {
   }
 }
 
+type Frames = Buffer | undefined;
+
 /** A live list in the words of one of the APIs. */
 interface Feed {
   format: StreamFormat;
@@ -36,7 +38,11 @@ interface Feed {
    * undefined when they depend on the caller.
    */
   shareKey?: unknown;
-  framesOf(items: ListEvent['items']): Buffer | Promise<Buffer>;
+  /**
+   * @returns undefined when it fails now and may succeed later: the client
+   *   resumes before these items
+   */
+  framesOf(items: ListEvent['items']): Frames | Promise<Frames>;
   /** @returns the failure that ends the stream, as JSON */
   failureAsJson(failure: StoreError): string;
 }
@@ -137,7 +143,7 @@ class Subscriptions {
 
   /**
    * Charges items to the quota and yields their frames. Cuts the subscription
-   * when too much is unsent, or the client has left. Frames that read are made
+   * when they cannot be made, too much is unsent, or the client has left. Frames that read are made
    * one item at a time, so that a client that does not read holds one item.
    *
    * @throws StoreError TOO_MANY_REQUESTS
@@ -152,11 +158,8 @@ class Subscriptions {
     const parts = feed.readsMore ? page.map((item) => [item]) : [page];
     for (const items of parts) {
       await meter?.charge(items.length * feed.units);
-      const before = call.items;
       const frames = await this.#make(items, request, feed);
       if (!frames) return this.#streams.get(request)?.cut();
-      // Items read by fields below the root.
-      if (call.items > before) await meter?.charge(call.items - before);
       call.items += items.length;
       this.delivered += items.length;
       yield frames;
@@ -171,7 +174,7 @@ class Subscriptions {
     items: ListEvent['items'],
     request: FastifyRequest,
     { readsMore, shareKey, framesOf }: Feed,
-  ): Promise<Buffer | undefined> {
+  ): Promise<Frames> {
     const making = this.#turn.then(() => {
       if (!this.#mayWrite(request)) return undefined;
       return shareKey === undefined
@@ -238,9 +241,8 @@ class Subscriptions {
     const authorization = `${request.headers.authorization}`;
     if (this.#checking.has(authorization)) return;
     this.#checking.add(authorization);
-    request.call.restartDeadline();
     try {
-      await authenticate(this.keys, request);
+      await authenticate(this.keys, request, request.call.continued());
     } catch (error) {
       const { code } = error as Partial<StoreError>;
       for (const [other, stream] of this.#streams) {
@@ -253,7 +255,7 @@ class Subscriptions {
 }
 
 /** A large frame is in its socket before the next one is made. */
-const afterLargeFrame = (frames?: Buffer) =>
+const afterLargeFrame = (frames: Frames) =>
   frames && frames.length > largeBodyBytes ? nextTurn() : undefined;
 
 /** Sends a stream; to HEAD only its headers, and it ends with the response. */

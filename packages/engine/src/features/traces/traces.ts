@@ -247,7 +247,7 @@ function databaseSpans(tracer: Tracer, spans: SpansByCall): DatabaseObserver {
     sent({ collection, operation, size, calls }) {
       const served = new Set<Spans>();
       for (const call of calls) {
-        const one = spans.get(call);
+        const one = spans.get(call.origin);
         if (one?.request.isRecording()) served.add(one);
       }
       const [first] = served;
