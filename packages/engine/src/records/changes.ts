@@ -26,6 +26,8 @@ type Written =
   | [version: string | null, ...row: Array<string | null>]
   | undefined;
 
+type Row = Array<string | null>;
+
 /** What a module asks of changes and removals. */
 interface Rules<Item> {
   readonly owned: Ownership;
@@ -43,6 +45,7 @@ export type CheckRemoval<Item> = (stored: Item, call: Call) => Promise<void>;
 // Two changes of one row must not share a statement: the second one needs the
 // version that the first one leaves.
 const writes = { isWrite: true, maxBatch: 1, maxInFlight: 4, blockTime: 1000 };
+const reads = { maxBatch: 32, minWindow: 8, maxInFlight: 4, blockTime: 10 };
 
 /**
  * Changes and removes rows, each with one statement, which also compares the
@@ -51,6 +54,7 @@ const writes = { isWrite: true, maxBatch: 1, maxInFlight: 4, blockTime: 1000 };
 export class Changes<Item> {
   readonly #changes: Batches<unknown[], Written>;
   readonly #removals: Batches<unknown[], Written>;
+  readonly #stored: Batches<string, Row | null>;
 
   constructor(
     private readonly database: Database,
@@ -61,6 +65,9 @@ export class Changes<Item> {
     const owner = table.columns.find(({ member }) => member === owned.member);
     this.#changes = this.#queue('change', changeOf(table, owner));
     this.#removals = this.#queue('remove', removalOf(table, owner));
+    const read = (ids: string[]) => this.#readStored(ids);
+    const named = { collection: table.name, operation: 'find_stored' };
+    this.#stored = database.batched(read, { ...reads, ...named });
   }
 
   #queue(operation: string, text: string) {
@@ -136,10 +143,17 @@ export class Changes<Item> {
    */
   async stored(id: Int64 | string | undefined, call: Call) {
     if (id === undefined) return null;
-    const [row] = await this.database.rows(this.table.findOne, [`${id}`]);
+    const row = await this.#stored.add(`${id}`, call);
     if (!row) return null;
     const item = this.table.decodeRow(row) as Item & object;
     return this.rules.owned.sees(item, call) ? item : null;
+  }
+
+  async #readStored(ids: string[]) {
+    const { find } = this.table;
+    const rows = await this.database.rows<Row>(find, [[...new Set(ids)]]);
+    const byId = new Map(rows.map((row) => [row[0], row]));
+    return ids.map((id) => byId.get(id) ?? null);
   }
 
   #versionOf(item: Item) {

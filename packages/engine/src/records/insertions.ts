@@ -39,6 +39,13 @@ const insertions = {
   blockTime: 1000,
 };
 
+const oneClaim = {
+  operation: 'find_claim',
+  maxBatch: 1,
+  maxInFlight: 1,
+  blockTime: 1000,
+};
+
 /**
  * A rule for the members of a creation, and for those that a change sets.
  *
@@ -59,6 +66,7 @@ const storedClaim = {
 /** Inserts rows; concurrent insertions share one statement. */
 export class Insertions<Item, New extends object> {
   readonly #batches: Batches<Entry<New>, Item | null>;
+  readonly #claims: Batches<Claim, boolean>;
   readonly #statements: ReturnType<typeof insertionsInto>;
   /** The creations in progress, by idempotency key. */
   readonly #inProgress = new Map<string, Promise<unknown>>();
@@ -70,8 +78,13 @@ export class Insertions<Item, New extends object> {
   ) {
     this.#statements = insertionsInto(table);
     const run = (entries: Entry<New>[]) => this.#insert(entries);
-    const names = { collection: table.name, operation: 'insert' };
+    const collection = table.name;
+    const names = { collection, operation: 'insert' };
     this.#batches = database.batched(run, { ...insertions, ...names });
+    this.#claims = database.batched(([claim]) => this.#readClaim(claim), {
+      ...oneClaim,
+      collection,
+    });
   }
 
   /** See `Records.create`. */
@@ -114,16 +127,20 @@ export class Insertions<Item, New extends object> {
    */
   async #assertAllowed(item: New, claim: Claim | undefined, call: Call) {
     await this.check?.(item, call).catch(async (refusal) => {
-      const isStored = claim && (await this.#isStored(claim));
+      const isStored = claim && (await this.#isStored(claim, call));
       if (!isStored) throw refusal;
     });
   }
 
-  async #isStored(claim: Claim) {
-    await this.#inProgress.get(nameOf(claim));
-    const key = [claim.keyId, claim.operation, claim.hash];
+  async #isStored(claim: Claim, call: Call) {
+    await this.#untilEnded(nameOf(claim), call);
+    return this.#claims.add(claim, call);
+  }
+
+  async #readClaim(claim: Claim | undefined) {
+    const key = [claim?.keyId, claim?.operation, claim?.hash];
     const found = await this.database.rows(storedClaim, key);
-    return found.length > 0;
+    return [found.length > 0];
   }
 
   async #insertAllowed(entry: Entry<New>, call: Call) {
@@ -144,11 +161,7 @@ export class Insertions<Item, New extends object> {
    */
   async #insertOnce(entry: Entry<New>, claim: Claim, call: Call) {
     const name = nameOf(claim);
-    while (this.#inProgress.has(name)) {
-      const earlier = this.#inProgress.get(name);
-      const left = call.deadline - performance.now();
-      await withTimeout(left, Promise.resolve(earlier), inUse);
-    }
+    while (this.#inProgress.has(name)) await this.#untilEnded(name, call);
     const inserting = this.#insertRetryably(entry, call);
     // After its deadline the client has its 503, but the statement may still
     // run. A retry with this key waits until it ends, and gets 409 if its own
@@ -159,6 +172,13 @@ export class Insertions<Item, New extends object> {
       .finally(() => this.#inProgress.delete(name));
     this.#inProgress.set(name, end);
     return inserting;
+  }
+
+  /** @throws StoreError IDEMPOTENCY_KEY_IN_USE at the deadline */
+  #untilEnded(name: string, call: Call) {
+    const earlier = Promise.resolve(this.#inProgress.get(name));
+    const left = call.deadline - performance.now();
+    return withTimeout(left, earlier, inUse);
   }
 
   async #insertRetryably(entry: Entry<New>, call: Call) {

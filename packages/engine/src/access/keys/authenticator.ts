@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import { Call, type Caller } from '../../call.ts';
 import type { Batches, Database, Statement } from '../../database/database.ts';
-import { StoreError } from '../../errors.ts';
+import { StoreError, Unavailable } from '../../errors.ts';
 import type { KeyObserver } from '../../runtime/observers.ts';
 import type { FailureLimit } from '../limits/failure-limit.ts';
 import { WriteBehind } from '../write-behind.ts';
@@ -280,8 +280,8 @@ type KeyRow = [
 ];
 
 /**
- * Queries a replica first, and the primary for keys unknown there, which may
- * just have been issued.
+ * Asks the primary, because a replica may not have received a revocation; only
+ * while the primary cannot be reached, a replica.
  *
  * @returns the key of every current or previous hash; null for an unknown hash
  */
@@ -302,10 +302,13 @@ async function queryKeys(
     }
   };
   const wanted = [...new Set(hashes)];
-  learn(await database.read<KeyRow>(selectKeysByHash, [wanted]));
-  const unknown = wanted.filter((hash) => !found.has(hash));
-  if (database.hasReadNodes && unknown.length > 0)
-    learn(await database.rows<KeyRow>(selectKeysByHash, [unknown]));
+  const asking = database.rows<KeyRow>(selectKeysByHash, [wanted]);
+  const rows = await asking.catch((error) => {
+    const isAway = database.hasReadNodes && error instanceof Unavailable;
+    if (!isAway) throw error;
+    return database.read<KeyRow>(selectKeysByHash, [wanted]);
+  });
+  learn(rows);
   return hashes.map((hash) => found.get(hash) ?? null);
 }
 

@@ -61,6 +61,8 @@ interface LogPosition {
   isReplica: boolean;
   /** The same for all copies of a server. */
   system: string;
+  /** The same for all nodes of a Citus cluster; null without Citus. */
+  cluster: string | null;
   database: string;
   /** In which its tables are found. */
   schema: string;
@@ -86,6 +88,11 @@ const position: Statement = {
       'isReplica', pg_is_in_recovery(),
       'system', (
         select system_identifier::text from pg_control_system()),
+      'cluster', case when to_regclass('pg_catalog.pg_dist_node') is not null
+        then md5(query_to_xml(
+          'select nodename, nodeport, groupid from pg_catalog.pg_dist_node order by nodeid',
+          true, true, '')::text)
+        end,
       'database', (
         select oid::text from pg_database
         where datname = current_database()),
@@ -273,10 +280,10 @@ export class Replicas implements Reads {
   #problemOf(seen: LogPosition, least: LogPosition) {
     if (seen.schema !== least.schema)
       return `its search_path leads to the schema ${seen.schema}`;
-    // A primary with another system identifier is a node of a distributed
-    // engine, which is always up to date.
+    // A node of the same cluster is always up to date.
+    const isOfCluster = seen.cluster !== null && seen.cluster === least.cluster;
     if (seen.system !== least.system)
-      return seen.isReplica ? 'it is a replica of another server' : '';
+      return isOfCluster && !seen.isReplica ? '' : 'it is another server';
     if (seen.database !== least.database) return 'it is another database';
     if (!seen.isReplica)
       return 'it has been promoted: it does not follow the primary';
