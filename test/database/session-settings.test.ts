@@ -2,13 +2,16 @@
 
 import { sql } from '../support/database-access.ts';
 import { expect, test } from '../support/jest.ts';
+import { onPlainPostgres } from '../support/process.ts';
 import { storeForAll } from '../support/store.ts';
 
 /** What a role or a database may set, and a value's text depends on. */
 
 const store = storeForAll();
 
-test.each([
+const testOnPostgres = onPlainPostgres ? test : test.skip;
+
+testOnPostgres.each([
   ['extra_float_digits', '1'],
   ['DateStyle', 'ISO, MDY'],
 ])('a session sets %s itself', async (name, value) => {

@@ -1,7 +1,7 @@
 // runs: embedded, postgres
 
-import type { Call } from '../../src/call.ts';
-import { StoreError, Unavailable } from '../../src/errors.ts';
+import type { Call } from '#engine/call.js';
+import { StoreError, Unavailable } from '#engine/errors.js';
 import { practiceModule } from '../modules/practice/practice.module.ts';
 import { withRows } from '../support/database-access.ts';
 import { openStream, type Stream, streamsForEach } from '../support/events.ts';
