@@ -53,6 +53,7 @@ import { ToyType } from './toys/toy.types.ts';
  */
 
 const summary = 'It does something.';
+const some = { maxItems: 2 };
 const described = { description: summary };
 const tag = { name: 'Forgetful', description: 'A module that forgets.' };
 const open = (
@@ -635,6 +636,30 @@ test('a resource names a member or a relation that it lacks', () => {
   expect(() => resource({ ...strap, relations: { pet } })).toThrow(
     'Strap has no relation tag.',
   );
+});
+
+test.each([
+  ['^-?(0|[1-9]\\d{0,2})(\\.\\d{1,3}){0,3}$', '10.20.30'],
+  ['^-?(0|[1-9]\\d*)\\.\\d{2}$', '2.00'],
+  ['^-?(0|[1-9]\\d{0,5})(\\.\\d{1,2})?$', '1.10'],
+  ['^-?(0)', '-0'],
+])('a text of the pattern %s stays as it is', (pattern, it) => {
+  const text = textSchema({ pattern, maxLength: 10, description: '' });
+  const wrapped = [text, nullable(text), { ...text }, Type.Array(text, some)];
+  for (const schema of wrapped) {
+    const value = 'items' in schema ? [it] : it;
+    const given = { it: value };
+    expect(validator(Type.Object({ it: schema }))(given)).toEqual(given);
+  }
+});
+
+test('an exact decimal is its shortest text, however its schema is wrapped', () => {
+  const price = decimalSchema(8, 2, { description: '' });
+  const forms = [price, nullable(price), use(price, ''), { ...price }];
+  for (const schema of forms)
+    expect(validator(Type.Object({ it: schema }))({ it: '-0.10' })).toEqual({
+      it: '-0.1',
+    });
 });
 
 test('booleans are text in a query, and not in a body', () => {

@@ -202,7 +202,7 @@ const build = async (options: AppOptions): Promise<FastifyInstance> => {
     const described = database.orm.getMetadata(entity);
     assertSameMembers(
       described,
-      app.getSchema(described.className),
+      app.namedSchemas.get(described.className),
       schema.getType(described.className),
     );
   }

@@ -2,7 +2,7 @@ import { type Static, type TProperties, type TSchema, Type } from 'typebox';
 import { reportFault } from '../errors.ts';
 import { type Int64, int64 } from './int64.ts';
 import {
-  decimalStart,
+  decimalDigits,
   type Input,
   type MemberSchema,
   unwrapped,
@@ -47,7 +47,7 @@ function decimalPattern(precision: number, scale: number) {
   const most = precision - scale - 1;
   const whole = most < 0 ? '' : `|[1-9]\\d{0,${most}}`;
   const fraction = scale > 0 ? `(\\.\\d{1,${scale}})?` : '';
-  return `${decimalStart}${whole})${fraction}$`;
+  return `^-?(0${whole})${fraction}$`;
 }
 
 /**
@@ -65,6 +65,7 @@ export function decimalSchema(
     ...options,
     maxLength: precision + 2,
     pattern: decimalPattern(precision, scale),
+    [decimalDigits]: [precision, scale] as const,
   });
 }
 
@@ -102,6 +103,8 @@ export interface Member {
   readonly description?: string | undefined;
   /** Of a decimal. */
   readonly digits: readonly [precision: number, scale: number];
+  /** Lists may be filtered and sorted by it. */
+  readonly isCompared: boolean;
 }
 
 /**
@@ -111,18 +114,13 @@ export interface Member {
 export function memberOf(schema: TSchema): Member {
   const { member, isNullable } = unwrapped(schema);
   const { type, format = '', enum: values, items, description } = member;
-  const { pattern = '', maxLength = 0, $ref } = member;
+  const { [decimalDigits]: digits, $ref } = member;
   const { $id = $ref?.replace('#', '') } = member;
-  const digits = [
-    maxLength - 2,
-    Number(/,(\d+)\}\)\?\$$/.exec(pattern)?.[1] ?? 0),
-  ] as const;
   const isEnum = values !== undefined || $ref !== undefined;
-  const isDecimal = pattern === decimalPattern(...digits);
   const isTexts = items !== undefined && memberOf(items).kind === 'string';
   const found =
     (isEnum && 'enum') ||
-    (isDecimal && 'decimal') ||
+    (digits && 'decimal') ||
     (isTexts && 'texts') ||
     (kindsByFormat[format] ?? type ?? 'json');
   const kind = kinds.find((one) => one === found);
@@ -136,7 +134,8 @@ export function memberOf(schema: TSchema): Member {
     $id,
     values: values ?? [],
     description,
-    digits,
+    digits: digits ?? [0, 0],
+    isCompared: found !== 'json' && found !== 'texts',
   };
 }
 

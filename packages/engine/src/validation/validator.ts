@@ -174,6 +174,12 @@ interface Rule {
 /** A keyword of arrays: an invalid value is refused without the others. */
 export const isSeparate = 'x-separate';
 
+/**
+ * The precision and scale of an exact decimal. It is a symbol, so no contract
+ * shows it. A copy of a schema keeps it.
+ */
+export const decimalDigits = Symbol('decimalDigits');
+
 /** The JSON Schema of a member. */
 export interface MemberSchema
   extends Omit<TSchema, 'type'>,
@@ -188,6 +194,7 @@ export interface MemberSchema
   items?: TSchema;
   nullable?: boolean;
   [isSeparate]?: boolean;
+  [decimalDigits]?: readonly [precision: number, scale: number];
 }
 type NumberKeyword =
   | keyof typeof conditions
@@ -267,7 +274,7 @@ function kindOf(member: MemberSchema, isLenient: boolean): Rule {
   const isKnown = format === '' || Format.Has(format);
   if (type === 'string' && maxLength !== undefined && isKnown) {
     const rule = boundedText({ ...member, maxLength });
-    return member.pattern?.startsWith(decimalStart) ? decimal(rule) : rule;
+    return member[decimalDigits] ? decimal(rule) : rule;
   }
   if (member.properties) return nested(member as TObject, isLenient);
   if (member.items && member.maxItems !== undefined)
@@ -480,9 +487,6 @@ function boundedText({
     describe: (value) => `${faultOf(value)}`,
   };
 }
-
-/** The beginning of the pattern of an exact decimal. */
-export const decimalStart = '^-?(0';
 
 /** One text for each number: 1.10 is 1.1, and -0.0 is 0. */
 function decimal({ read, ...rule }: Rule): Rule {

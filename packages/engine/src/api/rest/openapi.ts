@@ -50,6 +50,7 @@ export const openApi = fastifyPlugin<{
   async (app: FastifyInstance, { about, tags }) => {
     const info = infoOf(about);
     app.decorate('info', info);
+    app.decorate('namedSchemas', new Map());
     await app.register(swagger, {
       openapi: {
         openapi: '3.1.0',
@@ -126,9 +127,11 @@ function byReference<Part>(app: FastifyInstance, part: Part): Part {
   return eachPart(part, (plain: { $id?: unknown }) => {
     const { $id } = plain;
     if (typeof $id !== 'string') return plain;
-    const other = app.getSchema($id);
-    if (!other) app.addSchema(plain);
-    else if (JSON.stringify(other) !== JSON.stringify(plain))
+    const other = app.namedSchemas.get($id);
+    if (!other) {
+      app.namedSchemas.set($id, plain);
+      app.addSchema(plain);
+    } else if (JSON.stringify(other) !== JSON.stringify(plain))
       reportFault(`Two different schemas have the $id ${$id}.`);
     return { $ref: `${$id}#` };
   });
@@ -154,7 +157,8 @@ function eachPart<Part>(part: Part, change: (part: object) => object): Part {
     return part.map((one) => eachPart(one, change)) as Part;
   if (!isRecord(part)) return part;
   const members = mapMembers(part, (member) => eachPart(member, change));
-  return change(members) as Part;
+  // The part may carry symbols.
+  return change({ ...part, ...members }) as Part;
 }
 
 type Described = { responses: Record<string, object> };
@@ -205,6 +209,8 @@ declare module 'fastify' {
   interface FastifyInstance {
     /** The title and description of the service. */
     info: ReturnType<typeof infoOf>;
+    /** Schemas of the contract by their `$id`, with what their symbols say. */
+    namedSchemas: Map<string, object>;
     /** The section of the reference; undefined for routes outside of it. */
     section?: string;
   }
