@@ -1,101 +1,211 @@
-// runs: embedded, postgres, pgbouncer
+// runs: embedded, postgres, pgbouncer, postgres-12
 
+import { Call } from '#engine/call.js';
+import { Records } from '#engine/records/records.js';
+import { createTestDatabase } from '../support/database.ts';
 import { sql } from '../support/database-access.ts';
-import { graphqlText } from '../support/graphql.ts';
-import { expect, test } from '../support/jest.ts';
+import { graphqlThrice } from '../support/graphql.ts';
+import { afterAll, describe, expect, test } from '../support/jest.ts';
 import { rest } from '../support/rest.ts';
-import { storeForAll } from '../support/store.ts';
-import { chipOf, passports, plain } from './passports/passports.module.ts';
+import { query } from '../support/session.ts';
+import { type Store, startStore } from '../support/store.ts';
+import {
+  members,
+  type NewOdd,
+  type Odd,
+  OddEntity,
+  odd,
+  odds,
+} from './odds/odds.module.ts';
 
-/** Values that another program has stored, and the service cannot show. */
+/**
+ * What the settings of a database, and rows that others have stored, do to the
+ * values of a module with a member of each kind.
+ */
 
-const store = storeForAll({}, undefined, { more: [passports] });
+const plain = {
+  score: 0.1 + 0.2,
+  at: '2026-03-29T01:30:00.123Z',
+  day: '2026-01-02',
+  leftOn: null,
+  price: '1.5',
+  big: 9007199254740993n,
+  count: 3,
+  isOdd: true,
+  chip: null,
+  tone: 'red',
+  data: { n: 9007199254740993n },
+  marks: ['a,b', ''],
+  name: 'Rex',
+};
+const given = [
+  plain,
+  { ...plain, score: 1 / 3, at: '0001-01-01T00:00:00Z', day: '0001-01-01' },
+  { ...plain, score: 1 / 3, at: '1890-01-01T00:00:00Z', day: '1890-02-03' },
+  { ...plain, score: 5e-324, at: '2026-10-25T00:30:00Z', tone: 'Green' },
+  { ...plain, score: -1.7976931348623157e308, tone: 'b_2', name: 'a' },
+  { ...plain, score: 0.30000000000000004, big: -1, tone: 'a', name: 'B' },
+];
 
-async function add(at: number, issuedOn: string, bornOn?: string) {
-  const json = { ...plain, chip: chipOf(at), issuedOn };
-  const { json: added } = await rest(store, '/v1/passports', {
-    method: 'POST',
-    json,
-  });
-  if (bornOn)
-    await sql(
-      store.database,
-      'update passport set born_on = $2::date where id = $1',
-      [added.id, bornOn],
-    );
-  return added;
-}
-
-test('a row that cannot be shown fails its own pages, and no value moves to another row', async () => {
-  const first = await add(1, '2026-01-01');
-  const foreign = await add(2, '2026-02-02');
-  const third = await add(3, '2026-03-03');
-  const endless = `update passport set issued_on = 'infinity' where id = ${foreign.id}`;
-  await sql(store.database, endless);
-  const paths = [
-    '/v1/passports',
-    '/v1/passports?sort=issuedOn',
-    `/v1/passports/${foreign.id}`,
-  ];
-  for (const path of paths) {
-    const { status, json } = await rest(store, path);
-    expect([status, json.code]).toEqual([500, 'INTERNAL_SERVER_ERROR']);
-  }
-  const query = '{ passports { id issuedOn } }';
-  const { errors } = await graphqlText(store, { query });
-  expect(errors?.[0]?.extensions.code).toBe('INTERNAL_SERVER_ERROR');
-  // They share a statement with the pages and items that fail.
-  const answers = await Promise.all([
-    rest(store, '/v1/passports'),
-    rest(store, '/v1/passports?limit=1'),
-    rest(store, `/v1/passports?after=${foreign.id}`),
-    rest(store, `/v1/passports/${foreign.id}`),
-    rest(store, `/v1/passports/${third.id}`),
-  ]);
-  expect(answers.map(({ status }) => status)).toEqual([
-    500, 200, 200, 500, 200,
-  ]);
-  const [, one, later, , item] = answers;
-  expect([one?.json, later?.json, item?.json]).toEqual([
-    [first],
-    [third],
-    third,
-  ]);
+const stores: Store[] = [];
+afterAll(async () => {
+  for (const store of stores) await store.close();
 });
 
-test.each(['infinity', '-infinity', '12026-01-01'])(
-  'a nullable day %s is not shown as null',
-  async (day) => {
-    await sql(store.database, 'delete from passport');
-    const { id } = await add(4, '2026-04-04', day);
-    const { status } = await rest(store, `/v1/passports/${id}`);
-    expect(status).toBe(500);
-  },
-);
+async function storeWith(settings: Record<string, string>) {
+  const database = await createTestDatabase();
+  const set = Object.entries(settings);
+  if ('DATABASE_URL' in database.env) {
+    const { DATABASE_URL: url } = database.env;
+    const name = new URL(url).pathname.slice(1);
+    for (const [setting, value] of set)
+      await query(url, `alter database ${name} set ${setting} = ${value}`);
+  }
+  const store = await startStore({}, { database, more: [odds] });
+  stores.push(store);
+  // The embedded store has one session for all.
+  if ('DATA_DIR' in database.env)
+    for (const [name, value] of set)
+      await sql(store.database, `set ${name} = ${value}`);
+  for (const json of given) {
+    const { status } = await rest(store, '/v1/odds', { method: 'POST', json });
+    expect(status).toBe(201);
+  }
+  return store;
+}
 
-test('a word of an enumeration with a comma moves no other', async () => {
-  await store.empty();
-  const names = ['Rex', 'Max', 'Tom', 'Ida'];
-  for (const name of names)
-    await rest(store, '/v1/pets', {
-      method: 'POST',
-      json: { name, categoryId: 1 },
-    });
-  const [constraint] = (
-    await sql<[string]>(
-      store.database,
-      "select conname from pg_constraint where conrelid = 'pet'::regclass and contype = 'c'",
-    )
-  ).flat();
-  await sql(store.database, `alter table pet drop constraint "${constraint}"`);
-  await sql(
-    store.database,
-    "update pet set status = 'sold,sold' where name = 'Tom'",
+async function overBoth(store: Store) {
+  const { json } = await rest(store, '/v1/odds');
+  const document = `{ odds { ${members} } }`;
+  const { data } = await graphqlThrice(store, { query: document });
+  const items = json.map(
+    ({ version: _, ...item }: object & { version: 1 }) => item,
   );
-  const [all, first] = await Promise.all([
-    rest(store, '/v1/pets'),
-    rest(store, '/v1/pets?limit=1'),
-  ]);
-  expect(all?.status).toBe(500);
-  expect(first?.json).toMatchObject([{ name: 'Rex', status: 'available' }]);
+  const ofGraphQL = data.odds.map((one: { id: string; big: string }) => ({
+    ...one,
+    id: Number(one.id),
+    big: JSON.parse(one.big),
+  }));
+  return { items, ofGraphQL };
+}
+
+/** The ids of a whole list by REST, one page after the other. */
+async function walk(store: Store, path: string) {
+  const ids: number[] = [];
+  let next: string | undefined = path;
+  while (next && ids.length < 20) {
+    const { json, headers } = await rest(store, next);
+    ids.push(...json.map(({ id }: { id: number }) => id));
+    next = /<([^>]+)>; rel="next"/.exec(`${headers.link}`)?.[1];
+    if (next) next = next.replace(/^https?:\/\/[^/]+/, '');
+  }
+  return ids;
+}
+
+const german = {
+  extra_float_digits: '0',
+  datestyle: 'German',
+  timezone: '"Europe/Berlin"',
+  intervalstyle: 'sql_standard',
+  bytea_output: 'escape',
+};
+
+describe.each([
+  ['its own settings', {}],
+  ['the settings of Germany', german],
+  [
+    'few digits, SQL dates and a zone whose name means another',
+    {
+      extra_float_digits: '-5',
+      datestyle: 'SQL, DMY',
+      timezone: '"Asia/Kolkata"',
+    },
+  ],
+  ['PostgreSQL dates', { datestyle: 'Postgres, MDY', timezone: 'Iran' }],
+])('a database with %s', (_what, settings) => {
+  test('gives each value as it was stored, and each list by pages', async () => {
+    const store = await storeWith(settings);
+    const { items } = await overBoth(store);
+    expect(items).toMatchObject(
+      given.map((one) => ({
+        ...one,
+        at: new Date(one.at).toISOString(),
+        price: '1.5000',
+      })),
+    );
+    for (const order of ['score', 'at', 'day', 'price', 'big', 'tone', 'name'])
+      for (const end of ['', '_desc']) {
+        const path = `/v1/odds?sort=${order}${end}`;
+        const all = await walk(store, `${path}&limit=100`);
+        expect(all.toSorted()).toEqual([1, 2, 3, 4, 5, 6]);
+        expect([path, await walk(store, `${path}&limit=1`)]).toEqual([
+          path,
+          all,
+        ]);
+      }
+  });
+});
+
+describe('a row that others have stored', () => {
+  let store: Store;
+
+  test.each([
+    ['day', "'infinity'"],
+    ['day', "'-infinity'"],
+    ['day', "'0044-03-15 BC'"],
+    ['day', "'12026-01-01'"],
+    ['left_on', "'infinity'"],
+    ['at', "'infinity'"],
+    ['at', "'-infinity'"],
+    ['at', "'12026-01-01T00:00:00Z'"],
+    ['at', "'0044-03-15 00:00:00 BC'"],
+    ['score', "'NaN'"],
+    ['score', "'infinity'"],
+    ['price', "'NaN'"],
+    ['tone', "'x,y'"],
+    ['tone', "'red,Green'"],
+    ['tone', "'blue'"],
+    ['tone', "''"],
+    ['marks', `'{a,NULL}'`],
+    ['marks', `'{{a},{b}}'`],
+  ])(
+    'with %s = %s is refused by both APIs, and moves no value',
+    async (column, value) => {
+      store ??= await storeWith({});
+      await sql(
+        store.database,
+        `insert into odd (score, at, day, left_on, price, big, count, is_odd, tone, marks, name)
+        select score, at, day, day, price, big, count, is_odd, tone, marks, name from odd where id = 1`,
+      );
+      await sql(
+        store.database,
+        `update odd set ${column} = ${value} where id = (select max(id) from odd)`,
+      );
+      const [[id = ''] = []] = await sql<[id: string]>(
+        store.database,
+        'select max(id)::text from odd',
+      );
+      const document = `{ odds { ${members} } }`;
+      const { errors } = await graphqlThrice(store, { query: document });
+      const list = await rest(store, '/v1/odds');
+      const one = await rest(store, `/v1/odds/${id}`);
+      expect([list.status, one.status, errors?.[0]?.extensions?.code]).toEqual([
+        500,
+        500,
+        'INTERNAL_SERVER_ERROR',
+      ]);
+      const records = new Records<Odd, NewOdd>(
+        store.database,
+        OddEntity,
+        odd.lists,
+      );
+      await expect(records.find(BigInt(id), new Call())).rejects.toThrow(
+        `The row ${id} cannot be read: odd.${column} has a value that no client could have given.`,
+      );
+      await sql(store.database, `delete from odd where id = ${id}`);
+      const { items, ofGraphQL } = await overBoth(store);
+      expect(items).toHaveLength(6);
+      expect(ofGraphQL).toHaveLength(6);
+    },
+  );
 });

@@ -72,6 +72,10 @@ export class Sessions {
   }
 }
 
+/** PostgreSQL's own defaults. */
+const texts =
+  '-c extra_float_digits=1 -c datestyle=ISO -c intervalstyle=postgres -c bytea_output=hex';
+
 function configFor(limits: DatabaseOptions): ClientConfig {
   const { url, name, connectTimeout, statementTimeout } = limits;
   const { statement_timeout, query_timeout, ...given } = parsedUrl(url);
@@ -83,12 +87,13 @@ function configFor(limits: DatabaseOptions): ClientConfig {
     Object.assign(config.ssl, { host: config.host });
   return {
     ...config,
+    // These change the texts of values for SQL of modules; the service's own
+    // does not depend on them, because a pooler may drop them.
     // The timeout is set, because the role may have its own. JIT is off,
     // because PostgreSQL would compile the batched list again at every
-    // execution: tens of milliseconds for a statement that takes one. The others
-    // make the text of each double and moment exact.
+    // execution: tens of milliseconds for a statement that takes one.
     options:
-      `${options} -c statement_timeout=${statementTimeout} -c jit=off -c extra_float_digits=1 -c datestyle=ISO`.trim(),
+      `${options} ${texts} -c statement_timeout=${statementTimeout} -c jit=off`.trim(),
     application_name: name,
     connectionTimeoutMillis: connectTimeout,
     keepAlive: true,
@@ -136,16 +141,14 @@ async function inspectSession(
   try {
     await client.connect();
     const { rows } = await client.query(settings);
-    const { pid, role, timeout, jit, digits, dates, pathSource, schema } =
-      rows[0];
+    const { pid, role, timeout, jit, dateStyle, pathSource, schema } = rows[0];
     const set = `alter role ${role} set`;
     const statements: string[] = [];
     const isLimited = timeout > 0 && timeout <= statementTimeout;
     if (!isLimited)
       statements.push(`${set} statement_timeout = ${statementTimeout}`);
+    if (!dateStyle.startsWith('ISO')) statements.push(`${set} datestyle = ISO`);
     if (jit !== 'off') statements.push(`${set} jit = off`);
-    if (digits < 1) statements.push(`${set} extra_float_digits = 1`);
-    if (!dates.startsWith('ISO')) statements.push(`${set} datestyle = 'ISO'`);
     const isAdvised = advice !== undefined && statements.length > 0;
     if (isAdvised) log?.warn({ ...advice, statements }, settingsDropped);
     // A pooler that shares sessions gives its clients other process ids, to
@@ -161,8 +164,7 @@ const settings = `
   select pg_backend_pid() as pid,
     quote_ident(current_user) as role,
     current_setting('jit', true) as jit,
-    current_setting('extra_float_digits')::int as digits,
-    current_setting('datestyle') as dates,
+    current_setting('datestyle') as "dateStyle",
     current_schema() as schema,
     (select setting::int from pg_settings
       where name = 'statement_timeout') as timeout,

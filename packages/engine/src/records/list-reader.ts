@@ -10,7 +10,12 @@ import {
 } from '../validation/page.ts';
 import { cursorOf } from './cursor.ts';
 import type { ListStatement } from './list-statements.ts';
-import { type ListInterpreter, type Listing, parametersOf } from './listing.ts';
+import {
+  type ListInterpreter,
+  type Listing,
+  parametersOf,
+  type Shape,
+} from './listing.ts';
 import { type Table, textsOf } from './table.ts';
 
 type ListRow = Array<string | null>;
@@ -123,7 +128,7 @@ export class ListReader<Item extends Identified> {
     const { shape, isBackward } = listing;
     const { items, hasNext } = this.#itemsIn(row, listing);
     const order = row[this.table.columns.length];
-    const cursors = order ? cursorsOf(items, order, shape.sort) : undefined;
+    const cursors = order ? cursorsOf(items, order, shape) : undefined;
     if (isBackward) {
       items.reverse();
       cursors?.reverse();
@@ -138,11 +143,12 @@ export class ListReader<Item extends Identified> {
   /** At most `limit` items, up to the end. */
   #itemsIn(row: ListRow, { limit, end }: BoundedListing) {
     const { columns, decodeColumns } = this.table;
-    const [ids = '', ...others] = row as string[];
-    const found = ids.split(',').length;
-    const texts = columns.map((column, at) =>
-      textsOf(column, at === 0 ? ids : `${others[at - 1]}`, found),
-    );
+    const ids = `${row[0]}`.split(',');
+    const texts = columns.map((column, at) => {
+      const aggregate = `${row[at]}`;
+      return textsOf(column, aggregate, ids);
+    });
+    const found = ids.length;
     const length = Math.min(found, limit);
     const items: Item[] = [];
     for (let place = 0; place < length; place += 1) {
@@ -224,9 +230,16 @@ function upTo(horizon: Int64 | undefined, listing: Listing): BoundedListing {
 }
 
 /** @param order the values that they are sorted by, and perhaps further ones */
-function cursorsOf(items: readonly Identified[], order: string, sort: string) {
+function cursorsOf(
+  items: readonly Identified[],
+  order: string,
+  { sort, by }: Shape,
+) {
   const values: string[] = JSON.parse(order);
-  return items.map(({ id }, at) => cursorOf(sort, `${values[at]}`, id));
+  return items.map(({ id }, at) => {
+    const value = by[0]?.fromCursor(`${values[at]}`);
+    return cursorOf(sort, `${value}`, id);
+  });
 }
 
 const serialisations = Symbol('serialisations');

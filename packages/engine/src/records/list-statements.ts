@@ -167,12 +167,11 @@ export class ListStatements {
    */
   #aggregated({ by }: Layout) {
     const columns = this.table.columns.map((column) => {
-      const { name, text, isSafeToJoin, isNullable } = column;
+      const { name, text, isSafeToJoin } = column;
       if (!isSafeToJoin) return `json_agg(${text}) as ${name}`;
-      const joined = isNullable ? `coalesce(${text}, '')` : text;
-      return `string_agg(${joined}, ',') as ${name}`;
+      return `string_agg(coalesce(${text}, ''), ',') as ${name}`;
     });
-    const order = by.map(({ key }) => `json_agg((${key})::text) as "#order"`);
+    const order = by.map(({ cursor }) => `json_agg(${cursor}) as "#order"`);
     return [...columns, ...order].join(', ');
   }
 }

@@ -9,7 +9,7 @@ import { totalCost } from '../validation/page.ts';
 import { type Member, memberOf } from '../validation/schemas.ts';
 import { maxPageLength } from '../validation/validator.ts';
 import type { Ownership } from './ownership.ts';
-import { codecs, parameterOf, Table, textIn } from './table.ts';
+import { codecs, oneOf, parameterOf, Table, textIn } from './table.ts';
 
 const mostRows = 1000;
 
@@ -131,11 +131,13 @@ function ofSchema({ properties }: TObject) {
 }
 
 function decoded(
-  { name, kind, isNullable }: Member & { name: string },
+  { name, kind, isNullable, values }: Member & { name: string },
   text: string | null,
 ) {
-  const { fromText = String } = codecs[kind];
-  if (text !== null) return fromText(text);
-  if (isNullable) return null;
-  throw new Error(`${name} is null, which its schema excludes.`);
+  const { fromText = String } = kind === 'enum' ? oneOf(values) : codecs[kind];
+  if (text === null && isNullable) return null;
+  const value = text === null ? undefined : fromText(text);
+  if (value !== undefined) return value;
+  const what = text === null ? 'null' : 'a value';
+  throw new Error(`${name} is ${what}, which its schema excludes.`);
 }

@@ -12,8 +12,15 @@ import type { Kind } from '../validation/schemas.ts';
 interface Codec {
   /** SQL that converts a value to text, unless a cast does. */
   toText?: (column: string) => string;
-  /** Parses the text; when absent, the text is the value. */
+  /**
+   * Parses the text; when absent, the text is the value. Undefined for a value
+   * that the service would not store.
+   */
   fromText?: (text: string) => unknown;
+  /** SQL for the JSON of a value in a cursor, unless the text is. */
+  toCursor?: (key: string) => string;
+  /** Converts it for the cursor, unless it is the text of a parameter. */
+  fromCursor?: (json: string) => string;
   /** Converts a value to a parameter, where PostgreSQL has many spellings. */
   write?: (value: never) => string;
   /** True when a value's text may be empty or hold a comma. */
@@ -22,25 +29,45 @@ interface Codec {
 
 const integral: Codec = { fromText: int64FromDigits };
 const word: Codec = {};
-/** By the kind of a member. */
+/** No setting of a session changes the texts. By the kind of a member. */
 export const codecs: Record<Kind, Codec> = {
   int64: integral,
   // It refuses what is no integer.
   integer: integral,
-  number: { fromText: Number },
+  number: {
+    toText: bytesOf,
+    fromText(bytes) {
+      const value = doubleFrom(bytes);
+      return Number.isFinite(value) ? value : undefined;
+    },
+    toCursor: bytesOf,
+    fromCursor: (bytes) => `${doubleFrom(bytes)}`,
+  },
   boolean: { fromText: (value) => value === 'true' },
   moment: {
-    toText: (column) => `(extract(epoch from ${column}) * 1000)::bigint::text`,
-    fromText: (value) => new Date(Number(value)),
+    toText: (column) =>
+      within(
+        column,
+        ['0001-01-01T00:00:00Z', '9999-12-31T23:59:59.999Z'],
+        `(extract(epoch from ${column}) * 1000)::bigint::text`,
+      ),
+    fromText: (value) =>
+      value === beyond ? undefined : new Date(Number(value)),
+    toCursor: (key) => key,
   },
   date: {
-    // `infinity` has no days.
     toText: (column) =>
-      `coalesce(to_char(${column}, 'YYYY-MM-DD'), ${column}::text)`,
-    fromText: dayFrom,
+      within(
+        column,
+        ['0001-01-01', '9999-12-31'],
+        `to_char(${column}, 'YYYY-MM-DD')`,
+      ),
+    fromText: (value) => (value === beyond ? undefined : value),
+    toCursor: (key) => key,
   },
   uuid: word,
-  decimal: word,
+  // Not NaN, and no infinity.
+  decimal: { fromText: (value) => (/\d$/.test(value) ? value : undefined) },
   enum: word,
   json: {
     fromText: parseStoredJson,
@@ -49,12 +76,31 @@ export const codecs: Record<Kind, Codec> = {
   },
   texts: {
     toText: (column) => `to_json(${column})::text`,
-    fromText: JSON.parse,
+    fromText(value) {
+      const texts: unknown[] = JSON.parse(value);
+      return texts.every((one) => typeof one === 'string') ? texts : undefined;
+    },
     write: arrayOf,
     isAnyText: true,
   },
   string: { isAnyText: true },
 };
+
+const beyond = 'beyond';
+
+/** A text for values beyond those that clients may give. */
+function within(column: string, [first, last]: [string, string], text: string) {
+  return `case when ${column} not between '${first}' and '${last}' then '${beyond}' else ${text} end`;
+}
+
+/** A double as it is: the digits of its text are a setting of the session. */
+function bytesOf(column: string) {
+  return `encode(float8send(${column}::float8), 'hex')`;
+}
+
+function doubleFrom(bytes: string) {
+  return Buffer.from(bytes, 'hex').readDoubleBE();
+}
 
 /**
  * Kinds by PostgreSQL's type and MikroORM's. A cast to another type, like
@@ -62,8 +108,8 @@ export const codecs: Record<Kind, Codec> = {
  */
 const kindsByType: Record<string, Kind> = {
   'bigint bigint': 'int64',
-  'int number': 'number',
-  'smallint number': 'number',
+  'int number': 'integer',
+  'smallint number': 'integer',
   'double precision number': 'number',
   'boolean boolean': 'boolean',
   'timestamptz Date': 'moment',
@@ -74,12 +120,6 @@ const kindsByType: Record<string, Kind> = {
   'text[] string[]': 'texts',
   'text string': 'string',
 };
-
-/** @throws Error for `infinity` and for years beyond 9999 */
-function dayFrom(text: string) {
-  if (/^\d{4}-\d\d-\d\d$/.test(text)) return text;
-  throw new Error(`The day ${text} cannot be shown.`);
-}
 
 /** SQL for the text of a column. */
 export function textIn({ toText }: Codec, column: string) {
@@ -277,17 +317,22 @@ function columnOf(property: EntityProperty, table: string) {
       `${table}.${fieldNames?.[0] ?? name} has an unsupported type: ${declared}. Supported are ${supported}.`,
     );
   }
-  const codec = codecs[kind ?? 'string'];
+  const codec = {
+    ...codecs[kind ?? 'string'],
+    ...(type === 'text' && items && oneOf(items)),
+  };
   const sql = quoted(`${fieldNames?.[0]}`);
   // Its lists have one order on every database, whatever its collation: no
   // upgrade of the system's library changes it.
-  const isFolded = codec === codecs.string;
+  const isFolded = kind === 'string';
+  const place = `${table}.${fieldNames?.[0]}`;
+  const key = isFolded ? `lower(${sql}) collate "C"` : sql;
   return {
     member: name,
     /** The quoted SQL name. */
     name: sql,
     /** SQL expression by which lists are sorted. */
-    key: isFolded ? `lower(${sql}) collate "C"` : sql,
+    key,
     /** The same in the indexes of an entity. */
     indexed: isFolded ? inLowerCase(name) : name,
     /** True for a text that is not one of an enumeration. */
@@ -304,10 +349,14 @@ function columnOf(property: EntityProperty, table: string) {
     text: textIn(codec, sql),
     /** The same where the member is the column. */
     textOfMember: textIn(codec, quoted(name)),
-    /** Parses that text; undefined when the text is the value. */
-    decode: nullable ? decodeOrNull(codec) : codec.fromText,
+    /** Parses that text. @throws Error for a value that cannot be shown */
+    decode: decoderOf(codec, place, nullable === true),
+    place,
     isSafeToJoin: !codec.isAnyText,
     isNullable: nullable === true,
+    /** SQL for the JSON of its value in a cursor. */
+    cursor: (codec.toCursor ?? asText)(key),
+    fromCursor: codec.fromCursor ?? String,
     /** The table to whose rows it refers. */
     target: targetMeta?.tableName,
     /** SQL expression of its default. */
@@ -382,24 +431,43 @@ function isKeyOf(index: string[], members: string[], order: string[]) {
   );
 }
 
-function decodeOrNull({ fromText = (value) => value, isAnyText }: Codec) {
-  return (text: string | null) =>
-    text === null || (!isAnyText && text === '') ? null : fromText(text);
+const asText = (key: string) => `(${key})::text`;
+
+/** An earlier release, or somebody else, may have stored another value. */
+export function oneOf(values: readonly unknown[]): Codec {
+  return { fromText: (value) => values.find((one) => one === value) };
+}
+
+function decoderOf(codec: Codec, place: string, isNullable: boolean) {
+  const { fromText = String, isAnyText } = codec;
+  if (!codec.fromText && !isNullable) return undefined;
+  return (text: string | null) => {
+    const isNull = text === null || (!isAnyText && text === '');
+    if (isNull && isNullable) return null;
+    const value = isNull ? undefined : fromText(text);
+    if (value !== undefined) return value;
+    throw new Error(`${place} has a value that no client could have given`);
+  };
 }
 
 /**
  * Splits a column that `ListStatements` aggregated into its texts.
  *
- * @throws Error for another number of texts: they would belong to other rows
+ * @param ids of the rows
+ * @throws Error when a value has a comma, which would move the next ones
  */
 export function textsOf(
-  { isSafeToJoin, name }: Column,
+  { isSafeToJoin, place }: Column,
   aggregate: string,
-  count: number,
+  ids: readonly string[],
 ): Array<string | null> {
-  const texts = isSafeToJoin ? aggregate.split(',') : JSON.parse(aggregate);
-  if (texts.length === count) return texts;
-  throw new Error(`A value of ${name} cannot be shown.`);
+  if (!isSafeToJoin) return JSON.parse(aggregate);
+  const texts = aggregate.split(',');
+  if (texts.length !== ids.length)
+    throw new Error(
+      `${place} has a value with a comma, in one of the rows ${ids.join(', ')}.`,
+    );
+  return texts;
 }
 
 /**
@@ -415,6 +483,8 @@ function itemCompiler(columns: readonly Column[], computed: Computed) {
     parameters: string,
     textOf: (column: Column, at: number) => string | undefined,
   ): Make => {
+    const [id] = columns;
+    const idText = id && textOf(id, 0);
     const members = columns.map((column, at) => {
       const member = JSON.stringify(column.member);
       const text = textOf(column, at);
@@ -427,13 +497,25 @@ function itemCompiler(columns: readonly Column[], computed: Computed) {
     const make = new Function(
       'decode',
       'computed',
-      `return (${parameters}) => ({ ${[...members, ...getters].join(', ')} });`,
+      'unreadable',
+      `return (${parameters}) => {
+        try { return { ${[...members, ...getters].join(', ')} }; }
+        catch (error) { throw unreadable(error, ${idText}); }
+      };`,
     );
     return make(
       columns.map(({ decode }) => decode),
       computed,
+      unreadable,
     );
   };
+}
+
+/** Names the row, because others than the service may have stored it. */
+function unreadable(cause: Error, id: unknown) {
+  return new Error(`The row ${id} cannot be read: ${cause.message}.`, {
+    cause,
+  });
 }
 
 /** Members that follow from others, by their names. */
