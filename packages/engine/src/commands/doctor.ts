@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { envFileVariable } from '../config/env-file.ts';
 import type { Database } from '../database/database.ts';
+import { localeRemedy } from '../database/locale.ts';
 import { codeOf } from '../database/postgres-errors.ts';
 import type { ConfiguredStore, DoctorCheck, Service } from '../feature.ts';
 import { startFailure } from '../process/start-failure.ts';
@@ -131,6 +132,14 @@ async function examine(service: Service) {
         return 'readable and writable, ids beyond all rows';
       },
     });
+    const difference = await database.localeDifference();
+    if (difference)
+      findings.push({
+        check: 'locale',
+        state: 'warning',
+        found: difference,
+        remedy: localeRemedy,
+      });
     return 'usable';
   };
   await check({

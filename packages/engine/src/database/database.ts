@@ -12,6 +12,12 @@ import {
 import { assertColumns } from './columns.ts';
 import { safeToRepeat } from './idempotency-errors.ts';
 import {
+  localeDifference,
+  localeRemedy,
+  otherLocale,
+  sortsTexts,
+} from './locale.ts';
+import {
   type AssertHeld,
   applyMigrations,
   exclusivelyIn,
@@ -377,8 +383,23 @@ export class Database {
    *
    * @throws Error that lists all differences
    */
-  assertColumns() {
-    return assertColumns(this.primary.rows, this.orm);
+  async assertColumns() {
+    const { rows } = this.primary;
+    await assertColumns(rows, this.orm);
+    await this.#warnOfLocale();
+  }
+
+  /** Warns of a locale that decides how texts are sorted and found. */
+  async #warnOfLocale() {
+    const { log } = this.options;
+    const difference = log && (await this.localeDifference());
+    if (difference) log.warn({ difference, remedy: localeRemedy }, otherLocale);
+  }
+
+  /** @returns undefined where no list sorts texts, or as everywhere */
+  async localeDifference() {
+    if (!sortsTexts(this.orm)) return undefined;
+    return localeDifference(this.primary.rows);
   }
 
   /**
