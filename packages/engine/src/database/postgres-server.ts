@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type EventLog, Incident } from '@animal-store/log/incident';
 import type { MikroORM, PostgreSqlConnection } from '@mikro-orm/postgresql';
@@ -194,7 +195,7 @@ export class PostgresServer {
     const query = { text, values, rowMode: 'array' as const, types: asText };
     try {
       const isPrepared = this.sessions.keepStatements && !isRare;
-      const sent = isPrepared ? { name, ...query } : query;
+      const sent = isPrepared ? { name: within63(name), ...query } : query;
       return (await sendQuery(client, sent)).rows;
     } catch (error) {
       const isUnknown = ['26000', '42P05'].includes(`${sqlState(error)}`);
@@ -423,4 +424,10 @@ export function releaseOnce(client: PoolClient, failure: unknown) {
   } catch {
     // It was released already.
   }
+}
+
+/** PostgreSQL cuts longer names, and two statements would have one. */
+function within63(name: string) {
+  if (Buffer.byteLength(name) <= 63) return name;
+  return hash('sha256', name).slice(0, 63);
 }

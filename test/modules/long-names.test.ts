@@ -1,0 +1,115 @@
+// runs: embedded, postgres, pgbouncer, postgres-12
+
+import { defineEntity } from '@mikro-orm/core';
+import type { Module } from '../../src/api/module.ts';
+import {
+  type ItemOf,
+  type NewOf,
+  resource,
+} from '../../src/api/resources/resource.ts';
+import { Records } from '../../src/records/records.ts';
+import { textSchema } from '../../src/validation/schemas.ts';
+import { sql } from '../support/database-access.ts';
+import { graphqlThrice } from '../support/graphql.ts';
+import { beforeAll, expect, test } from '../support/jest.ts';
+import { migrationOf } from '../support/migrations.ts';
+import { rest } from '../support/rest.ts';
+import { storeForAll } from '../support/store.ts';
+
+/** Tables with names of up to 63 bytes, the most that PostgreSQL keeps. */
+
+const description = 'Long.';
+const longest = 'a'.repeat(62);
+const tables = {
+  ones: `${longest}1`,
+  twos: `${longest}2`,
+  threes: 'b'.repeat(54),
+  fours: 'ü'.repeat(31),
+};
+
+const moduleOf = ([many, table]: [string, string], at: number): Module => {
+  const one = resource({
+    name: `Long${at}`,
+    description,
+    path: `/${many}`,
+    operations: ['list', 'find', 'create', 'change', 'remove'],
+    members: { name: textSchema({ maxLength: 10, description }) },
+    filters: ['name'],
+  });
+  const entity = defineEntity({
+    name: `Long${at}`,
+    tableName: table,
+    properties: one.columns,
+    indexes: [{ name: `long_${at}`, properties: ['name', 'id'] }],
+  });
+  return {
+    tag: { name: many, description },
+    entities: [entity],
+    migrations: [
+      migrationOf(`2027_07_0${at}_000000_create_long`, [
+        `create table "${table}" ("id" bigserial primary key, "name" text not null, "version" int not null default 1)`,
+        `create index "long_${at}" on "${table}" ("name", "id")`,
+      ]),
+    ],
+    open: ({ database }) => ({
+      resources: [
+        one.serve(
+          new Records<ItemOf<typeof one>, NewOf<typeof one>>(
+            database,
+            entity,
+            one.lists,
+          ),
+        ),
+      ],
+    }),
+  };
+};
+
+const names = Object.keys(tables);
+const more = Object.entries(tables).map((one, at) => moduleOf(one, at + 1));
+const store = storeForAll({}, undefined, { more });
+
+beforeAll(async () => {
+  for (const many of names)
+    for (const name of [`${many} 1`, `${many} 2`, `${many} 3`])
+      await rest(store, `/v1/${many}`, { method: 'POST', json: { name } });
+});
+
+test('each table has its rows, by each statement, again and again', async () => {
+  for (const round of [1, 2, 3])
+    await Promise.all(
+      names.map(async (many) => {
+        const all = await rest(store, `/v1/${many}`);
+        const wanted = [`${many} 1`, `${many} 2`, `${many} 3`];
+        const namesIn = (items: Array<{ name: string }>) =>
+          items.map(({ name }) => name);
+        expect(namesIn(all.json)).toEqual(wanted);
+        const some = await rest(store, `/v1/${many}?name=${many}%202&limit=1`);
+        expect(namesIn(some.json)).toEqual([`${many} 2`]);
+        const one = await rest(store, `/v1/${many}/3`);
+        const change = { version: round, name: wanted[2] };
+        const changed = await rest(store, `/v1/${many}/3`, {
+          method: 'PATCH',
+          json: change,
+        });
+        expect([one.json.name, changed.status]).toEqual([wanted[2], 200]);
+        const { data } = await graphqlThrice(store, {
+          query: `{ ${many} { name } }`,
+        });
+        expect(namesIn(data[many])).toEqual(wanted);
+      }),
+    );
+});
+
+test('the statements of this process stay prepared', async () => {
+  const prepared = await sql(
+    store.database,
+    'select name from pg_prepared_statements where length(name) > 0',
+  );
+  const isPooled = process.env.TEST_POOLER_URL !== undefined;
+  expect(
+    prepared.length > 0 || isPooled || !process.env.TEST_DATABASE_URL,
+  ).toBe(true);
+  for (const [name] of prepared)
+    expect(Buffer.byteLength(`${name}`)).toBeLessThanOrEqual(63);
+});
