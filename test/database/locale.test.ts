@@ -1,11 +1,12 @@
 // runs: postgres, postgres-18
 
-import { Database } from '../../src/database/database.ts';
-import { modelOf } from '../../src/modules/mikro-orm.config.ts';
-import { modules } from '../../src/modules/modules.ts';
+import { Database } from '#engine/database/database.js';
+import { modelOf } from '#engine/process/model.js';
+import { modules } from '../../src/modules.ts';
 import { odds } from '../modules/odds/odds.module.ts';
 import { optionsFor } from '../support/database.ts';
 import { expect, test } from '../support/jest.ts';
+import { onPlainPostgres } from '../support/process.ts';
 import { query } from '../support/session.ts';
 
 /** What a start says about the locale of a database. */
@@ -13,7 +14,7 @@ import { query } from '../support/session.ts';
 const server = `${process.env.TEST_DATABASE_URL}`;
 const icu = "locale 'C.UTF-8' locale_provider icu icu_locale";
 
-test.each([
+(onPlainPostgres ? test : test.skip).each([
   ["locale 'C.UTF-8'", [odds], false],
   ["locale 'C'", [odds], true],
   [`${icu} 'tr-TR'`, [odds], true],
