@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { escapeIdentifier as quoted } from 'pg';
 import type { Statement } from '../database/database.ts';
 import type { Int64 } from '../validation/int64.ts';
-import { maxExactTotal, pageLimit } from '../validation/page.ts';
+import { maxExactTotal } from '../validation/page.ts';
 import type { Column, Table } from './table.ts';
 
 /** A parameter by which a list is filtered. */
@@ -37,6 +37,8 @@ export interface Layout {
   readonly ends: readonly Filter[];
   /** Lists by ids always have a place. */
   readonly hasPlace: boolean;
+  /** The most items of a page. */
+  readonly most: number;
 }
 
 /**
@@ -147,6 +149,9 @@ export class ListStatements {
     const where = allOf([...chosen, ...conditionsOf(layout, given, apart)]);
     const names = this.table.columns.map(({ name }) => name).join(', ');
     const limit = `limit ${given('limit')}`;
+    // For a limit that it does not know PostgreSQL plans to read a tenth of the
+    // table, which it would rather sort.
+    const planningLimit = layout.most + 1;
     const page = `select * from (select ${names} from ${this.#name} where ${where}
       order by ${sorted([...filters, ...keysOf(by)])} limit ${planningLimit}) as item ${limit}`;
     const several = conditions.filter(isOf('in'));
@@ -180,12 +185,6 @@ export class ListStatements {
 type Given = (slot: string) => string;
 
 const typeOfLimit = { limit: 'int' };
-/**
- * The most rows of a page. For a limit that it does not know PostgreSQL plans to
- * read a tenth of the table, which it would rather sort.
- */
-const planningLimit = pageLimit.max + 1;
-
 function typesIn({ conditions, ends, hasPlace, by }: Layout) {
   const types: Types = {};
   for (const { slot, kind, column } of conditions) {

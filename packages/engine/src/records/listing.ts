@@ -12,6 +12,7 @@ import {
   type Identified,
   type Page,
   type PageQuery,
+  pageLimit,
 } from '../validation/page.ts';
 import {
   cursorBeside,
@@ -75,6 +76,7 @@ interface Order {
   readonly combinations: readonly IndexOrder[];
 }
 
+const longestPage = 1000;
 /** Appended to a prefix, it is above every text with this prefix. */
 const greatest = '\u{10ffff}'.repeat(1000);
 
@@ -173,7 +175,7 @@ export class ListInterpreter {
   /** The shape depends on which parameters a query has, not on their values. */
   #shapeOf(query: ListQuery, fromEnd: boolean) {
     const { after, before, sort } = query;
-    let key = `${sort} ${fromEnd} ${after !== undefined} ${before !== undefined}`;
+    let key = `${mostFor(query)} ${sort} ${fromEnd} ${after !== undefined} ${before !== undefined}`;
     for (const { name } of this.#filters)
       if (query[name] != null) key += ` ${name}`;
     const known = this.#shapes.get(key);
@@ -203,6 +205,7 @@ export class ListInterpreter {
       isDescending: sort.endsWith('_desc') !== fromEnd,
       ends,
       hasPlace: hasCursor || isById,
+      most: mostFor(query),
     };
     const page = this.#statements.page(layout);
     const flat = { ...layout, conditions: layout.conditions.map(flattened) };
@@ -218,9 +221,9 @@ export class ListInterpreter {
   }
 
   #familyOf(layout: Layout, sort: string) {
-    const { isDescending, hasPlace } = layout;
+    const { isDescending, hasPlace, most } = layout;
     const isOwned = this.#isOwned(layout);
-    return `${sortedMember(sort)} ${isDescending} ${hasPlace} ${isOwned}`;
+    return `${sortedMember(sort)} ${isDescending} ${hasPlace} ${isOwned} ${most}`;
   }
 
   /** @throws Error for an order that is not declared */
@@ -309,6 +312,16 @@ export function refusalOfCursor(
   if (!place || !isDataError(error)) return error;
   const parameter = isBackward ? 'before' : 'after';
   return notACursor({ sort: shape.sort, parameter });
+}
+
+/**
+ * The most items of a page that the statement reads. The schema of a collection
+ * may allow more than others do.
+ */
+function mostFor({ limit = 0 }: ListQuery) {
+  if (limit <= pageLimit.max) return pageLimit.max;
+  if (limit <= longestPage) return longestPage;
+  throw new Error(`A page has at most ${longestPage} items, not ${limit}.`);
 }
 
 function filtersBy(column: Column, at: number): Filter[] {

@@ -32,6 +32,12 @@ export interface Lists<Member extends string = string> {
   ranges?: readonly Member[] | undefined;
   /** Orders of texts that may have a beginning: `name_prefix`. */
   prefixes?: readonly Member[] | undefined;
+  /**
+   * The most items of a page, up to 1,000.
+   *
+   * @default 100
+   */
+  mostItems?: number | undefined;
 }
 
 /** The most values of a filter by several, and of all these filters together. */
@@ -157,7 +163,11 @@ export function listQuery<Item extends TObject>(
   const { $id } = item as { $id?: string };
   const sort = sortSchema(`${$id}Sort`, orders);
   const isSorted = orders.length > 0;
-  const page = pageQueryMembers(noun, isSorted ? sort : undefined);
+  const page = pageQueryMembers(
+    noun,
+    isSorted ? sort : undefined,
+    lists.mostItems,
+  );
   const query: unknown = Type.Object({ ...properties, ...page });
   return query as QueryOf<Static<Item>>;
 }

@@ -103,10 +103,12 @@ export interface PageQuery {
 /**
  * @param noun names one item in the descriptions; its plural ends in s
  * @param sort the orders that its collection declares
+ * @param maximum the most items of a page
  */
 export function pageQueryMembers(
   noun: string,
   sort: ReturnType<typeof sortSchema<string>> = byId,
+  maximum: number = pageLimit.max,
 ) {
   const isById = sort === byId;
   const cursor = (words: string) => {
@@ -128,7 +130,7 @@ export function pageQueryMembers(
     limit: withDefault(
       Type.Integer({
         minimum: pageLimit.min,
-        maximum: pageLimit.max,
+        maximum,
         description: `Maximum number of ${noun}s to return.`,
       }),
       pageLimit.default,
@@ -145,9 +147,11 @@ export function pageQueryMembers(
  * Maximum number of items that a list returns for this `limit`. The quota is
  * reserved before the input is validated: the longest page for a limit that is
  * too large or not an integer. After the refusal all but one unit is returned.
+ *
+ * @param most what the schema of the list allows
  */
-export function mostItems(limit: unknown) {
+export function mostItems(limit: unknown, most: number = pageLimit.max) {
   const count = Number(limit ?? pageLimit.default);
-  if (!Number.isInteger(count)) return pageLimit.max;
-  return Math.min(Math.max(count, 0), pageLimit.max);
+  if (!Number.isInteger(count)) return most;
+  return Math.min(Math.max(count, 0), most);
 }

@@ -2,6 +2,7 @@ import { listedIn } from '@animal-store/graphql-limits/cost';
 import type { FastifyRequest } from 'fastify';
 import { int64FromText } from '../../validation/int64.ts';
 import { idSchema } from '../../validation/schemas.ts';
+import type { MemberSchema } from '../../validation/validator.ts';
 import type { Routes } from '../http/routes.ts';
 import { failure, pageOf, success } from '../rest/documented-responses.ts';
 import { orNotFound, sendPage } from '../rest/responses.ts';
@@ -36,7 +37,9 @@ function addList(
   { names: { path, types, nouns }, schemas }: Definition,
   { service, live }: ResourceServices,
 ): void {
-  const page = pageOf(schemas.item, types, `A page of ${nouns}.`, true);
+  const { maximum } = schemas.query.properties.limit as MemberSchema;
+  const words = `A page of ${nouns}.`;
+  const page = pageOf(schemas.item, types, words, true, maximum);
   const schema = {
     operationId: `list${types}`,
     summary: `List ${nouns}`,

@@ -55,6 +55,7 @@ export function success(
  *
  * @param name of the list's component
  * @param isCounted whether the list has a total
+ * @param maxItems the maximum of its `limit`
  * @example response: { 200: pageOf(toySchema, 'Toys', 'A page of toys.', true) }
  */
 export function pageOf(
@@ -62,11 +63,12 @@ export function pageOf(
   name: string,
   description: string,
   isCounted = false,
+  maxItems: number = pageLimit.max,
 ): Response {
   const schema = Type.Array(item, {
     $id: name,
     description: `${description} In the order of \`sort\`.`,
-    maxItems: pageLimit.max,
+    maxItems,
   });
   const Link = headerSchema(
     'RFC 8288: the address of the next page with `rel="next"`, absent on the last page, and of the previous one with `rel="prev"`.',

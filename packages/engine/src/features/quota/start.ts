@@ -8,6 +8,7 @@ import type {
 import type { TObject } from 'typebox';
 import type { FeatureContext, Parts } from '../../feature.ts';
 import { mostItems } from '../../validation/page.ts';
+import type { MemberSchema } from '../../validation/validator.ts';
 import { describeQuota } from './contract.ts';
 import { QuotaMeter } from './meter.ts';
 import { Quota } from './quota.ts';
@@ -77,24 +78,27 @@ function reserveForRoute(route: RouteOptions) {
   const isFree = config?.public || config?.isUnmetered;
   if (isFree) return;
   const querySchema = schema?.querystring as TObject | undefined;
-  const isList = querySchema?.properties.limit !== undefined;
+  const limit = querySchema?.properties.limit as MemberSchema | undefined;
   const reserve: preValidationHookHandler = (request, _reply, done) => {
     const { meter } = request.call;
     if (!meter) return done();
-    const most = mostUnits(request, isList);
+    const most = mostUnits(request, limit);
     meter.reserve(most).then(() => done(), done);
   };
   route.preValidation = [preValidation, reserve].flat();
 }
 
 /** One for the operation, those of what it reads, and those of what it writes. */
-function mostUnits({ query, body }: FastifyRequest, isList: boolean) {
+function mostUnits(
+  { query, body }: FastifyRequest,
+  limitSchema: MemberSchema | undefined,
+) {
   const operation = 1;
   const written = listedIn(body ?? {});
-  if (!isList) return operation + 1 + written;
+  if (!limitSchema) return operation + 1 + written;
   const { limit, ...filters } = query as Values;
   const lists = Object.values(filters).filter(Array.isArray);
   const values = lists.flat();
-  const read = mostItems(limit) + values.length;
+  const read = mostItems(limit, limitSchema.maximum) + values.length;
   return operation + read + written;
 }
