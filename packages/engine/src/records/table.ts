@@ -349,7 +349,11 @@ function columnOf(property: EntityProperty, table: string) {
     text: textIn(codec, sql),
     /** The same where the member is the column. */
     textOfMember: textIn(codec, quoted(name)),
-    /** Parses that text. @throws Error for a value that cannot be shown */
+    /**
+     * Parses that text.
+     *
+     * @throws Error for a value that cannot be shown
+     */
     decode: decoderOf(codec, place, nullable === true),
     place,
     isSafeToJoin: !codec.isAnyText,
