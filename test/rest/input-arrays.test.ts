@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { nullable, textSchema } from '#engine/validation/schemas.js';
 import { validator } from '#engine/validation/validator.js';
-import { expect, test } from '../support/jest.ts';
+import { describe, expect, test } from '../support/jest.ts';
 
 /** Arrays of inputs that may be empty, null or absent, of texts and objects. */
 
@@ -48,19 +48,58 @@ test('GraphQL: null is absent, and one value is a list of one', () => {
   });
 });
 
-test.each([strict, lenient])('too many are refused unread', (read) => {
+describe('an array of another length is refused unread', () => {
+  const most = { maxItems: 2, minItems: 1 };
+  const read: string[] = [];
+  /** Notes which of its members are read. */
+  const watched = () =>
+    new Proxy(
+      {},
+      { getOwnPropertyDescriptor: (_, at) => note(`${String(at)}`) },
+    );
+  const note = (name: string) => {
+    read.push(name);
+    return undefined;
+  };
+  const object = Type.Object({ name });
+  const nested = Type.Object({ parts: Type.Array(object, most) });
+  const schemas = {
+    separate: Type.Array(object, { ...most, 'x-separate': true }),
+    objects: Type.Array(object, most),
+    nested: Type.Array(nested, most),
+    texts: Type.Array(name, most),
+  };
+  test.each(
+    Object.entries(schemas).flatMap(([kind, list]) =>
+      [false, true].map((isLenient) => [kind, isLenient, list] as const),
+    ),
+  )('%s, lenient: %s', (_kind, isLenient, list) => {
+    read.length = 0;
+    const check = validator(Type.Object({ list }), { isLenient });
+    const given = Array.from({ length: 3 }, watched);
+    expect(() => check({ list: given })).toThrow(/^list must be .*1 to 2 val/);
+    expect(read).toEqual([]);
+  });
+});
+
+test('any JSON is read no further than it may be long', () => {
   let reads = 0;
-  const part = new Proxy(
-    { name: 'x' },
-    {
-      get(target, name) {
-        reads += 1;
-        return Reflect.get(target, name);
-      },
+  const values = new Proxy(new Array(300_000).fill(1), {
+    get(target, at) {
+      reads += 1;
+      return Reflect.get(target, at);
     },
+  });
+  const check = validator(Type.Object({ data: Type.Unknown() }));
+  expect(() => check({ data: values })).toThrow('at most 8000 characters');
+  expect(reads).toBeLessThan(30_000);
+});
+
+test('a refusal names some of the unknown members', () => {
+  const members = Array.from({ length: 60_000 }, (_, at) => [`a${at}`, 1]);
+  const closed = Type.Object({}, { additionalProperties: false });
+  const check = validator(closed);
+  expect(() => check(Object.fromEntries(members))).toThrow(
+    /^a0 is unknown; .*a19 is unknown; 59980 others are unknown\.$/,
   );
-  const message = 'parts must be an array of 0 to 2 values, each an object.';
-  expect(() => read({ parts: Array(1000).fill(part) })).toThrow(message);
-  expect(() => read({ notes: Array(3).fill(part) })).toThrow('0 to 2 values');
-  expect(reads).toBe(0);
 });

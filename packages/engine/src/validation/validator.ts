@@ -47,6 +47,9 @@ export function validator<Schema extends TObject>(
   };
 }
 
+/** How many unknown members of an object an error names. */
+const mostNamed = 20;
+
 /** @returns a function that reads an object, and adds its faults to a list */
 function readerOf(schema: TObject, isLenient: boolean) {
   const { properties = {}, required = [], ...others } = schema as MemberSchema;
@@ -68,10 +71,14 @@ function readerOf(schema: TObject, isLenient: boolean) {
   });
   assertPageFits(members);
   return (input: Record<string, unknown>, place: string, faults: string[]) => {
-    if (isClosed)
-      for (const name of Object.keys(input))
-        if (!Object.hasOwn(properties, name))
-          faults.push(`${place}${name} ${notKnown}`);
+    if (isClosed) {
+      const isUnknown = (name: string) => !Object.hasOwn(properties, name);
+      const unknown = Object.keys(input).filter(isUnknown);
+      for (const name of unknown.slice(0, mostNamed))
+        faults.push(`${place}${name} ${notKnown}`);
+      const others = unknown.length - mostNamed;
+      if (others > 0) faults.push(`${others} others are unknown`);
+    }
     const output: Record<string, unknown> = {};
     for (const member of members) {
       const { name, rule, isRequired, otherwise, isAbsentAsNull } = member;
@@ -537,7 +544,7 @@ const anyJson: Rule = {
   read(value) {
     if (value === null) return undefined;
     try {
-      const read = storable(value, jsonBounds.depth);
+      const read = storable(value, jsonBounds.depth, { ...jsonBounds });
       const { length } = JSON.stringify(read, inDigits);
       return onlyIf(length <= jsonBounds.length, read);
     } catch {
@@ -556,23 +563,32 @@ function inDigits(_name: string, value: unknown): unknown {
   return rawJSON(text);
 }
 
+// One for all, because a stack costs more than the check.
+const notStorable = new Error('It is not storable.');
+
 /**
  * Any JSON, its members in order.
  *
  * @throws Error when it would be changed
  */
-function storable(value: unknown, depth: number): unknown {
+function storable(
+  value: unknown,
+  depth: number,
+  room: { length: number },
+): unknown {
+  // A value has at least one character, and is not read beyond the bound.
+  room.length -= typeof value === 'string' ? value.length + 2 : 1;
+  const isTooLarge = depth < 0 || room.length < 0;
+  if (isTooLarge || value instanceof InexactNumber) throw notStorable;
   if (typeof value === 'bigint') return rawJSON(`${value}`);
-  const isKept = typeof value !== 'string' || isStorable(value);
-  if (!isKept || depth < 0 || value instanceof InexactNumber)
-    throw new Error('It is not storable.');
-  const within = (one: unknown) => storable(one, depth - 1);
+  if (typeof value === 'string' && !isStorable(value)) throw notStorable;
+  const within = (one: unknown) => storable(one, depth - 1, room);
   if (Array.isArray(value)) return value.map(within);
   if (!isRecord(value) || isRawJSON(value)) return value;
   const members = Object.keys(value)
     .filter((name) => !isPolluting(name, value[name]))
     .sort()
-    .map((name) => [storable(name, depth), within(value[name])]);
+    .map((name) => [storable(name, depth, room), within(value[name])]);
   return Object.fromEntries(members);
 }
 
