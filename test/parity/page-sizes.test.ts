@@ -1,14 +1,14 @@
 // runs: embedded, postgres
 
 import { defineEntity } from '@mikro-orm/core';
-import type { Module } from '../../src/api/module.ts';
+import type { Module } from '#engine/api/module.js';
 import {
   type ItemOf,
   type NewOf,
   resource,
-} from '../../src/api/resources/resource.ts';
-import { Records } from '../../src/records/records.ts';
-import { textSchema } from '../../src/validation/schemas.ts';
+} from '#engine/api/resources/resource.js';
+import { Records } from '#engine/records/records.js';
+import { textSchema } from '#engine/validation/schemas.js';
 import { sql } from '../support/database-access.ts';
 import { graphqlThrice } from '../support/graphql.ts';
 import { expect, test } from '../support/jest.ts';
