@@ -1,4 +1,5 @@
 import { defineEntity, p } from '@mikro-orm/core';
+import { MikroORM } from '@mikro-orm/postgresql';
 import {
   Arg,
   Field,
@@ -17,6 +18,7 @@ import { resource } from '#engine/api/resources/resource.js';
 import { pageOf, success } from '#engine/api/rest/documented-responses.js';
 import { contracts } from '#engine/process/contracts.js';
 import { Records } from '#engine/records/records.js';
+import { Table } from '#engine/records/table.js';
 import type { Int64 } from '#engine/validation/int64.js';
 import {
   decimalSchema,
@@ -617,6 +619,59 @@ test.each([false, true])(
     ]).toEqual([{ colour: null }, { colour: null }, { colour: 'red' }]);
   },
 );
+
+const column = 'c'.repeat(64);
+test.each([
+  [{ name: '' }, 'The name of a resource is a word like Toy: "".'],
+  [{ path: 'straps' }, 'The path of Strap begins with a slash: /straps.'],
+  [{ operations: ['follow'] }, 'Strap has follow, which needs list.'],
+  ...['toString', 'valueOf', 'hasOwnProperty', 'id', 'version'].map((name) => [
+    { members: { [name]: int64Schema(described) } },
+    `${name} cannot be a member of Strap: each item or object has one.`,
+  ]),
+] as Array<[object, string]>)('a resource with %j is named', (part, fault) => {
+  const strap = {
+    name: 'Strap',
+    description: '',
+    path: '/straps',
+    operations: ['list'],
+    members: { size: int64Schema(described) },
+    ...part,
+  };
+  expect(() => resource(strap as never)).toThrow(fault);
+});
+
+test.each([
+  [textSchema({ maxLength: 3, description: '' }), 'toolong'],
+  [textSchema(described), null],
+  [Type.String({ format: 'date' }), '2026-02-30'],
+  [Type.Integer({ minimum: 0, maximum: 9 }), 10],
+  [decimalSchema(3, 1, described), '1.25'],
+])('a default that its schema refuses is named', (schema: TSchema, value) => {
+  const members = { it: withDefault(schema, value as never) };
+  expect(() => validator(Type.Object(members))).toThrow(
+    /^The default of it must be /,
+  );
+});
+
+test('a column or a table whose name PostgreSQL would cut is named', () => {
+  const id = () => p.bigint('bigint').primary().autoincrement();
+  for (const [tableName, fieldName] of [
+    ['strap', column],
+    [column, 'size'],
+    ['strap', 'ü'.repeat(32)],
+  ] as const) {
+    const properties = { id: id(), size: p.text().fieldName(fieldName) };
+    const entity = defineEntity({ name: 'Strap', tableName, properties });
+    const orm = new MikroORM({
+      entities: [entity],
+      clientUrl: 'postgres://127.0.0.1/x',
+    } as never);
+    expect(() => new Table(orm.getMetadata(entity))).toThrow(
+      / has 64 bytes, and PostgreSQL cuts names at 63\.$/,
+    );
+  }
+});
 
 test('a resource names a member or a relation that it lacks', () => {
   const members = { petId: int64Schema({ description: '' }) };

@@ -326,6 +326,11 @@ function columnOf(property: EntityProperty, table: string) {
   // upgrade of the system's library changes it.
   const isFolded = kind === 'string';
   const place = `${table}.${fieldNames?.[0]}`;
+  for (const sqlName of place.split('.'))
+    if (Buffer.byteLength(sqlName) > 63)
+      reportFault(
+        `${place}: ${sqlName} has ${Buffer.byteLength(sqlName)} bytes, and PostgreSQL cuts names at 63.`,
+      );
   const key = isFolded ? `lower(${sql}) collate "C"` : sql;
   return {
     member: name,

@@ -62,6 +62,10 @@ function readerOf(schema: TObject, isLenient: boolean) {
     const rule = ruleOf(member, isLenient, name);
     const { default: otherwise } = member as MemberSchema;
     const isRequired = required.includes(name);
+    if (otherwise !== undefined && rule.read(otherwise) === undefined)
+      reportFault(
+        `The default of ${name} must be ${expected(rule, otherwise)}.`,
+      );
     // One input has one form: null is the same as an absent member.
     const mayBeNull = rule.read(null) === null;
     const isSame = mayBeNull && otherwise === undefined;

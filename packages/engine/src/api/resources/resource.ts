@@ -5,6 +5,7 @@ import {
   type TSchema,
   Type,
 } from 'typebox';
+import { reportFault } from '../../errors.ts';
 import { columnsOf } from '../../records/columns.ts';
 import { LiveList } from '../../records/live-list.ts';
 import { type Owner, ownerMemberOf } from '../../records/ownership.ts';
@@ -135,6 +136,7 @@ export function resource<
   const OwnerName extends string = never,
 >(declaration: Declaration<Members, Computed, OwnerName>) {
   const { name, path, operations, computed } = declaration;
+  assertDeclared(declaration);
   const names = namesFor(name, path);
   const schemas = schemasOf(declaration, names);
   const definition: Definition = { ...declaration, names, schemas };
@@ -166,6 +168,29 @@ export function resource<
       };
     },
   };
+}
+
+/** Names what would start, and be served by halves. */
+function assertDeclared(declaration: {
+  name: string;
+  path: string;
+  operations: readonly OperationName[];
+  members: TProperties;
+}) {
+  const { name, path, operations, members } = declaration;
+  if (!/^[A-Z]\w*$/.test(name))
+    reportFault(
+      `The name of a resource is a word like Toy: ${JSON.stringify(name)}.`,
+    );
+  if (!path.startsWith('/'))
+    reportFault(`The path of ${name} begins with a slash: /${path}.`);
+  if (operations.includes('follow') && !operations.includes('list'))
+    reportFault(`${name} has follow, which needs list.`);
+  for (const member of Object.keys(members))
+    if (['id', 'version'].includes(member) || member in Object.prototype)
+      reportFault(
+        `${member} cannot be a member of ${name}: each item or object has one.`,
+      );
 }
 
 function schemasOf<Members extends TProperties, OwnerName extends string>(
