@@ -1,4 +1,9 @@
-import { exact, exactInteger } from '@animal-store/exact-json';
+import {
+  exact,
+  InexactNumber,
+  isRawJSON,
+  rawJSON,
+} from '@animal-store/exact-json';
 import type { FastifyRequest } from 'fastify';
 import inject, { type InjectOptions } from 'light-my-request';
 
@@ -32,6 +37,9 @@ interface Schema {
   required?: string[];
   properties?: Record<string, Schema>;
   items?: Schema;
+  enum?: unknown[];
+  allOf?: Schema[];
+  anyOf?: Schema[];
 }
 
 interface Body {
@@ -185,17 +193,16 @@ function toolOf(
       ({ name, in: place }) => place === 'query' && isGiven(name),
     );
     const search = new URLSearchParams(
-      query.map(({ name }): [string, string] => [name, textOf(args[name])]),
+      query.flatMap(({ name }) =>
+        [args[name]].flat().map((one): [string, string] => [name, textOf(one)]),
+      ),
     );
     const target = path.replace(/\{(\w+)\}/g, (_, name) =>
       encodeURIComponent(textOf(args[name]).toWellFormed()),
     );
     const members = Object.entries(body?.properties ?? {})
       .filter(([name]) => Object.hasOwn(args, name))
-      .map(([name, { format }]) => [
-        name,
-        format === 'int64' ? integerIn(args[name]) : args[name],
-      ]);
+      .map(([name, schema]) => [name, withIntegers(args[name], schema)]);
     return {
       method: method as 'get',
       url: `${target}?${search}`,
@@ -231,20 +238,22 @@ function toolOf(
         `An argument is unknown; known are ${Object.keys(properties).join(', ')}.`,
       );
     }
-    const id = Object.keys(args).find(
-      (name) =>
-        properties[name]?.format === 'int64' && mayBeRounded(args[name]),
-    );
-    if (id)
-      return invalid(
-        `${id} must be text, because most clients round a number beyond 2^53.`,
-      );
     const { routing } = request.server;
     let own: InjectOptions;
     try {
+      const odd = given.find(({ name, schema }) => isLost(args[name], schema));
+      if (odd)
+        return invalid(
+          `${odd.name} must be a text, a number, true or false, or an array of some.`,
+        );
+      const id = roundedIn(args, { properties });
+      if (id)
+        return invalid(
+          `${id} must be text, because most clients round a number beyond 2^53.`,
+        );
       own = requestOf(args, request);
     } catch {
-      // Only the recursion of `JSON.stringify` can fail.
+      // Only the recursion can fail.
       return invalid('The arguments are nested too deeply.');
     }
     const { statusCode, headers, payload } = await inject(
@@ -259,7 +268,7 @@ function toolOf(
     }
     if (!output)
       return { content: [{ type: 'text', text: success?.description ?? '' }] };
-    const answer = JSON.parse(payload, exactInteger as never);
+    const answer = JSON.parse(payload, asWritten as never);
     const after = /[?&]after=([^&>]+)[^>]*>; rel="next"/.exec(
       `${headers.link}`,
     )?.[1];
@@ -295,14 +304,89 @@ function toolError(text: string) {
   return { content: [{ type: 'text', text }], isError: true };
 }
 
-const mayBeRounded = (value: unknown) =>
-  typeof value !== 'string' &&
-  Math.abs(Number(value)) > Number.MAX_SAFE_INTEGER;
+/**
+ * True for an argument that the operation would take for another one: no values
+ * are no parameter, and null or an object is a text to search.
+ */
+function isLost(value: unknown, schema: Schema, isWithin = false): boolean {
+  const { type, enum: values, items = schema } = schema;
+  const isText = type === 'string' && values === undefined;
+  if (Array.isArray(value)) {
+    const isEmpty = value.length === 0;
+    if (isEmpty || (isWithin && isText)) return true;
+    return value.some((one) => isLost(one, items, true));
+  }
+  if (value === null) return isText && isWithin;
+  const isNumber = value instanceof InexactNumber;
+  return isText && typeof value === 'object' && !isNumber;
+}
+
+/** A schema that may be null, or is composed, with all that it says. */
+function whole(schema: Schema = {}): Schema {
+  const { allOf = [], anyOf = [] } = schema;
+  const parts = [...anyOf, ...allOf].map(whole);
+  const properties = Object.assign(
+    {},
+    ...[...parts, schema].map((one) => one.properties),
+  );
+  return Object.assign({}, ...parts, schema, { properties });
+}
+
+/** The values in an array or object, their names and schemas. */
+function within(value: unknown, schema: Schema) {
+  const { items, properties = {} } = schema;
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(value).map(([name, one]) => {
+    const known = Object.hasOwn(properties, name) ? properties[name] : {};
+    return { name, one, schema: Array.isArray(value) ? items : known };
+  });
+}
+
+/** The same array or object with other values. */
+function changed(
+  value: unknown,
+  schema: Schema,
+  change: (value: unknown, schema?: Schema) => unknown,
+): unknown {
+  const isLeaf = typeof value !== 'object' || isRawJSON(value);
+  if (isLeaf || value === null || value instanceof InexactNumber) return value;
+  const all = within(value, schema).map(({ name, one, schema }) => [
+    name,
+    change(one, schema),
+  ]);
+  if (Array.isArray(value)) return all.map(([, one]) => one);
+  return Object.fromEntries(all);
+}
+
+/** The name of an int64 that is a number, and may be rounded. */
+function roundedIn(
+  value: unknown,
+  schema?: Schema,
+  place = '',
+): string | undefined {
+  const known = whole(schema);
+  const isNumber = ['number', 'bigint'].includes(typeof value);
+  const isRounded =
+    isNumber && Math.abs(Number(value)) > Number.MAX_SAFE_INTEGER;
+  if (known.format === 'int64') return isRounded ? place : undefined;
+  for (const { name, one, schema } of within(value, known)) {
+    const dot = place && '.';
+    const inside = Array.isArray(value)
+      ? `${place}[${name}]`
+      : place + dot + name;
+    const found = roundedIn(one, schema, inside);
+    if (found) return found;
+  }
+  return undefined;
+}
 
 /**
- * The integer of a text. The operation describes the fault of any other value.
+ * The same value with int64 as integers. The operation describes the fault of
+ * any other text.
  */
-function integerIn(value: unknown): unknown {
+function withIntegers(value: unknown, schema?: Schema): unknown {
+  const known = whole(schema);
+  if (known.format !== 'int64') return changed(value, known, withIntegers);
   const isText = typeof value === 'string';
   if (!isText || !/^(?:0|-?[1-9]\d{0,18})$/.test(value)) return value;
   return BigInt(value);
@@ -328,21 +412,22 @@ function textIdsIn(part: unknown): unknown {
   );
 }
 
-/** The same value with int64 as text. */
-function withTextIds(
+/** For `JSON.parse`: keeps what a double may change as it is written. */
+function asWritten(
+  _name: string,
   value: unknown,
-  { format, items = {}, properties = {} }: Schema,
+  { source }: { source: string },
 ): unknown {
-  if (format === 'int64' && value !== null) return `${value}`;
-  // Only an int64 is exact.
-  if (typeof value === 'bigint') return Number(value);
-  if (Array.isArray(value)) return value.map((one) => withTextIds(one, items));
-  if (!isJsonObject(value)) return value;
-  const members = Object.entries(value).map(([name, one]) => [
-    name,
-    withTextIds(one, properties[name] ?? {}),
-  ]);
-  return Object.fromEntries(members);
+  const isKept = typeof value !== 'number' || Number.isSafeInteger(value);
+  return isKept ? value : rawJSON(source);
+}
+
+/** The same value with int64 as text. */
+function withTextIds(value: unknown, schema?: Schema): unknown {
+  const known = whole(schema);
+  const isInt64 = known.format === 'int64' && value !== null;
+  if (isInt64) return JSON.stringify(value);
+  return changed(value, known, withTextIds);
 }
 
 /** True for a JSON object. */
