@@ -1,4 +1,6 @@
 import { Log } from '#engine/runtime/log/log.js';
+import { practiceModule } from '../modules/practice/practice.module.ts';
+
 import { operations } from '../support/contract.ts';
 import { stock } from '../support/database-access.ts';
 import { expect, test } from '../support/jest.ts';
@@ -7,7 +9,9 @@ import { nodeForAll, storeForAll } from '../support/store.ts';
 
 /** Unknown query parameters: ignored, and refused for who asks (RFC 7240). */
 
-const store = storeForAll({}, () => stock(store.database, 2));
+const store = storeForAll({}, () => stock(store.database, 2), {
+  more: [practiceModule],
+});
 const lines: string[] = [];
 const write = (line: string) => void lines.push(line);
 const log = new Log({ level: 'info', sample: 1 }, { write });
@@ -69,6 +73,37 @@ test('known parameters, a creation and a total are served as usual', async () =>
     status: 400,
     json: { message: 'x is unknown.' },
   });
+});
+
+test.each([
+  ['/v1/pets', { name: 'a', categoryId: 1, stauts: 'sold' }, 'stauts'],
+  ['/v1/pets', { name: 'a', categoryId: 1, id: 5 }, 'id'],
+  ['/v1/tags', { name: 'a', x: { y: 1 } }, 'x'],
+  ['/v1/treatments/batch', { inputs: [{}, { x: 1 }] }, 'inputs[1].x'],
+  ['/v1/treatments/batch', { inputs: [], x: 1 }, 'x'],
+])('an unknown member of a body, %s %j', async (path, json, name) => {
+  const method = 'POST';
+  const refused = await rest(store, path, { method, json, headers: strict });
+  expect(refused).toMatchObject({
+    status: 400,
+    json: { message: `${name} is unknown.` },
+  });
+  expect(refused.headers).not.toHaveProperty('preference-applied');
+});
+
+test('unknown members of a large body are named in part', async () => {
+  const members = Array.from({ length: 5000 }, (_, at) => [`a${at}`, 1]);
+  const { json } = await rest(store, '/v1/pets', {
+    ...{ method: 'POST', json: Object.fromEntries(members), headers: strict },
+  });
+  expect(json.message).toMatch(/^a0 is unknown; .*a19 is unknown\.$/);
+});
+
+test('a preference that the service does not know is not confirmed', async () => {
+  for (const prefer of ['tx=rollback', 'handling=strict, tx=rollback']) {
+    const { headers } = await rest(store, '/v1/pets', { headers: { prefer } });
+    expect(headers['preference-applied'] ?? '').not.toContain('tx');
+  }
 });
 
 test('the log names some of them, and none that may hold a secret', async () => {

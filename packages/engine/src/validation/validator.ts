@@ -48,7 +48,25 @@ export function validator<Schema extends TObject>(
 }
 
 /** How many unknown members of an object an error names. */
-const mostNamed = 20;
+export const mostNamed = 20;
+
+/** The places of members that a schema does not name, at every depth. */
+export function unknownIn(schema: TSchema, value: unknown, at = ''): string[] {
+  const { items, maxItems = 0, properties } = unwrapped(schema).member;
+  if (Array.isArray(value)) {
+    // The validation refuses more by their number.
+    if (!items || value.length > maxItems) return [];
+    return value.flatMap((one, index) =>
+      unknownIn(items, one, `${at}[${index}]`),
+    );
+  }
+  if (!properties || !isRecord(value)) return [];
+  return Object.keys(value).flatMap((name) => {
+    const place = at === '' ? name : `${at}.${name}`;
+    const member = Object.hasOwn(properties, name) && properties[name];
+    return member ? unknownIn(member, value[name], place) : [place];
+  });
+}
 
 /** @returns a function that reads an object, and adds its faults to a list */
 function readerOf(schema: TObject, isLenient: boolean) {

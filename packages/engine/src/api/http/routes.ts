@@ -15,7 +15,12 @@ import type { Static, TObject, TSchema } from 'typebox';
 import { idempotencyHooks } from '../../access/idempotency/idempotency-key.ts';
 import { mayWrite, requireScope } from '../../access/keys/bearer.ts';
 import { badInput, reportFault, StoreError } from '../../errors.ts';
-import { type Validated, validator } from '../../validation/validator.ts';
+import {
+  mostNamed,
+  unknownIn,
+  type Validated,
+  validator,
+} from '../../validation/validator.ts';
 import { boundBodies, parseJsonBodies } from './bodies.ts';
 import { nothingHere } from './failures.ts';
 import { smallAnswer } from './lifecycle.ts';
@@ -255,9 +260,9 @@ const mostUnknown = 5;
  * gets unvalidated input. Fastify validates the others later
  * (`buildValidator`).
  *
- * Refuses query parameters that a route lacks, for a client with `Prefer:
- * handling=strict` (RFC 7240, section 4.4): without a misspelt filter the
- * answer would be the whole list. The log names them for all.
+ * Refuses query parameters and members that a route lacks, for a client with
+ * `Prefer: handling=strict` (RFC 7240, section 4.4): without a misspelt filter
+ * the answer would be the whole list. The log names the parameters for all.
  *
  * @throws Error for a route that takes a body without a schema
  */
@@ -277,7 +282,9 @@ function inputHooks(route: RouteOptions): Hooks {
       if (unknown.length > 0) call.unknown = unknown.slice(0, mostUnknown);
       if (prefers(headers.prefer, 'handling', 'strict')) {
         varyBy(reply, 'Prefer');
-        const faults = unknown.map((name) => `${name} is unknown`);
+        const inBody = bodySchema ? unknownIn(bodySchema as TSchema, body) : [];
+        const names = [...unknown, ...inBody].slice(0, mostNamed);
+        const faults = names.map((name) => `${name} is unknown`);
         if (faults.length > 0) return done(badInput(`${faults.join('; ')}.`));
         reply.header('preference-applied', 'handling=strict');
       }
