@@ -1,13 +1,24 @@
-import { secretText, text } from '../../config/variables.ts';
+import { kind, text } from '../../config/variables.ts';
 import { feature } from '../../feature.ts';
+
+// Without a scheme the SDK sends to localhost:4318. A path may be a secret.
+const collector = kind(
+  'an http:// or https:// address',
+  (given) => {
+    const isAddress = /^https?:\/\/[^/]/i.test(given) && URL.canParse(given);
+    if (isAddress) return given;
+    throw new Error('must be an http:// or https:// address');
+  },
+  true,
+);
 
 /** Those of OpenTelemetry that switch it on; the SDK reads the others. */
 const switches = {
-  OTEL_EXPORTER_OTLP_ENDPOINT: secretText(
+  OTEL_EXPORTER_OTLP_ENDPOINT: collector(
     undefined,
     'Collector of traces, by OTLP over HTTP (observe.md).',
   ),
-  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: secretText(
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: collector(
     undefined,
     'The same, with the path (observe.md).',
   ),
