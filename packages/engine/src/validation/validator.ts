@@ -608,20 +608,9 @@ function storable(
   if (Array.isArray(value)) return value.map(within);
   if (!isRecord(value) || isRawJSON(value)) return value;
   const members = Object.keys(value)
-    .filter((name) => !isPolluting(name, value[name]))
     .sort()
     .map((name) => [storable(name, depth, room), within(value[name])]);
   return Object.fromEntries(members);
-}
-
-/** True for a member that would change prototypes, as in `parseExactJson`. */
-function isPolluting(name: string, value: unknown): boolean {
-  if (name === '__proto__') return true;
-  return (
-    name === 'constructor' &&
-    isRecord(value) &&
-    Object.hasOwn(value, 'prototype')
-  );
 }
 
 /** A text that is the same in upper case. */

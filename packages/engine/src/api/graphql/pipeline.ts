@@ -21,7 +21,7 @@ import {
   notIdempotent,
 } from '../../access/idempotency/idempotency-key.ts';
 import type { Claim, Meter } from '../../call.ts';
-import { StoreError } from '../../errors.ts';
+import { badInput, StoreError } from '../../errors.ts';
 import type { OperationObserver } from '../../runtime/observers.ts';
 import { forbidden, hasScope } from '../../scopes.ts';
 import { mostItems } from '../../validation/page.ts';
@@ -116,6 +116,7 @@ export class Pipeline {
     this.begin(operation, context);
     let outcome: Outcome;
     try {
+      assertReadable(operation, variables);
       await this.admit(operation, variables, context);
       outcome = outcomeOf(await operation.execute(variables, context));
     } catch (error) {
@@ -289,4 +290,15 @@ function claimOfField(
   const same = names.filter((name) => name === fieldName);
   const isOneOfSeveral = same.length > 1;
   return claimOf(request, fieldName, isOneOfSeveral ? `${path.key}` : '');
+}
+
+/** @throws StoreError because graphql-js drops the value of such a variable */
+function assertReadable({ node }: Operation, variables: Values) {
+  const name = '__proto__';
+  const { variableDefinitions = [] } = node;
+  const isDeclared = variableDefinitions.some(
+    ({ variable }) => variable.name.value === name,
+  );
+  if (isDeclared && Object.hasOwn(variables, name))
+    throw badInput(`A variable must have another name than ${name}.`);
 }
