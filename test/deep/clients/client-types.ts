@@ -4,7 +4,7 @@ import openapiTypescript, {
   COMMENT_HEADER,
 } from 'openapi-typescript';
 import ts from 'typescript';
-import { longestKey } from '#engine/access/idempotency/idempotency-key.js';
+import { longestKey } from '../../../packages/engine/dist/access/idempotency/idempotency-key.js';
 
 /**
  * Generates the types of clients/typescript, and the rules of its FakeService,
