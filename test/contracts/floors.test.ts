@@ -8,7 +8,7 @@ import { describe, expect, test } from '../support/jest.ts';
  * those below it, and the packages.
  */
 const floors = [
-  'index resources main cli process commands app',
+  'index resources testing main cli process commands app',
   'features',
   'feature commands/program commands/files process/start-failure process/service-types',
   'pets orders',
