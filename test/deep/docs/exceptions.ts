@@ -26,6 +26,11 @@ export const exceptions: Array<
     'needs Docker; test/deep/operations/container.test.ts compares the files with the service',
     'POSTGRES_PASSWORD=... docker compose up',
   ],
+  [
+    'examples/own-service/README.md',
+    'test/deep/examples/own-service.test.ts takes it from the page and runs it',
+    'npm run pack -- ../library/packages',
+  ],
   ['CONTRIBUTING.md', 'runs for ever', 'npm ci && npm run dev'],
   [
     'bench/README.md',
