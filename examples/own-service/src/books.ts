@@ -1,6 +1,10 @@
 import type { Module } from '@animal-store/engine';
 import { int64Schema, Records, textSchema } from '@animal-store/engine';
-import { resource } from '@animal-store/engine/resources';
+import {
+  type ItemOf,
+  type NewOf,
+  resource,
+} from '@animal-store/engine/resources';
 import { defineEntity } from '@mikro-orm/core';
 import { Migration } from '@mikro-orm/migrations';
 
@@ -15,6 +19,9 @@ const book = resource({
   },
   example: { title: 'On Growth and Form', isbn: 9780521458085 },
 });
+type Book = ItemOf<typeof book>;
+type NewBook = NewOf<typeof book>;
+
 const BookEntity = defineEntity({
   name: 'Book',
   tableName: 'book',
@@ -34,6 +41,8 @@ export const booksModule: Module = {
   entities: [BookEntity],
   migrations: [{ name: '2026_12_01_000000_create_book', class: CreateBook }],
   open: ({ database }) => ({
-    resources: [book.serve(new Records(database, BookEntity, book.lists))],
+    resources: [
+      book.serve(new Records<Book, NewBook>(database, BookEntity, book.lists)),
+    ],
   }),
 };
