@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { readFile, rm } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { newFolder } from '../../support/folder.ts';
 import { send } from '../../support/http.ts';
@@ -44,6 +44,18 @@ afterAll(async () => {
 
 test('its own test passes', () => {
   expect(tested).toMatch(/pass 1\n.*fail 0\n/s);
+});
+
+test('its types are right against the declarations of the packages', async () => {
+  const flags =
+    '--noEmit --strict --skipLibCheck --target es2024 --module nodenext --allowImportingTsExtensions --types node --typeRoots';
+  const compiler = resolve('node_modules/.bin/tsc');
+  const args = [...flags.split(' '), resolve('node_modules/@types')];
+  const files = ['src/main.ts', 'src/cli.ts', 'test/books.test.ts'];
+  const checked = run(compiler, [...args, ...files], { cwd: library, env });
+  expect(await checked.catch(({ stdout }) => stdout)).toMatchObject({
+    stdout: '',
+  });
 });
 
 test('packages of features that it does not list are not installed', () => {
