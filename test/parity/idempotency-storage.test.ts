@@ -6,10 +6,19 @@ import {
   expireIdempotencyKeys,
   removeExpiredKeys,
 } from '#engine/access/idempotency/expiry.js';
-import { Unavailable } from '#engine/errors.js';
+import { Call } from '#engine/call.js';
+import { type StoreError, Unavailable } from '#engine/errors.js';
+import { Records } from '#engine/records/records.js';
+import { PetEntity } from '../../src/pets/pet.entity.ts';
+import type { NewPet, Pet } from '../../src/pets/pet.schemas.ts';
 import { type Created, creators } from '../support/apis.ts';
 import { createTestDatabase } from '../support/database.ts';
-import { sql, whileWritesWait, withRows } from '../support/database-access.ts';
+import {
+  sql,
+  statementsOf,
+  whileWritesWait,
+  withRows,
+} from '../support/database-access.ts';
 import { describe, expect, test } from '../support/jest.ts';
 import { eventually, onPostgres } from '../support/process.ts';
 import { rest } from '../support/rest.ts';
@@ -143,6 +152,74 @@ describe.each(creators)('through $name', ({ create }) => {
       retryAfter: undefined,
       replayed: 'true',
     });
+    await store.close();
+  });
+});
+
+describe('concurrent creations with one key', () => {
+  const creating = (store: Store) => {
+    const pets = new Records<Pet, NewPet>(store.database, PetEntity);
+    return (name: string, id = 1) => {
+      const call = new Call();
+      call.caller = { id, name: 'a', scopes: ['write', 'all'] };
+      const hash = Buffer.alloc(32);
+      call.claim = { keyId: 7, operation: 'createPet', hash };
+      const pet = { ...rex, name, status: 'available' } as const;
+      return pets.create(pet, call).catch(({ code }: StoreError) => code);
+    };
+  };
+
+  test.each([
+    ['stored', 'Rex'],
+    ['refused', 'bad'],
+  ])(
+    'those that wait for one that is %s share a statement',
+    async (_, first) => {
+      const store = await startStore();
+      await sql(
+        store.database,
+        `alter table pet add constraint judged check (name <> 'bad')`,
+      );
+      const create = creating(store);
+      const others = Array.from({ length: 100 }, () => 'Rex');
+      let answers: unknown[] = [];
+      const statements = await statementsOf(store.database, async () => {
+        const all = [first, ...others, 'Ada'].map((name) => create(name));
+        answers = await Promise.all(all);
+      });
+      expect(statements).toEqual(['insert_once_pet', 'insert_once_pet']);
+      const rexes = answers.slice(1, -1);
+      expect(rexes[0]).toMatchObject({ name: 'Rex' });
+      expect(rexes).toEqual(others.map(() => rexes[0]));
+      expect(answers[0]).toEqual(first === 'bad' ? 'BAD_USER_INPUT' : rexes[0]);
+      expect(answers.at(-1)).toBe('IDEMPOTENCY_KEY_REUSED');
+      expect(await names(store)).toEqual(['Rex']);
+      await store.close();
+    },
+  );
+
+  test('a caller has a share of those that wait, and the next one finds room', async () => {
+    const store = await startStore();
+    const create = creating(store);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const held: Parameters<typeof withRows>[1] =
+      (rows) => async (statement, values) => {
+        await promise;
+        return rows(statement, values) as never;
+      };
+    const outcomes = await withRows(store.database, held, async () => {
+      const first = create('Rex');
+      const waiting = Array.from({ length: 5000 }, () => create('Rex'));
+      const next = create('Rex', 2);
+      // A refusal does not wait for the first.
+      await waiting.at(-1);
+      resolve();
+      return Promise.all([first, next, ...waiting]);
+    });
+    const refused = outcomes.filter((one) => one === 'SERVICE_UNAVAILABLE');
+    expect(refused).toHaveLength(5000 - 4096);
+    expect(outcomes.slice(1, 4098)).toEqual(Array(4097).fill(outcomes[0]));
+    expect(await names(store)).toEqual(['Rex']);
     await store.close();
   });
 });

@@ -73,6 +73,9 @@ export const currentTransaction = () =>
   openTransaction.getStore() as Transaction | undefined;
 
 /** Each holds a connection. */
+/** How many inputs may wait, shared by the callers. */
+export const maxWaiting = 8192;
+
 const oneByOne = { maxBatch: 1, maxInFlight: 4, blockTime: 1000 };
 const transactions = {
   ...oneByOne,
@@ -319,7 +322,7 @@ export class Database {
     const { observers = [] } = this.options;
     const batches = new Batches(run, {
       ...options,
-      maxWaiting: 8192,
+      maxWaiting,
       maxAge,
       maxInFlight,
       isApart: () => currentTransaction() !== undefined,

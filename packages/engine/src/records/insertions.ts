@@ -5,11 +5,14 @@ import {
   type Batches,
   currentTransaction,
   type Database,
+  maxWaiting,
   type Statement,
 } from '../database/database.ts';
 import { inUse, reused, safeToRepeat } from '../database/idempotency-errors.ts';
 import { refusalIn } from '../database/transaction.ts';
 import { withTimeout } from '../database/with-timeout.ts';
+import { Unavailable } from '../errors.ts';
+import { SharedBudget } from '../shared-budget.ts';
 import type { Column, Table } from './table.ts';
 
 /** An item to insert. */
@@ -68,8 +71,10 @@ export class Insertions<Item, New extends object> {
   readonly #batches: Batches<Entry<New>, Item | null>;
   readonly #claims: Batches<Claim, boolean>;
   readonly #statements: ReturnType<typeof insertionsInto>;
-  /** The creations in progress, by idempotency key. */
+  /** The last creation in progress of each idempotency key. */
   readonly #inProgress = new Map<string, Promise<unknown>>();
+  /** Creations that wait for an earlier one with their key. */
+  readonly #waiting = new SharedBudget(maxWaiting);
 
   constructor(
     private readonly database: Database,
@@ -156,12 +161,13 @@ export class Insertions<Item, New extends object> {
   }
 
   /**
-   * Waits until an earlier creation with the same key ends; then the database
-   * contains its outcome.
+   * Waits until the earlier creations with the same key end; then the database
+   * contains their outcome. All that waited go on together and share a
+   * statement.
    */
   async #insertOnce(entry: Entry<New>, claim: Claim, call: Call) {
     const name = nameOf(claim);
-    while (this.#inProgress.has(name)) await this.#untilEnded(name, call);
+    if (this.#inProgress.has(name)) await this.#untilEnded(name, call);
     const inserting = this.#insertRetryably(entry, call);
     // After its deadline the client has its 503, but the statement may still
     // run. A retry with this key waits until it ends, and gets 409 if its own
@@ -169,16 +175,27 @@ export class Insertions<Item, New extends object> {
     const end = inserting
       .catch(() => entry.sent)
       .catch(() => undefined)
-      .finally(() => this.#inProgress.delete(name));
+      .finally(() => {
+        const isLast = this.#inProgress.get(name) === end;
+        if (isLast) this.#inProgress.delete(name);
+      });
     this.#inProgress.set(name, end);
     return inserting;
   }
 
-  /** @throws StoreError IDEMPOTENCY_KEY_IN_USE at the deadline */
-  #untilEnded(name: string, call: Call) {
-    const earlier = Promise.resolve(this.#inProgress.get(name));
+  /**
+   * @throws StoreError IDEMPOTENCY_KEY_IN_USE at the deadline
+   * @throws Unavailable when too many creations of this caller wait
+   */
+  async #untilEnded(name: string, call: Call) {
+    const earlier = this.#inProgress.get(name);
+    if (!earlier) return;
+    const holder = call.caller?.id;
+    if (!this.#waiting.take(holder)) throw Unavailable.busy();
     const left = call.deadline - performance.now();
-    return withTimeout(left, earlier, inUse);
+    await withTimeout(left, earlier, inUse).finally(() =>
+      this.#waiting.add(holder, -1),
+    );
   }
 
   async #insertRetryably(entry: Entry<New>, call: Call) {
@@ -225,36 +242,47 @@ export class Insertions<Item, New extends object> {
     return this.table.mergeGenerated(item, generated) as Item;
   }
 
-  /** Inserts entries with a new key or without a key: all or none. */
+  /**
+   * Inserts entries with a new key or without a key: all or none. Entries with
+   * one key are inserted once.
+   */
   async #insertMixed(entries: Entry<New>[]) {
-    const claims = entries.map(({ claim }) => claim);
-    const fingerprints = entries.map(({ item, claim }) => {
-      if (!claim) return undefined;
-      return Buffer.from(fingerprintOf(this.table, item), 'hex');
-    });
+    const { table } = this;
+    const byClaim = Map.groupBy(entries, (entry) =>
+      entry.claim ? nameOf(entry.claim) : entry,
+    );
+    const groups = [...byClaim.values()];
+    const firsts = groups.map(([first]) => first as Entry<New>);
+    const claims = firsts.map(({ claim }) => claim);
+    const fingerprints = firsts.map(({ item, claim }) =>
+      claim ? fingerprintOf(table, item) : '',
+    );
     const values = [
-      ...this.#columnsOf(entries),
+      ...this.#columnsOf(firsts),
       claims.map((claim) => claim?.keyId),
       claims.map((claim) => claim?.operation),
       claims.map((claim) => claim?.hash),
-      fingerprints,
+      fingerprints.map((text) => (text ? Buffer.from(text, 'hex') : undefined)),
     ];
     const { insertOnce } = this.#statements;
     const rows = await this.database.rows<InsertedRow>(insertOnce, values);
-    const outcomes: Array<Item | null | Error> = entries.map(() => null);
-    for (const [place, fingerprint, generated] of rows) {
+    const outcomes = new Map<Entry<New>, Item | Error>();
+    for (const [place, earlier, generated] of rows) {
       const at = Number(place) - 1;
-      const entry = entries[at] as Entry<New>;
+      const fingerprint = earlier ?? `${fingerprints[at]}`;
       const row: Generated = JSON.parse(generated);
-      entry.isReplay = fingerprint !== null;
-      // A failure concerns only this entry: the others are inserted.
-      outcomes[at] = entry.isReplay
-        ? await this.#storedItem(entry.item, row, `${fingerprint}`).catch(
-            (error: Error) => error,
-          )
-        : this.#merged(entry.item, row);
+      for (const entry of groups[at] ?? []) {
+        entry.isReplay = earlier !== null || entry !== firsts[at];
+        // A failure concerns only this entry: the others are inserted.
+        const outcome = entry.isReplay
+          ? await this.#storedItem(entry.item, row, fingerprint).catch(
+              (error: Error) => error,
+            )
+          : this.#merged(entry.item, row);
+        outcomes.set(entry, outcome);
+      }
     }
-    return outcomes;
+    return entries.map((entry) => outcomes.get(entry) ?? null);
   }
 
   /** @param fingerprint of the input that was stored */
