@@ -9,6 +9,7 @@ import {
 import { createEach } from '#engine/api/resources/several.js';
 import { Call } from '#engine/call.js';
 import { StoreError } from '#engine/errors.js';
+import { importLines } from '#engine/features/transfer/import.js';
 import { Records } from '#engine/records/records.js';
 import type { Repository } from '#engine/records/repository.js';
 import {
@@ -16,6 +17,8 @@ import {
   textSchema,
   withDefault,
 } from '#engine/validation/schemas.js';
+import { PetEntity } from '../../src/pets/pet.entity.ts';
+import { PetService } from '../../src/pets/pet.service.ts';
 import {
   EntityRecords,
   type Repositories,
@@ -175,6 +178,7 @@ describe.each<[string, Class]>([
     status: 409,
     king: 'Otto',
   };
+  const torn = { code: 'CONFLICT', message: 'It is torn.' };
   const tooLong = {
     code: 'BAD_USER_INPUT',
     message: 'name must be at most 20 characters long.',
@@ -413,6 +417,50 @@ describe.each<[string, Class]>([
     ]);
     expect(await add()).toEqual(again);
     expect(await stored()).toHaveLength(6);
+  });
+
+  test('a collection whose `create` writes a second table does so, however an item is created', async () => {
+    class Minted extends (Collection as typeof Records)<Coin, NewCoin> {
+      override create(input: NewCoin, call = new Call()) {
+        const creates = [CoinEntity, PetEntity];
+        const frame = { creates, input };
+        return store.database.transaction(call, frame, async () => {
+          const created = await super.create(input, call);
+          const { name } = input;
+          await pets.create({ name, categoryId: 1n, status: 'sold' } as never);
+          if (name === 'torn') throw new StoreError('CONFLICT', 'It is torn.');
+          return created;
+        });
+      }
+    }
+    const { database } = store;
+    const pets = new PetService(database);
+    const minted = new Minted(database, CoinEntity, coin.lists);
+    const ofOperator = () => {
+      const hash = Buffer.alloc(32, 8);
+      const claim = { keyId: 0, operation: 'mint', hash };
+      return Object.assign(Call.ofOperator(), { claim });
+    };
+    const input = (name: string) => ({ name, worth: '1' }) as never;
+    await store.empty();
+    await minted.create(input('a'), Call.ofOperator());
+    const several = ['b', 'torn', 'c'].map(input);
+    const first = await createEach(minted, several, ofOperator());
+    expect(first).toMatchObject([{ name: 'b' }, torn, { name: 'c' }]);
+    expect(await createEach(minted, several, ofOperator())).toEqual(first);
+    const lines = async function* () {
+      yield { line: 1, input: { name: 'd', worth: '1.00' } };
+    };
+    const [collection] = coin.serve(minted).collections;
+    const quiet = { progress() {}, refused() {} };
+    const signal = new AbortController().signal;
+    const transfer = { collection, signal, ...quiet } as never;
+    await importLines(lines() as never, transfer);
+    const all = ['a', 'b', 'c', 'd'];
+    expect(await namesStored()).toEqual(all);
+    const query = { limit: 10 } as never;
+    const { items } = await pets.list(query, Call.ofOperator());
+    expect(items.map(({ name }) => name)).toEqual(all);
   });
 
   test('in a transaction, one that is refused undoes all', async () => {

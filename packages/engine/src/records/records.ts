@@ -15,6 +15,7 @@ import {
 import type { Removal } from '../validation/schemas.ts';
 import type { Validated } from '../validation/validator.ts';
 import { type ChangeOf, Changes } from './changes.ts';
+import { createInTurn } from './create-in-turn.ts';
 import { type Check, Insertions } from './insertions.ts';
 import { ListReader } from './list-reader.ts';
 import {
@@ -183,6 +184,9 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
   }
 
   async createMany(inputs: ReadonlyArray<New | Error>, call = new Call()) {
+    // A subclass may do more in its `create`.
+    const isOverridden = this.create !== Records.prototype.create;
+    if (isOverridden) return createInTurn<Item, New>(this, inputs, call);
     const own = inputs.map((input) => {
       if (input instanceof Error) return input;
       return this.owned.claim(input, call);

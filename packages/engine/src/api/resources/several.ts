@@ -1,8 +1,8 @@
-import { hash } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
 import { type TObject, Type } from 'typebox';
-import type { Call, Claim } from '../../call.ts';
+import type { Call } from '../../call.ts';
 import { StoreError } from '../../errors.ts';
+import { createInTurn } from '../../records/create-in-turn.ts';
 import { isSeparate } from '../../validation/validator.ts';
 import { toLoggedFailure } from '../http/failures.ts';
 import { ErrorSchema } from '../rest/documented-responses.ts';
@@ -59,28 +59,6 @@ export async function createEach(
   const failure = outcomes.find(isFailure);
   if (failure && isNoneCreated) throw failure;
   return outcomes;
-}
-
-async function createInTurn(
-  service: ResourceService,
-  inputs: ReadonlyArray<never | Error>,
-  call: Call,
-): Promise<object[]> {
-  const claim = call.takeClaim();
-  const outcomes: object[] = [];
-  for (const [place, input] of inputs.entries()) {
-    const isInvalid = input instanceof Error;
-    call.claim = claim && claimAt(claim, place);
-    const creation = isInvalid ? input : service.create(input, call);
-    outcomes.push(await Promise.resolve(creation).catch((error) => error));
-  }
-  return outcomes;
-}
-
-/** Of an input's place, whatever the creations before it have claimed. */
-function claimAt(claim: Claim, place: number): Claim {
-  const text = `${claim.hash.toString('hex')} ${place}`;
-  return { ...claim, hash: hash('sha256', text, 'buffer') };
 }
 
 /** True when the service has failed, false when it refuses an input. */
