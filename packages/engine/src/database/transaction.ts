@@ -119,7 +119,7 @@ export class Transaction {
 export const nestedTransaction = () =>
   new Error('A transaction is open here, and contains no other.');
 
-const ruleBroken = 'A rule of the database refuses this.';
+export const ruleBroken = 'A rule of the database refuses this.';
 
 /**
  * Errors of a row that name no key: a check constraint; a trigger that raises

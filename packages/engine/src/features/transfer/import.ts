@@ -8,6 +8,7 @@ import type { Collection } from '../../api/resources/collection.ts';
 import { Call } from '../../call.ts';
 import { exitCodes } from '../../commands/program.ts';
 import { isDataError } from '../../database/postgres-errors.ts';
+import { ruleBroken } from '../../database/transaction.ts';
 import { StoreError } from '../../errors.ts';
 import { textSchema } from '../../validation/schemas.ts';
 import { validator } from '../../validation/validator.ts';
@@ -124,8 +125,12 @@ const lineHash = (line: unknown[]) =>
  *   import
  */
 function reasonToRefuse(error: unknown) {
-  const { message, code } = error as StoreError;
-  if (isDataError(error)) return `the database refuses it: ${message}`;
+  const { message, code, cause } = error as StoreError;
+  // An operator may know the rule's name, which clients do not learn.
+  const fault = message === ruleBroken ? (cause as Error) : error;
+  const isOfDatabase = fault !== error || isDataError(error);
+  if (isOfDatabase)
+    return `the database refuses it: ${(fault as Error).message}`;
   const isRefused = code === 'BAD_USER_INPUT' || code === 'CONFLICT';
   if (isRefused) return message;
   return undefined;
