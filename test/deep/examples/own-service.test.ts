@@ -36,7 +36,7 @@ beforeAll(async () => {
   const [, commands = ''] = /```sh\n(.*?)npm start\n```/s.exec(page) ?? [];
   const here = commands.replaceAll('../library', library);
   tested = (await run('sh', ['-ec', here], { env })).stdout;
-}, 300_000);
+});
 afterAll(async () => {
   await killAll();
   await rm(folder, { recursive: true });
