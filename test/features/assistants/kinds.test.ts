@@ -78,7 +78,7 @@ describeHere('tools', () => {
     ]);
     for (const mood of ['x', 'y,z', 'NULL'])
       await create('create_diary', { title: mood, mood });
-    await create('create_passport', {
+    const passport = await create('create_passport', {
       ...{ chip, issuedOn: '2026-11-28', marks: ['white', 'a,b'] },
       bornOn: '2024-02-29',
     });
@@ -110,7 +110,11 @@ describeHere('tools', () => {
         { bornOn_is_null: true },
         '/passports?bornOn_is_null=true',
       ],
-      ['get_passport', { passportId: '1' }, '/passports/1'],
+      [
+        'get_passport',
+        { passportId: passport.id },
+        `/passports/${passport.id}`,
+      ],
       ['list_owners', { name_prefix: 'a' }, '/owners?name_prefix=a'],
       ['list_treatments', { visitId: visit.id }, `/treatments?${treatments}`],
       ['list_visits', { petId: pet.id, sort: 'at' }, '/visits?petId=1&sort=at'],
@@ -149,7 +153,7 @@ describeHere('tools', () => {
 
   test('any JSON keeps its digits, in and out', async () => {
     const digits = '{"n":[9007199254740993,12345678901234567890,0.25]}';
-    const passport = `{"chip":"${chip.replace(/..$/, '77')}","issuedOn":"2026-11-28","marks":[],"data":${digits}}`;
+    const passport = `{"chip":"${chip.replace(/..$/, '77')}","bornOn":"2024-02-29","issuedOn":"2026-11-28","marks":[],"data":${digits}}`;
     const params = `{"name":"create_passport","arguments":${passport}}`;
     const body = `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":${params}}`;
     const { text, json } = await post(store, body);
