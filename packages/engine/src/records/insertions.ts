@@ -9,9 +9,9 @@ import {
   type Statement,
 } from '../database/database.ts';
 import { inUse, reused, safeToRepeat } from '../database/idempotency-errors.ts';
-import { refusalIn } from '../database/transaction.ts';
+import { refusalIn, ruleBroken } from '../database/transaction.ts';
 import { withTimeout } from '../database/with-timeout.ts';
-import { Unavailable } from '../errors.ts';
+import { badInput, Unavailable } from '../errors.ts';
 import { SharedBudget } from '../shared-budget.ts';
 import type { Column, Table } from './table.ts';
 
@@ -231,6 +231,8 @@ export class Insertions<Item, New extends object> {
     const rows = isSingle
       ? await this.database.rows<Generated>(insertOne, columns.flat())
       : await this.database.rows<Generated>(insert, columns);
+    // A trigger has dropped it.
+    if (rows.length === 0) throw badInput(ruleBroken);
     // A sharded table returns them unordered.
     rows.sort(([a], [b]) => Number(BigInt(`${a}`) - BigInt(`${b}`)));
     return entries.map(({ item }, at) =>
@@ -372,14 +374,14 @@ function insertionsInto(table: Table) {
  * drawn until the commit is visible.
  *
  * @param valueFor SQL for the value of a column
- * @param count SQL for the number of rows
+ * @param count SQL for the number of rows of several
  * @param input SQL for the rows of the values
  */
 function insertionInto(
   { name, inserted, generated }: Table,
   operation: string,
   valueFor: (column: Column, at: number) => string,
-  count = '1',
+  count = '',
   input = '',
 ): Statement {
   const names = inserted.map(({ name }) => name).join(', ');
@@ -389,15 +391,16 @@ function insertionInto(
   const returned = generated
     .map(({ text }, at) => `${text} as "#${at}"`)
     .join(', ');
+  const lock = `lock as materialized (select pg_advisory_xact_lock(hashtext(${literal(name)})))`;
+  const insertion = `insert into ${quoted(name)} (${names})
+        select ${values.join(', ')} from lock${input}
+        returning ${returned}`;
+  const checked = `with ${lock}, inserted as (${insertion})
+      select * from inserted where ${areAllIn('inserted', count)}`;
   return {
     isWrite: true,
     name: `${operation}_${name}`,
-    text: `with lock as materialized (select pg_advisory_xact_lock(hashtext(${literal(name)}))),
-      inserted as (
-        insert into ${quoted(name)} (${names})
-        select ${values.join(', ')} from lock${input}
-        returning ${returned})
-      select * from inserted where ${areAllIn('inserted', count)}`,
+    text: count ? checked : `with ${lock} ${insertion}`,
   };
 }
 
