@@ -2,7 +2,7 @@
 
 import { sql } from '../support/database-access.ts';
 import { graphqlText } from '../support/graphql.ts';
-import { expect, test } from '../support/jest.ts';
+import { beforeEach, expect, test } from '../support/jest.ts';
 import { rest } from '../support/rest.ts';
 import { storeForAll } from '../support/store.ts';
 import { chipOf, passports, plain } from './passports/passports.module.ts';
@@ -10,6 +10,8 @@ import { chipOf, passports, plain } from './passports/passports.module.ts';
 /** Values that another program has stored, and the service cannot show. */
 
 const store = storeForAll({}, undefined, { more: [passports] });
+
+beforeEach(() => sql(store.database, 'delete from passport'));
 
 async function add(at: number, issuedOn: string, bornOn?: string) {
   const json = { ...plain, chip: chipOf(at), issuedOn };
@@ -66,7 +68,6 @@ test('a row that cannot be shown fails its own pages, and no value moves to anot
 test.each(['infinity', '-infinity', '12026-01-01'])(
   'a nullable day %s is not shown as null',
   async (day) => {
-    await sql(store.database, 'delete from passport');
     const { id } = await add(4, '2026-04-04', day);
     const { status } = await rest(store, `/v1/passports/${id}`);
     expect(status).toBe(500);

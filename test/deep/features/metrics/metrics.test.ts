@@ -81,7 +81,7 @@ test('no text of a client becomes a label, and no client adds series', async () 
 });
 
 test('of the keys that call a deprecated operation, all beyond 200 share one series', async () => {
-  const metrics = new Metrics();
+  const metrics = new Metrics('animal_store_');
   const { key } = observersFor(metrics);
   for (let number = 0; number < 300; number += 1)
     key.deprecatedCall('getPet', `key ${number}`);

@@ -116,7 +116,6 @@ export class Pipeline {
     this.begin(operation, context);
     let outcome: Outcome;
     try {
-      assertReadable(operation, variables);
       await this.admit(operation, variables, context);
       outcome = outcomeOf(await operation.execute(variables, context));
     } catch (error) {
@@ -149,6 +148,7 @@ export class Pipeline {
     const { request, reply, call } = context;
     const { caller, meter } = call;
 
+    assertReadable(operation, variables);
     assertMethod(operation, context);
     const missing = uses.scopes.find((scope) => !hasScope(caller, scope));
     if (missing) throw forbidden(missing, caller);
