@@ -1,39 +1,152 @@
+import type { DatabaseError } from 'pg';
 import { badInput, StoreError, Unavailable } from '../errors.ts';
 
-// Classes of SQLSTATE: 08 connection, 22 and 23 data, 28 authorization (during a
-// password change), 3D no such database, 40 serialization and deadlock, 53
-// resources (53100 disk full, 53300 connections, 53400 configured limits), 57
-// operator intervention (57014 timeout, 57P shutdown), 58 system. And 25006
-// read-only standby, 26000 no such prepared statement, 55P03 lock not available.
-const invalidData = /^2[23]/;
-/** What no input of a shared write causes. */
-const notOfInput =
-  /^(?:08|0A|25|26|28|3D|40|53|55|57|58|XX)|^42(?:P01|P05|703|883)$/;
-/** Every retry would fail, too. */
-const failsAgain = /^(?:08|28|3D|40|53[34]|57P|58)/;
-/** No session can be used or opened. */
-const lostConnection = /^(?:08|28|3D|57P|53300)/;
-/** A later request may succeed. 26000 persists after a retry. */
-const transientState =
-  /^(?:08|28|3D|40|53|57|58)\w{3}$|^(?:25006|55P03|26000)$/;
+/** What a failure says of its statement, its inputs and its session. */
+interface Meaning {
+  /** Undefined for a failure that lasts. */
+  cannot?: 'write now' | 'answer in time' | 'be reached';
+  /**
+   * The shared statements that are worth repeating in parts, because one input
+   * may be at fault. PostgreSQL has rolled back what it refused.
+   */
+  inParts?: 'reads' | 'all';
+  /** The session is lost, or none can be opened. */
+  isLost?: boolean;
+  /** The statement may have been executed. */
+  isOutcomeUnknown?: boolean;
+}
+
+const byInput: Meaning = { inParts: 'all' };
+const byStatement: Meaning = { inParts: 'reads' };
+const lost: Meaning = { cannot: 'be reached', isLost: true };
+const passing: Meaning = { ...byStatement, cannot: 'be reached' };
+const late: Meaning = { ...byStatement, cannot: 'answer in time' };
+const readOnly: Meaning = { ...byStatement, cannot: 'write now' };
+const conflict: Meaning = { cannot: 'answer in time' };
+
+/**
+ * By SQLSTATE, its first three characters, or its class (PostgreSQL's manual,
+ * appendix A): the longest counts. One input may cause each of the others.
+ */
+const meanings: Record<string, Meaning> = {
+  // Connection.
+  '08': { ...lost, isOutcomeUnknown: true },
+  // Not supported.
+  '0A': byStatement,
+  // State of the transaction; of a standby.
+  '25': byStatement,
+  '25006': readOnly,
+  // No such prepared statement: it persists after a retry.
+  '26': byStatement,
+  '26000': passing,
+  // Authorization, during a password change; no such database.
+  '28': lost,
+  '3D': lost,
+  // Serialization, deadlock, unknown completion.
+  '40': conflict,
+  '40003': { ...conflict, isOutcomeUnknown: true },
+  // No such table or column, a prepared statement twice, no such function.
+  '42P01': byStatement,
+  '42703': byStatement,
+  '42P05': byStatement,
+  '42883': byStatement,
+  // Resources: a full disk, connections, a configured limit.
+  '53': passing,
+  '53100': readOnly,
+  '53300': lost,
+  '53400': { cannot: 'be reached' },
+  // State of an object; a lock.
+  '55': byStatement,
+  '55P03': late,
+  // Operator intervention: a timeout, a shutdown.
+  '57': passing,
+  '57014': late,
+  '57P': lost,
+  // System.
+  '58': { cannot: 'be reached' },
+  // Internal.
+  XX: byStatement,
+};
+
+/** By the routine that reports it, because messages are translated. */
+const meaningsOfRoutines: Record<string, Meaning> = {
+  // The database takes no sessions of this role: 55000 while
+  // `allow_connections` is false, 42501 without the right `connect`.
+  CheckMyDatabase: lost,
+  RevalidateCachedQuery: passing,
+};
+
+const brokenSystemCall =
+  /^E(?:CONN\w+|NOENT|PIPE|TIMEDOUT|HOSTUNREACH|NETUNREACH|AI_AGAIN|NOTFOUND|MFILE|NFILE|ADDRNOTAVAIL)$/;
+// During the replacement of a certificate.
+const brokenCertificate =
+  /^(?:CERT_|ERR_TLS_CERT|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_)/;
+// Citus passes on libpq's words for a lost worker node, with XX000.
+const brokenConnection =
+  /^failure on connection marked as essential|SSL SYSCALL error|(?:server|SSL connection has been) closed(?: the connection)? unexpectedly|(?:^| - )Connection terminated|timeout exceeded when trying to connect|^timeout expired$|and is not queryable|does not support SSL/;
+
+// pg's errors: of a full pool, and of a statement that was not sent.
+const exhausted = /timeout exceeded when trying to connect/;
+const unsent = /and is not queryable$/;
+
+function meaningOf(error: unknown): Meaning {
+  const { routine = '' } = (error ?? {}) as Partial<DatabaseError>;
+  const state = sqlState(error);
+  // Citus loses a worker node, perhaps during the commit.
+  if (state === 'XX000' && isBroken(error))
+    return { ...passing, isOutcomeUnknown: true };
+  if (state) return meaningsOfRoutines[routine] ?? meaningOfState(state);
+  return isBroken(error) ? meaningOfBreak(error) : {};
+}
+
+function meaningOfState(state: string): Meaning {
+  return (
+    meanings[state] ??
+    meanings[state.slice(0, 3)] ??
+    meanings[state.slice(0, 2)] ??
+    byInput
+  );
+}
+
+/** @param error of the driver or the system, for a connection that broke */
+function meaningOfBreak(error: BrokenConnection): Meaning {
+  const { code, message, syscall, errors } = error;
+  // The system's own ETIMEDOUT names its call. That of several addresses does
+  // not, and has an error of each.
+  const isOfSystem = syscall !== undefined || errors !== undefined;
+  const isSilent = code === 'ETIMEDOUT' && !isOfSystem;
+  return {
+    cannot: isSilent ? 'answer in time' : 'be reached',
+    isLost: !exhausted.test(message),
+    isOutcomeUnknown: !unsent.test(message),
+  };
+}
+
+type BrokenConnection = NodeJS.ErrnoException & { errors?: Error[] };
+
+function isBroken(error: unknown): error is BrokenConnection {
+  const { code = '', message = '' } = (error ?? {}) as BrokenConnection;
+  return (
+    brokenSystemCall.test(code) ||
+    brokenCertificate.test(code) ||
+    brokenConnection.test(message)
+  );
+}
 
 /**
  * True for invalid data in a statement (SQLSTATE classes 22 and 23). Other
  * inputs of its batch may be valid.
  */
 export function isDataError(error: unknown) {
-  return invalidData.test(sqlState(error) ?? '');
+  return /^2[23]/.test(sqlState(error) ?? '');
 }
 
 /**
- * True when one input may have failed a shared write: a constraint, a trigger, a
- * policy, a row too large for an index. PostgreSQL has rolled it back, so its
- * parts are safe to repeat.
+ * True when one input may have failed a shared write: a constraint, a trigger,
+ * a policy, a row too large for an index.
  */
 export function isInputAtFault(error: unknown) {
-  const state = sqlState(error);
-  if (state === undefined || isRefusedSession(error)) return false;
-  return !notOfInput.test(state);
+  return meaningOf(error).inParts === 'all';
 }
 
 /** True for what PostgreSQL or a rule refuses: the session is not broken. */
@@ -48,10 +161,7 @@ export function keepsSessionUsable(error: unknown) {
  * would fail, too.
  */
 export function isWorthAnotherTry(error: unknown) {
-  const cause = causeOf(error);
-  const state = sqlState(cause);
-  if (state === undefined || isRefusedSession(cause)) return false;
-  return !failsAgain.test(state);
+  return meaningOf(causeOf(error)).inParts !== undefined;
 }
 
 /**
@@ -62,57 +172,21 @@ export function isConflict(error: unknown) {
   return ['40001', '40P01'].includes(`${sqlState(causeOf(error))}`);
 }
 
-const transientSystemCall =
-  /^E(?:CONN\w+|NOENT|PIPE|TIMEDOUT|HOSTUNREACH|NETUNREACH|AI_AGAIN|NOTFOUND|MFILE|NFILE|ADDRNOTAVAIL)$/;
-// During the replacement of a certificate.
-const transientCertificate =
-  /^(?:CERT_|ERR_TLS_CERT|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_)/;
-// Citus passes on libpq's words for a lost worker node, with XX000.
-const transientMessage =
-  /^failure on connection marked as essential|SSL SYSCALL error|(?:server|SSL connection has been) closed(?: the connection)? unexpectedly|(?:^| - )Connection terminated|timeout exceeded when trying to connect|^timeout expired$|and is not queryable|does not support SSL/;
-
-function isTransient(error: unknown) {
-  const { code = '', message = '' } = error as NodeJS.ErrnoException;
-  return (
-    transientState.test(code) ||
-    isStalePlan(error) ||
-    isRefusedSession(error) ||
-    transientSystemCall.test(code) ||
-    transientCertificate.test(code) ||
-    transientMessage.test(message)
-  );
-}
-
-// pg's error.
-const exhausted = /timeout exceeded when trying to connect/;
-
 /**
  * True when the database is unreachable or the connection broke; false when the
  * pool is exhausted.
  */
 export function isConnectionLoss(error: unknown) {
-  const state = sqlState(error);
-  if (isRefusedSession(error)) return true;
-  if (state !== undefined) return lostConnection.test(state);
-  return isTransient(error) && !exhausted.test((error as Error).message);
+  return meaningOf(error).isLost === true;
 }
 
 /**
  * True for a prepared statement of which a column has changed its type: it was
- * not executed. PostgreSQL translates its messages, but not its routines.
+ * not executed.
  */
 export function isStalePlan(error: unknown) {
-  const { routine } = error as { routine?: string };
+  const { routine } = error as Partial<DatabaseError>;
   return routine === 'RevalidateCachedQuery';
-}
-
-/**
- * True when the database takes no sessions of this role: 55000 while
- * `allow_connections` is false, 42501 without the right `connect`.
- */
-function isRefusedSession(error: unknown) {
-  const { routine } = error as { routine?: string };
-  return routine === 'CheckMyDatabase';
 }
 
 /** What observers learn of a failure. */
@@ -138,34 +212,16 @@ export function codeOf(error: unknown): string | undefined {
 export function unavailable(error: unknown) {
   if (isUnmigrated(error))
     return new Unavailable('The database has not been migrated.', error);
-  if (!isTransient(error)) return undefined;
-  const message = `The database cannot ${abilityLost(error)}; try again shortly.`;
+  const { cannot } = meaningOf(error);
+  if (!cannot) return undefined;
+  const message = `The database cannot ${cannot}; try again shortly.`;
   return new Unavailable(message, error);
-}
-
-function abilityLost(error: unknown) {
-  const {
-    code = '',
-    syscall,
-    errors,
-  } = error as NodeJS.ErrnoException & Partial<AggregateError>;
-  // A full disk, or a standby: reads go on.
-  if (/^(?:53100|25006)$/.test(code)) return 'write now';
-  // The system's own ETIMEDOUT names its call. That of several addresses does
-  // not, and has an error of each.
-  const isOfSystem = syscall !== undefined || errors !== undefined;
-  const isSilent = code === 'ETIMEDOUT' && !isOfSystem;
-  // A timeout, a lock, a conflict.
-  const isLate = /^(?:57014|55P03|40\w{3}$)/.test(code);
-  return isSilent || isLate ? 'answer in time' : 'be reached';
 }
 
 /** True for a write that may have been stored. */
 export function isOutcomeUnknown(error: unknown) {
   return error instanceof Unavailable && error.isOutcomeUnknown;
 }
-
-const unknownOutcome = /^(?:08|40003)/;
 
 /**
  * True when a failed statement may have been executed, because the connection
@@ -174,12 +230,7 @@ const unknownOutcome = /^(?:08|40003)/;
  * 40003).
  */
 export function leavesOutcomeUnknown(error: unknown) {
-  const state = sqlState(error);
-  // Citus reports XX000 when it loses a worker node, perhaps during the commit.
-  const isOfServer = state !== undefined && state !== 'XX000';
-  if (isOfServer) return unknownOutcome.test(state);
-  const isUnsent = /and is not queryable$/.test((error as Error).message);
-  return isTransient(error) && !isUnsent;
+  return meaningOf(error).isOutcomeUnknown === true;
 }
 
 /**
@@ -187,7 +238,7 @@ export function leavesOutcomeUnknown(error: unknown) {
  * 0A000): it was not executed.
  */
 export function isUnsupported(error: unknown) {
-  return sqlState(error) === '0A000' && !isTransient(error);
+  return sqlState(error) === '0A000' && !isStalePlan(error);
 }
 
 /**
