@@ -59,11 +59,13 @@ export async function sendPage(
   const next = page.hasNext && cursorAt(page, -1);
   const previous = mayHavePrevious && cursorAt(page, 0);
   const links: string[] = [];
-  if (next) links.push(`<${urlWith(request, 'after', next)}>; rel="next"`);
-  if (previous)
-    links.push(`<${urlWith(request, 'before', previous)}>; rel="prev"`);
-  if (links.join().length > maxLinkLength) links.splice(1);
-  if (links.length > 0) reply.header('link', links.join(', '));
+  if (next || previous) {
+    const urlWith = urlsOf(request);
+    if (next) links.push(`<${urlWith('after', next)}>; rel="next"`);
+    if (previous) links.push(`<${urlWith('before', previous)}>; rel="prev"`);
+    if (links.join().length > maxLinkLength) links.splice(1);
+    reply.header('link', links.join(', '));
+  }
   // Each route has its own serializer, so requests share the JSON only if they
   // share the response schema.
   const serializer = serializerOf(reply);
@@ -82,21 +84,21 @@ function serializerOf(reply: FastifyReply) {
 }
 
 /** The client's URL of this request, with another place in the list. */
-function urlWith(
-  request: FastifyRequest,
-  name: 'after' | 'before',
-  cursor: string,
-): string {
+function urlsOf(request: FastifyRequest) {
   // Without the host of an absolute form (RFC 9112 section 3.2.2). The router
   // treats `#` like `?`.
   const [path, query = ''] = request.originalUrl
     .replace(/^https?:\/\/[^/?#]*/i, '')
     .split(/[?#](.*)/s);
   // A second question mark belongs to the first name.
-  const parameters = new URLSearchParams(`&${query}`);
-  parameters.delete(name === 'after' ? 'before' : 'after');
-  parameters.set(name, cursor);
-  return `${origin(request)}${path}?${parameters}`;
+  const given = new URLSearchParams(`&${query}`);
+  const address = origin(request) + path;
+  return (name: 'after' | 'before', cursor: string) => {
+    const parameters = new URLSearchParams(given);
+    parameters.delete(name === 'after' ? 'before' : 'after');
+    parameters.set(name, cursor);
+    return `${address}?${parameters}`;
+  };
 }
 
 type Follow = (query: never, call: Call) => AsyncGenerator<ListEvent, void>;
