@@ -1,10 +1,6 @@
 import type { Module } from '@animal-store/engine';
 import { int64Schema, Records, textSchema } from '@animal-store/engine';
-import {
-  type ItemOf,
-  type NewOf,
-  resource,
-} from '@animal-store/engine/resources';
+import { resource } from '@animal-store/engine/resources';
 import { defineEntity } from '@mikro-orm/core';
 import { Migration } from '@mikro-orm/migrations';
 
@@ -19,8 +15,6 @@ const book = resource({
   },
   example: { title: 'On Growth and Form', isbn: 9780521458085 },
 });
-type Book = ItemOf<typeof book>;
-type NewBook = NewOf<typeof book>;
 
 const BookEntity = defineEntity({
   name: 'Book',
@@ -41,8 +35,6 @@ export const booksModule: Module = {
   entities: [BookEntity],
   migrations: [{ name: '2026_12_01_000000_create_book', class: CreateBook }],
   open: ({ database }) => ({
-    resources: [
-      book.serve(new Records<Book, NewBook>(database, BookEntity, book.lists)),
-    ],
+    resources: [book.serve(new Records(database, BookEntity, book.lists))],
   }),
 };

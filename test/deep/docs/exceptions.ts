@@ -31,6 +31,11 @@ export const exceptions: Array<
     'test/deep/examples/own-service.test.ts takes it from the page and runs it',
     'npm run pack -- ../library/packages',
   ],
+  [
+    'examples/practice/README.md',
+    'test/deep/examples/practice.test.ts takes it from the page and runs it',
+    'npm run pack -- ../practice/packages',
+  ],
   ['CONTRIBUTING.md', 'runs for ever', 'npm ci && npm run dev'],
   [
     'bench/README.md',

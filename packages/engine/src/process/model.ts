@@ -49,13 +49,23 @@ export function modelOf(modules: Module[]): Model {
   };
 }
 
+/** Their own migrations change them. */
+const skipTables = [
+  'api_key',
+  'deprecated_call',
+  'idempotency_key',
+  'key_event',
+];
+
 /**
  * For MikroORM's command line (`npx mikro-orm ...`), which uses the same
- * database as the service.
+ * database as the service. The engine migrates its own tables.
  */
 export async function ormConfig(service: Service) {
   const { modules, features } = service;
   const config = loadConfig(process.env, features, service);
-  const options = await databaseOptions(features, config);
-  return ormOptionsFor(options, modelOf(await modules()));
+  const given = await databaseOptions(features, config);
+  const options = await ormOptionsFor(given, modelOf(await modules()));
+  options.schemaGenerator = { ...options.schemaGenerator, skipTables };
+  return options;
 }

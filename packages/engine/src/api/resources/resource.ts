@@ -9,6 +9,7 @@ import { reportFault } from '../../errors.ts';
 import { columnsOf } from '../../records/columns.ts';
 import { LiveList } from '../../records/live-list.ts';
 import { type Owner, ownerMemberOf } from '../../records/ownership.ts';
+import type { CollectionOptions } from '../../records/repository.ts';
 import type { Int64 } from '../../validation/int64.ts';
 import { type Lists, listQuery } from '../../validation/list-query.ts';
 import {
@@ -94,6 +95,13 @@ type Stored<Members extends TProperties> = {
   readonly id: Int64;
   readonly version: number;
 } & { readonly [Name in keyof Members]: Static<Members[Name]> };
+type ItemWith<
+  Members extends TProperties,
+  Computed extends TProperties,
+  OwnerName extends string,
+> = Stored<Members & Record<OwnerName, typeof ownerSchema>> & {
+  readonly [Name in keyof Computed]: Static<Computed[Name]>;
+};
 /** The item of a resource. */
 export type ItemOf<Resource extends { types: { item: unknown } }> =
   Resource['types']['item'];
@@ -143,15 +151,19 @@ export function resource<
   const { type, resolvers } = graphQLOf(definition);
   return {
     columns: columnsOf(schemas.stored),
-    /** Options of its `Records`. */
-    lists: { ...declaration, computed: mapMembers(computed, ({ of }) => of) },
+    /** Options of its `Records`, which take their types from it. */
+    lists: {
+      ...declaration,
+      computed: mapMembers(computed, ({ of }) => of),
+    } as CollectionOptions<
+      ItemWith<Members, Computed, OwnerName>,
+      Input<TObject<Members>>
+    >,
     /** Its GraphQL type. */
     type,
     schemas,
     types: {} as {
-      item: Stored<Members & Record<OwnerName, typeof ownerSchema>> & {
-        readonly [Name in keyof Computed]: Static<Computed[Name]>;
-      };
+      item: ItemWith<Members, Computed, OwnerName>;
       input: Input<TObject<Members>>;
     },
     serve(service: ResourceService, services: Services = {}): Served {
