@@ -4,6 +4,7 @@ import { Records } from '#engine/records/records.js';
 import { openStream } from '../support/events.ts';
 import { graphqlText } from '../support/graphql.ts';
 import { beforeAll, describe, expect, test } from '../support/jest.ts';
+import { eventually } from '../support/process.ts';
 import { citusLayout } from '../support/servers/citus-database.ts';
 import { storeForAll } from '../support/store.ts';
 import { callersForAll } from './diaries/callers.ts';
@@ -352,6 +353,26 @@ describeHere.each(collections)('diaries on %s', (_name, Collection) => {
       }
       await ask(ada, 'DELETE', `/diaries/${added.id}`);
       await ask(bob, 'DELETE', `/diaries/${later.id}`);
+    });
+
+    test('begin at the last own row, and do not tell how many others have', async () => {
+      const added = await add(ada, '/diaries', { title: 'Last', mood: 'new' });
+      const path = '/v1/diaries?mood=none';
+      const body = { query: 'subscription { diaryAdded { id } }' };
+      const ends = [
+        [ada, added.id],
+        [bob, ofBob.id],
+        [all, added.id],
+      ] as const;
+      for (const [key, id] of ends) {
+        for (const request of [{ method: 'GET', path }, { body }]) {
+          const stream = await openStream(store, { ...request, key });
+          await eventually(async () => stream.text !== '');
+          expect(stream.text).toBe(`id: ${id}\n\n`);
+          stream.close();
+        }
+      }
+      await ask(ada, 'DELETE', `/diaries/${added.id}`);
     });
 
     test('that are resumed at the id of a row of another, or before all, have the own rows only', async () => {

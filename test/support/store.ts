@@ -26,6 +26,9 @@ import { fieldsOfModulesForAll } from './field-resolvers.ts';
 import { afterAll, beforeAll } from './jest.ts';
 import { distributionOf, type Layout } from './servers/citus.ts';
 import { citusLayout } from './servers/citus-database.ts';
+import { checkTurns } from './turns.ts';
+
+checkTurns();
 
 /** A running service with its own port and database. */
 export interface Store {

@@ -28,15 +28,19 @@ export class SharedBudget {
 
   /** Counts what cannot be refused, or, below zero, what is given back. */
   add(holder: Holder, amount: number) {
-    const held = (this.#held.get(holder) ?? 0) + amount;
+    const held = this.held(holder) + amount;
     if (held === 0) this.#held.delete(holder);
     else this.#held.set(holder, held);
     this.used += amount;
   }
 
+  held(holder: Holder) {
+    return this.#held.get(holder) ?? 0;
+  }
+
   /** @returns how much more a holder has than is left */
   excess(holder: Holder) {
     const left = this.size - this.used;
-    return (this.#held.get(holder) ?? 0) - left;
+    return this.held(holder) - left;
   }
 }

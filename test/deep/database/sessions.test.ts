@@ -70,7 +70,7 @@ onServer(
       await expect(broken).rejects.toThrow();
     }
     const sleep = () =>
-      database.rows({ name: 'sleep', text: 'select pg_sleep(3)' }, []);
+      database.rows({ name: 'test sleep', text: 'select pg_sleep(3)' }, []);
     const busy = Promise.all([sleep(), sleep(), sleep()]).then(() => 'busy');
     const ready = database.assertReady().then(() => 'ready');
     expect(await Promise.race([ready, busy])).toBe('ready');

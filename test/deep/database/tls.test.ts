@@ -127,7 +127,7 @@ where(
         await database.assertReachable();
         const text = 'select ssl from pg_stat_ssl where pid = pg_backend_pid()';
         const [[ssl] = []] = await database.rows<[string]>(
-          { name: 'ssl', text },
+          { name: 'test ssl', text },
           [],
         );
         return ssl === 't';

@@ -190,9 +190,10 @@ export class EntityRecords<Item extends Row, New extends object>
     });
   }
 
-  async lastId(): Promise<Int64> {
-    const [last] = await this.database.reading(new Call(), (em) =>
-      em.find(this.entity, {}, { orderBy: { id: 'desc' }, limit: 1 }),
+  async lastId(call = new Call()): Promise<Int64> {
+    const seen = this.narrow({}, call);
+    const [last] = await this.database.reading(call, (em) =>
+      em.find(this.entity, seen, { orderBy: { id: 'desc' }, limit: 1 }),
     );
     return last?.id ?? int64.min;
   }

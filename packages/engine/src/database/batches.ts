@@ -21,7 +21,7 @@ export interface DatabaseObserver {
 }
 
 /** Low-cardinality labels for a queue. */
-interface QueueName {
+export interface QueueName {
   /** The table. */
   readonly collection: string;
   readonly operation: string;

@@ -6,6 +6,7 @@ import { answerOnce } from './answer-once.ts';
 import {
   Batches,
   type BatchOptions,
+  type QueueName,
   type QueueState,
   type RunBatch,
 } from './batches.ts';
@@ -38,7 +39,6 @@ import {
   type PoolState,
   PostgresServer,
   poolOf,
-  type Rows,
   type Statement,
 } from './postgres-server.ts';
 import {
@@ -48,6 +48,7 @@ import {
 } from './readiness.ts';
 import type { OpenReads, Reads } from './reads.ts';
 import { Sessions } from './sessions.ts';
+import { TableShares } from './table-shares.ts';
 import {
   type Frame,
   nestedTransaction,
@@ -72,21 +73,19 @@ const hasCitus = `
 export const currentTransaction = () =>
   openTransaction.getStore() as Transaction | undefined;
 
-/** Each holds a connection. */
 /** How many inputs may wait, shared by the callers. */
 export const maxWaiting = 8192;
 
+/** Each holds a connection. */
 const oneByOne = { maxBatch: 1, maxInFlight: 4, blockTime: 1000 };
 const transactions = {
-  ...oneByOne,
   isWrite: true,
   collection: 'transaction',
   operation: 'run',
 };
-const readings = { ...oneByOne, collection: 'entities', operation: 'read' };
-type Alone = Batches<() => Promise<unknown>, unknown>;
-const runEach = (batch: Array<() => Promise<unknown>>) =>
-  Promise.all(batch.map((run) => run()));
+const readings = { collection: 'entities', operation: 'read' };
+type Run = () => Promise<unknown>;
+const runEach = (batch: Run[]) => Promise.all(batch.map((run) => run()));
 
 /**
  * PostgreSQL through MikroORM for entities and migrations. Hot-path statements
@@ -94,8 +93,8 @@ const runEach = (batch: Array<() => Promise<unknown>>) =>
  */
 export class Database {
   #hasCitus: string | undefined;
-  #transactions: Alone | undefined;
-  #readings: Alone | undefined;
+  readonly #turns = new Map<string, Batches<Run, unknown>>();
+  readonly #shares: TableShares;
   /**
    * Whether a call may refer to a row, by tables whose rows belong to callers.
    */
@@ -116,7 +115,9 @@ export class Database {
     readonly model: Model,
     /** Undefined for a server that others run. */
     readonly own: OpenStore | undefined,
-  ) {}
+  ) {
+    this.#shares = new TableShares(options.poolMax);
+  }
 
   /**
    * Opens the own store, or creates the pool for a PostgreSQL that need not be
@@ -177,7 +178,8 @@ export class Database {
   }
 
   /**
-   * Runs one statement on the primary.
+   * Runs one statement on the primary. Those of a request wait in a queue
+   * before (`batched`, `inTurn`).
    *
    * @returns rows as arrays in the order of the columns. Every value is the
    *   text that PostgreSQL sends, or null.
@@ -245,9 +247,8 @@ export class Database {
       for (const listener of tx.listeners) listener();
       return answer;
     };
-    this.#transactions ??= this.batched(runEach, transactions);
     try {
-      return (await this.#transactions.add(attempt, call)) as Answer;
+      return await this.inTurn(call, transactions, attempt);
     } catch (error) {
       const refusal = refusalIn(this.orm, error);
       throw claim ? safeToRepeat(refusal) : refusal;
@@ -263,21 +264,23 @@ export class Database {
   async reading<Answer>(call: Call, work: Work<Answer>): Promise<Answer> {
     const { em } =
       currentTransaction() ?? new Transaction(this.orm, [], this.primary.send);
-    return (await this.#readAlone(() => work(em), call)) as Answer;
+    return this.inTurn(call, readings, () => work(em));
   }
 
   /**
-   * Runs a statement that only reads, until the deadline of a call. Those of
-   * other calls run beside it.
+   * Runs work that holds a connection, in turn with that of other callers and
+   * until the deadline of a call.
    */
-  select(call: Call, statement: Statement, values: unknown[]): Promise<Rows> {
-    const run = () => this.read<Rows[number]>(statement, values);
-    return this.#readAlone(run, call) as Promise<Rows>;
-  }
-
-  #readAlone(run: () => Promise<unknown>, call: Call): Promise<unknown> {
-    this.#readings ??= this.batched(runEach, readings);
-    return this.#readings.add(run, call);
+  async inTurn<Answer>(
+    call: Call,
+    name: QueueName & { isWrite?: boolean },
+    run: () => Promise<Answer>,
+  ) {
+    const key = `${name.collection} ${name.operation}`;
+    const known = this.#turns.get(key);
+    const queue = known ?? this.batched(runEach, { ...oneByOne, ...name });
+    this.#turns.set(key, queue);
+    return (await queue.add(run, call)) as Answer;
   }
 
   /**
@@ -314,13 +317,15 @@ export class Database {
     options: Omit<BatchOptions, 'maxWaiting' | 'maxAge' | 'observers'>,
   ) {
     const maxAge = this.options.statementTimeout / 2;
-    // A slow table must leave connections for other tables and for API keys.
+    // A slow statement must leave connections for others of its table.
     const maxInFlight = Math.min(
       options.maxInFlight,
       Math.max(1, Math.floor(this.options.poolMax / 3)),
     );
     const { observers = [] } = this.options;
-    const batches = new Batches(run, {
+    const share: typeof run = (inputs) =>
+      this.#shares.use(options.collection, () => run(inputs));
+    const batches = new Batches(share, {
       ...options,
       maxWaiting,
       maxAge,

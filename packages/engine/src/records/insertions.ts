@@ -42,13 +42,6 @@ const insertions = {
   blockTime: 1000,
 };
 
-const oneClaim = {
-  operation: 'find_claim',
-  maxBatch: 1,
-  maxInFlight: 1,
-  blockTime: 1000,
-};
-
 /**
  * A rule for the members of a creation, and for those that a change sets.
  *
@@ -69,7 +62,6 @@ const storedClaim = {
 /** Inserts rows; concurrent insertions share one statement. */
 export class Insertions<Item, New extends object> {
   readonly #batches: Batches<Entry<New>, Item | null>;
-  readonly #claims: Batches<Claim, boolean>;
   readonly #statements: ReturnType<typeof insertionsInto>;
   /** The last creation in progress of each idempotency key. */
   readonly #inProgress = new Map<string, Promise<unknown>>();
@@ -86,10 +78,6 @@ export class Insertions<Item, New extends object> {
     const collection = table.name;
     const names = { collection, operation: 'insert' };
     this.#batches = database.batched(run, { ...insertions, ...names });
-    this.#claims = database.batched(([claim]) => this.#readClaim(claim), {
-      ...oneClaim,
-      collection,
-    });
   }
 
   /** See `Records.create`. */
@@ -139,13 +127,13 @@ export class Insertions<Item, New extends object> {
 
   async #isStored(claim: Claim, call: Call) {
     await this.#untilEnded(nameOf(claim), call);
-    return this.#claims.add(claim, call);
-  }
-
-  async #readClaim(claim: Claim | undefined) {
-    const key = [claim?.keyId, claim?.operation, claim?.hash];
-    const found = await this.database.rows(storedClaim, key);
-    return [found.length > 0];
+    const { keyId, operation, hash } = claim;
+    const { database, table } = this;
+    const queue = { collection: table.name, operation: 'find_claim' };
+    const found = await database.inTurn(call, queue, () =>
+      database.rows(storedClaim, [keyId, operation, hash]),
+    );
+    return found.length > 0;
   }
 
   async #insertAllowed(entry: Entry<New>, call: Call) {

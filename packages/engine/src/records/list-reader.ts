@@ -65,13 +65,18 @@ export class ListReader<Item extends Identified> {
     return listings.map(({ key }) => totals.get(key) as Total);
   }
 
-  async lastId() {
+  /** @param own a filter by the owner, whose rows alone count then */
+  async lastId(own: object) {
     const horizon = await this.#horizon();
-    return horizon ?? this.#idBy(this.#lastStored);
+    const [[member, owner] = []] = Object.entries(own);
+    if (member === undefined) return horizon ?? this.#idBy(this.#lastStored);
+    const { name } = this.table.column(member);
+    const statement = lastStoredIn(this.table, name);
+    return this.#idBy(statement, owner, horizon ?? int64.max);
   }
 
-  async #idBy(statement: Statement) {
-    const [row] = await this.database.rows<ListRow>(statement, []);
+  async #idBy(statement: Statement, ...values: unknown[]) {
+    const [row] = await this.database.rows<ListRow>(statement, values);
     const id = row?.[0];
     if (id == null) return int64.min;
     return int64FromDigits(id);
@@ -179,10 +184,12 @@ export class ListReader<Item extends Identified> {
   }
 }
 
-function lastStoredIn({ name }: Table): Statement {
+/** @param owner the column with the owner, whose rows end at an id */
+function lastStoredIn({ name }: Table, owner = ''): Statement {
+  const own = owner && `where ${owner} = $1 and id <= $2`;
   return {
-    name: `last_${name}`,
-    text: `select max(id)::text from ${quoted(name)}`,
+    name: `last_${name} ${owner}`,
+    text: `select max(id)::text from ${quoted(name)} ${own}`,
   };
 }
 

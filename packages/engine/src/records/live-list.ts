@@ -103,6 +103,7 @@ export class LiveList<Item extends Identified> {
     let hasLeft = false;
     // The `limit` of a list's query is that of its own page.
     const events = this.#events(
+      call,
       { ...narrowed, sort, after: start, limit: pageLimit.max },
       () => hasLeft,
     );
@@ -117,10 +118,11 @@ export class LiveList<Item extends Identified> {
   }
 
   async *#events(
+    call: Call,
     query: LiveQuery<Item> & PageQuery & { readonly after: Int64 | undefined },
     hasLeft: () => boolean,
   ): AsyncGenerator<ListEvent<Item>, void> {
-    let position = query.after ?? (await this.list.lastId());
+    let position = query.after ?? (await this.list.lastId(call));
     const filters = Object.entries(query).filter(
       ([name, value]) => name !== 'after' && value !== undefined,
     );

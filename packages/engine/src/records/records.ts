@@ -213,8 +213,10 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
     return this.#changes.remove(id, version, call);
   }
 
-  lastId() {
-    return this.#reader.lastId();
+  async lastId(call = new Call()) {
+    const own = this.narrow({}, call);
+    const queue = { collection: this.table.name, operation: 'last' };
+    return this.database.inTurn(call, queue, () => this.#reader.lastId(own));
   }
 
   onInserted(listener: () => void) {

@@ -84,8 +84,11 @@ export interface Repository<Item extends Identified, New> {
     removal: Removal,
     call?: Call,
   ): Promise<true | null>;
-  /** The greatest id, or the least int64. Replicas may lag behind it. */
-  lastId(): Promise<Int64>;
+  /**
+   * The greatest id of the rows that a call sees, or the least int64. Replicas
+   * may lag behind it.
+   */
+  lastId(call?: Call): Promise<Int64>;
   /** @param listener called after each creation by this process */
   onInserted(listener: () => void): void;
   /** @throws StoreError BAD_USER_INPUT as `list` does */

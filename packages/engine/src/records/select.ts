@@ -52,14 +52,18 @@ export function select<const Of extends Row>(call: Call, row: Of) {
     const { own, values } = parameterised(call, strings, given);
     const text = `select ${texts.join(', ')} from (${own}) as found limit ${mostRows + 1}`;
     const name = `select_${hash('sha256', text).slice(0, 16)}`;
-    const rows = await source.database.select(call, { name, text }, values);
+    const { database, table } = source;
+    const queue = { collection: table.name, operation: 'select' };
+    const rows = await database.inTurn(call, queue, () =>
+      database.read<Texts>({ name, text }, values),
+    );
     call.count(rows.length + totalCost);
     assertFits(rows);
     return rows.map(decode) as Array<Decoded<Of>>;
   };
 }
 
-type Texts = ReadonlyArray<string | null>;
+type Texts = Array<string | null>;
 
 /** @throws StoreError BAD_USER_INPUT */
 function assertFits(rows: readonly Texts[]) {

@@ -259,7 +259,7 @@ where('reads go to replicas (where PostgreSQL is installed)', () => {
     ]);
     // The replica has the first pet, and serves reads.
     await eventually(async () => {
-      await store.database.read({ name: 'one', text: 'select 1' }, []);
+      await store.database.read({ name: 'test one', text: 'select 1' }, []);
       const reads = [counter?.read()].flat() as [number, string][];
       return reads.some(([, node]) => node !== 'primary');
     });

@@ -61,6 +61,7 @@ const batchOptions = {
   blockTime: 100,
   isRetryable: () => false,
 };
+const additions = { collection: 'api_key', operation: 'add_subject' };
 const bootstrapCaller: Caller = {
   id: 0,
   name: 'bootstrap',
@@ -192,11 +193,10 @@ export class Authenticator {
     if (!subject && !isSecret(secret)) return this.#reject(hash);
     let found = await this.#query(subject?.hash ?? hash, call);
     if (!found && subject) {
-      await this.database.rows(addSubject, [
-        subject.issuer,
-        subject.caller.hint,
-        subject.hash,
-      ]);
+      const { issuer, caller, hash } = subject;
+      await this.database.inTurn(call, additions, () =>
+        this.database.rows(addSubject, [issuer, caller.hint, hash]),
+      );
       found = await this.#query(subject.hash, call);
     }
     const validUntil = Math.min(

@@ -1,0 +1,46 @@
+import { Call } from '#engine/call.js';
+import { expect, test } from '../support/jest.ts';
+import { storeForAll } from '../support/store.ts';
+
+const store = storeForAll();
+const statement = { name: 'one', text: 'select 1' };
+
+test('a statement that has not waited for its turn is refused in all tests', async () => {
+  const { database } = store;
+  const refusal = 'The statement one has not waited for its turn.';
+  await expect(database.rows(statement, [])).rejects.toThrow(refusal);
+  await expect(database.read(statement, [])).rejects.toThrow(refusal);
+  const queue = { collection: 'none', operation: 'read' };
+  const one = database.inTurn(new Call(), queue, () =>
+    database.rows(statement, []),
+  );
+  expect(await one).toEqual([['1']]);
+});
+
+test('one table leaves half of the connections, and another one half of these', async () => {
+  const { database } = store;
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const running = new Map<string, number>();
+  const occupy = (collection: string, operation: number) =>
+    database.inTurn(
+      new Call(),
+      { collection, operation: `${operation}` },
+      async () => {
+        running.set(collection, (running.get(collection) ?? 0) + 1);
+        await promise;
+      },
+    );
+  const works = [];
+  for (const table of ['first', 'second', 'third', 'fourth'])
+    for (let kind = 0; kind < 20; kind += 1) works.push(occupy(table, kind));
+  for (let turn = 0; turn < 9; turn += 1) await new Promise(setImmediate);
+  expect(Object.fromEntries(running)).toEqual({
+    first: 5,
+    second: 2,
+    third: 1,
+    fourth: 1,
+  });
+  resolve();
+  await Promise.all(works);
+  expect([...running.values()]).toEqual([20, 20, 20, 20]);
+});
