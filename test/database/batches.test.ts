@@ -474,3 +474,15 @@ describe('a fair queue', () => {
     expect([6, 7].map((n) => queue.push('c', n))).toEqual([true, true]);
   });
 });
+
+test('the time that inputs of a call wait together counts once', () => {
+  const call = new Call();
+  for (const [since, leftAt] of [
+    [0, 10],
+    [0, 10],
+    [5, 12],
+    [20, 25],
+  ] as const)
+    call.batched(since, leftAt, 2);
+  expect(call).toMatchObject({ waited: 17, batch: 2 });
+});

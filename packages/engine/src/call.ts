@@ -107,8 +107,9 @@ export class Call {
    * idempotency key.
    */
   isReplay: boolean | undefined;
-  /** How long (ms) its inputs waited for their batches, if any. */
+  /** How long (ms) any of its inputs waited for their batches. */
   waited: number | undefined;
+  #leftAt = 0;
   /** The size of its largest batch. */
   batch: number | undefined;
   /** Milliseconds until a streamed response began, if it is streamed. */
@@ -162,8 +163,15 @@ export class Call {
     return Object.assign(next, { caller, meter, operation, origin });
   }
 
-  /** @param waited how long (ms) an input waited for its batch */
-  batched(waited: number, size: number) {
+  /**
+   * Counts the time of inputs that wait together once.
+   *
+   * @param since when an input began to wait for its batch
+   * @param leftAt when this batch was sent
+   */
+  batched(since: number, leftAt: number, size: number) {
+    const waited = leftAt - Math.max(since, this.#leftAt);
+    this.#leftAt = leftAt;
     this.waited = (this.waited ?? 0) + waited;
     this.batch = Math.max(this.batch ?? 0, size);
   }

@@ -300,7 +300,7 @@ export class Batches<In, Out> {
     this.#inFlight.set(batch, sentAt);
     this.#blocking = batch;
     for (const { call, since } of batch)
-      call.batched(sentAt - since, batch.length);
+      call.batched(since, sentAt, batch.length);
     const endings = this.#observe(batch);
     let failure: Failure | undefined;
     try {
