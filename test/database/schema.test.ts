@@ -6,6 +6,7 @@ import { modules } from '../../src/modules.ts';
 import { PetEntity } from '../../src/pets/pet.entity.ts';
 import { createEmptyDatabase, optionsFor } from '../support/database.ts';
 import { sql } from '../support/database-access.ts';
+import { send } from '../support/http.ts';
 import { expect, test } from '../support/jest.ts';
 import { storeForAll } from '../support/store.ts';
 
@@ -165,3 +166,24 @@ test('a list by status is served by an index', async () => {
   );
   expect(indexes).toContainEqual([expect.stringContaining('(status, id)')]);
 });
+
+test.each([
+  ['rename column category_id to kind', 'pet.category_id does not exist'],
+  [
+    'drop column name, drop column status',
+    'pet.name does not exist, pet.status does not exist',
+  ],
+])('a node of an earlier release is not ready after `%s`', (change, lacking) =>
+  whileAltered(`alter table pet ${change}`, async () => {
+    const { status, text } = await send(store.origin, { path: '/readyz' });
+    expect([status, JSON.parse(text).message]).toEqual([
+      503,
+      `${lacking}: a later release may have migrated the database.`,
+    ]);
+  }),
+);
+
+test('a node of an earlier release is ready beside a column that it does not know', () =>
+  whileAltered('alter table pet add colour text', () =>
+    store.database.assertReady(),
+  ));

@@ -83,8 +83,8 @@ const differences = {
     order by 1`,
 };
 
-/** @throws Error with a line for every difference */
-export async function assertColumns(rows: RunStatement, orm: MikroORM) {
+/** The differences of the schema from the entities. */
+export async function differencesIn(rows: RunStatement, orm: MikroORM) {
   const tables = orm.schema.getTargetSchema().getTables();
   const columns = tables.flatMap((table) =>
     table.getColumns().map(({ name, type, nullable }) => ({
@@ -95,8 +95,14 @@ export async function assertColumns(rows: RunStatement, orm: MikroORM) {
     })),
   );
   const found = await rows(differences, [JSON.stringify(columns)]);
+  return found.map(([difference]) => `${difference}`);
+}
+
+/** @throws Error with a line for every difference */
+export async function assertColumns(rows: RunStatement, orm: MikroORM) {
+  const found = await differencesIn(rows, orm);
   if (found.length === 0) return;
-  const list = found.map(([difference]) => `\n  ${difference}`).join('');
+  const list = found.map((difference) => `\n  ${difference}`).join('');
   throw new Error(
     `The tables are not those of the entities:${list}\nWrite a migration (\`npm run migration:create -- --name=...\`), and list it in the \`migrations\` of its module.`,
   );

@@ -2,6 +2,7 @@ import type { EventLog } from '@animal-store/log/incident';
 import type { MikroORM } from '@mikro-orm/postgresql';
 import { escapeLiteral as literal, escapeIdentifier as quoted } from 'pg';
 import { Unavailable } from '../errors.ts';
+import { differencesIn } from './columns.ts';
 import type { Model } from './options.ts';
 import { isUnmigrated, sqlState } from './postgres-errors.ts';
 import type { PostgresServer, RunStatement } from './postgres-server.ts';
@@ -41,7 +42,8 @@ function readinessStatement(orm: MikroORM, { migrations }: Model) {
 
 /**
  * Checks that the database accepts writes, that this role may read and write
- * all tables, that they are migrated, and that no counter is behind its rows.
+ * all tables, that they are migrated and have the columns of the entities, and
+ * that no counter is behind its rows.
  *
  * @throws Unavailable
  */
@@ -65,6 +67,12 @@ export async function assertServable(
   if (mayWrite !== 't') throw new Unavailable(mayNot);
   if (Number(applied) < model.migrations.length)
     throw new Unavailable('The database lacks migrations.');
+  const differences = await differencesIn(rows, orm);
+  const missing = differences.filter((one) => one.endsWith('not exist'));
+  if (missing.length > 0)
+    throw new Unavailable(
+      `${missing.join(', ')}: a later release may have migrated the database.`,
+    );
   const locked = new Set((await rows(lockedTables, [])).flat());
   for (const one of countedTables(orm)) {
     // One locked table must not take the others from clients.
