@@ -475,6 +475,28 @@ describe('a fair queue', () => {
   });
 });
 
+test('an input that counts for several leaves those of others room', async () => {
+  const weigh = (input: number, known: Set<unknown>) => {
+    const isKnown = known.has(input);
+    known.add(input);
+    return isKnown ? 1 : input;
+  };
+  const { batches, inputs, answerFrom } = withTrips({ maxBatch: 10, weigh });
+  const [long, short] = [1, 2].map((id) =>
+    Object.assign(new Call(), { caller: { id } }),
+  );
+  const add = (input: number, call: Call | undefined) =>
+    batches.add(input, call as Call);
+  const outputs = [add(1, long)];
+  await departures();
+  // Equal ones count for one.
+  for (const input of [5, 5, 5, 4, 4]) outputs.push(add(input, long));
+  for (const input of [1, 2]) outputs.push(add(input, short));
+  await answerFrom(0, 4);
+  expect(inputs()).toEqual([[1], [5, 1, 5, 2, 5], [4, 4]]);
+  expect(await Promise.all(outputs)).toHaveLength(8);
+});
+
 test('the time that inputs of a call wait together counts once', () => {
   const call = new Call();
   for (const [since, leftAt] of [

@@ -51,6 +51,12 @@ export interface BatchOptions extends QueueName {
   observers?: readonly DatabaseObserver[];
   maxBatch: number;
   /**
+   * For how many an input counts in its batch; by default for one.
+   *
+   * @param known what the inputs before it have added
+   */
+  weigh?(input: never, known: Set<unknown>): number;
+  /**
    * The limit of inputs in flight never falls below this. By default there is no
    * limit.
    */
@@ -150,6 +156,7 @@ export class Batches<In, Out> {
       isWrite,
       isRetryable: isWrite ? isInputAtFault : isWorthAnotherTry,
       isApart: () => false,
+      weigh: () => 1,
       minWindow: Number.POSITIVE_INFINITY,
       observers: [],
       ...options,
@@ -292,7 +299,11 @@ export class Batches<In, Out> {
     const isRetry = this.#isTurnOfRetry || this.#waiting.length === 0;
     this.#isTurnOfRetry = !isRetry;
     const [retried] = isRetry ? this.#retries.take(1) : [];
-    return retried ?? this.#waiting.take(this.#room, this.#retries);
+    if (retried) return retried;
+    const known = new Set();
+    const weigh = ({ input }: Waiting) =>
+      this.#options.weigh(input as never, known);
+    return this.#waiting.take(this.#room, this.#retries, weigh);
   }
 
   async #runBatch(batch: Batch) {
@@ -463,14 +474,22 @@ export class FairQueue<Item> {
    * Takes the next items.
    *
    * @param before items of the same callers that go before these
+   * @param weigh for how many an item counts
    */
-  take(count: number, before?: FairQueue<unknown>) {
+  take(
+    count: number,
+    before?: FairQueue<unknown>,
+    weigh: (item: Item) => number = () => 1,
+  ) {
+    let weight = 0;
     const taken: Item[] = [];
     // A map yields what is set meanwhile, last.
     for (const [holder, queue] of this.#queues) {
-      if (taken.length === count) break;
+      if (weight >= count) break;
       if (before?.headOf(holder)) continue;
-      taken.push(queue.shift() as Item);
+      const item = queue.shift() as Item;
+      taken.push(item);
+      weight += weigh(item);
       this.#queues.delete(holder);
       if (queue.length > 0) this.#queues.set(holder, queue);
     }

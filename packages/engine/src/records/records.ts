@@ -1,6 +1,6 @@
 import type { EntityName } from '@mikro-orm/core';
 import { Call, whenCommitted } from '../call.ts';
-import type { RunBatch } from '../database/batches.ts';
+import type { BatchOptions, RunBatch } from '../database/batches.ts';
 import type { Batches, Database } from '../database/database.ts';
 import { orError } from '../errors.ts';
 import { type Int64, int64 } from '../validation/int64.ts';
@@ -84,16 +84,18 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
       operation: string,
       run: RunBatch<In, Out>,
       maxInFlight = 4,
+      weigh: BatchOptions['weigh'] = () => 1,
     ) =>
       database.batched(run, {
         maxBatch: 32,
         minWindow: 8,
         blockTime: 10,
         maxInFlight,
+        weigh,
         collection,
         operation,
       });
-    this.#lists = queue('list', (lists) => reader.pages(lists));
+    this.#lists = queue('list', (lists) => reader.pages(lists), 4, weightOf);
     this.#finds = queue('find', (ids) => this.#readRows(ids));
     // Counts are slow, so they use one connection at most.
     this.#totals = queue('count', (lists) => reader.totals(lists), 1);
@@ -237,4 +239,11 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
     }
     return ids.map((id) => found.get(`${id}`) ?? null);
   }
+}
+
+/** A long page counts as several short ones; equal lists are read once. */
+function weightOf({ key, limit }: Listing, known: Set<unknown>) {
+  const isKnown = known.has(key);
+  known.add(key);
+  return isKnown ? 1 : 1 + Math.floor(limit / 25);
 }
