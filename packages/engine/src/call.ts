@@ -120,6 +120,8 @@ export class Call {
   code: string | undefined;
   /** Why its key or token was refused. */
   reason: string | undefined;
+  /** What features and modules add to its log line. */
+  details: Record<string, string | number | boolean> | undefined;
   /** Query parameters that the operation lacks, some at most. */
   unknown: string[] | undefined;
   /** Of the trace that it belongs to, for its log line. */
