@@ -76,6 +76,29 @@ describe('a client that has the list gets 304', () => {
     expect(head?.headers).not.toHaveProperty('content-length');
     expect(head?.headers).not.toHaveProperty('content-type');
   });
+
+  test.each(['gzip', 'br', 'zstd', '*', 'deflate, gzip;q=0.5'])(
+    'a HEAD with `Accept-Encoding: %s` has the headers of the GET',
+    async (codings) => {
+      const headers = {
+        authorization: `Bearer ${store.key}`,
+        'if-none-match': '*',
+        'accept-encoding': codings,
+      };
+      for (const path of ['/v1/pets', '/v1/openapi.json', '/']) {
+        const all = [];
+        for (const method of ['GET', 'HEAD']) {
+          const request = { method, path, headers };
+          const { status, headers: found } = await send(store.origin, request);
+          const { date: _now, 'x-request-id': _id, ...kept } = found;
+          expect(kept).not.toHaveProperty('content-encoding');
+          all.push({ status, kept });
+        }
+        expect(all[1]).toEqual(all[0]);
+        expect(all[0]?.status).toBe(304);
+      }
+    },
+  );
 });
 
 test.each(['"x"', 'x', '', `"${'x'.repeat(12_000)}"`, '"a" '.repeat(3000)])(

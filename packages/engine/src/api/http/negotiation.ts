@@ -222,9 +222,11 @@ function mayKeep(
  * Keeps all headers of the 200 except content headers (RFC 9110 section
  * 15.4.5), so that caches get a new `Link`.
  */
-function unchanged({ method }: FastifyRequest, reply: FastifyReply) {
+function unchanged({ method, headers }: FastifyRequest, reply: FastifyReply) {
   reply.code(304).removeHeader('content-type');
   // For HEAD Fastify sets Content-Length from the payload, unless it is a
   // stream.
   return method === 'HEAD' ? Readable.from([]) : null;
 }
+  // The stream is no content: it must not be compressed.
+  headers['accept-encoding'] = 'identity';
