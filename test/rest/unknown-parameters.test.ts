@@ -99,6 +99,27 @@ test('unknown members of a large body are named in part', async () => {
   expect(json.message).toMatch(/^a0 is unknown; .*a19 is unknown\.$/);
 });
 
+test.each([
+  ['handling=strict, tx=rollback', 'tx=rollback is unknown.'],
+  ['Return = "minimal"; x=1, handling=strict', 'return=minimal is unknown.'],
+  ['handling=strict, count=estimated', 'count=estimated is unknown.'],
+  ['handling=strict, respond-async', 'respond-async is unknown.'],
+])('`Prefer: %s` is refused, and nothing is created', async (prefer, words) => {
+  const name = `strict ${prefer}`;
+  const refused = await rest(store, '/v1/pets', {
+    method: 'POST',
+    json: { name, categoryId: 1 },
+    headers: { prefer },
+  });
+  expect(refused).toMatchObject({
+    status: 400,
+    json: { message: expect.stringContaining(words) },
+  });
+  expect(refused.headers).not.toHaveProperty('preference-applied');
+  const { json } = await rest(store, '/v1/pets');
+  expect(json).not.toContainEqual(expect.objectContaining({ name }));
+});
+
 test('a preference that the service does not know is not confirmed', async () => {
   for (const prefer of ['tx=rollback', 'handling=strict, tx=rollback']) {
     const { headers } = await rest(store, '/v1/pets', { headers: { prefer } });

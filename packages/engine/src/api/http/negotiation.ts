@@ -43,6 +43,14 @@ function trimmed(texts: string[] | null) {
   return (texts ?? []).map((text) => text.trim());
 }
 
+/** `handling=strict` of each preference, without its parameters. */
+export function preferencesIn(prefer: string | string[] = '') {
+  return listOf(`${prefer}`.toLowerCase()).map((one) => {
+    const [preference = ''] = partsOf(one);
+    return preference.replace(/[\s"]/g, '');
+  });
+}
+
 /** The first preference of a name counts, the others do not (RFC 7240). */
 export function prefers(
   prefer: string | string[] = '',
@@ -52,11 +60,7 @@ export function prefers(
   const field = `${prefer}`.toLowerCase();
   // A long list without the name is not parsed.
   if (!field.includes(name)) return false;
-  const preferences = listOf(field).map((one) => {
-    const [preference = ''] = partsOf(one);
-    return preference.replace(/[\s"]/g, '');
-  });
-  const first = preferences.find((one) => one.split('=')[0] === name);
+  const first = preferencesIn(field).find((one) => one.split('=')[0] === name);
   return first === `${name}=${value}`;
 }
 
@@ -224,9 +228,9 @@ function mayKeep(
  */
 function unchanged({ method, headers }: FastifyRequest, reply: FastifyReply) {
   reply.code(304).removeHeader('content-type');
+  // The stream is no content: it must not be compressed.
+  headers['accept-encoding'] = 'identity';
   // For HEAD Fastify sets Content-Length from the payload, unless it is a
   // stream.
   return method === 'HEAD' ? Readable.from([]) : null;
 }
-  // The stream is no content: it must not be compressed.
-  headers['accept-encoding'] = 'identity';

@@ -24,7 +24,7 @@ import {
 import { boundBodies, parseJsonBodies } from './bodies.ts';
 import { nothingHere } from './failures.ts';
 import { smallAnswer } from './lifecycle.ts';
-import { prefers, varyBy } from './negotiation.ts';
+import { preferencesIn, prefers, varyBy } from './negotiation.ts';
 
 // Which route a request has, and what Fastify checks before its handler.
 
@@ -255,13 +255,14 @@ function roomHooks(
 /** How many unknown parameters the log names. */
 const mostUnknown = 5;
 
+const knownPreferences = ['handling=strict', 'handling=lenient', 'count=exact'];
+
 /**
  * Removes the query or body for which a route has no schema, so that no handler
  * gets unvalidated input. Fastify validates the others later
  * (`buildValidator`).
  *
- * Refuses query parameters and members that a route lacks, for a client with
- * `Prefer: handling=strict` (RFC 7240, section 4.4): without a misspelt filter
+ * Refuses what a route lacks, for a client with `Prefer: handling=strict` (RFC 7240, section 4.4): without a misspelt filter
  * the answer would be the whole list. The log names the parameters for all.
  *
  * @throws Error for a route that takes a body without a schema
@@ -277,13 +278,18 @@ function inputHooks(route: RouteOptions): Hooks {
   const isUnknown = (name: string) => !Object.hasOwn(properties, name);
   return {
     preValidation(request, reply, done) {
-      const { call, query, body, headers } = request;
+      const { call, query, body } = request;
+      const { prefer } = request.headers;
       const unknown = Object.keys(query as object).filter(isUnknown);
       if (unknown.length > 0) call.unknown = unknown.slice(0, mostUnknown);
-      if (prefers(headers.prefer, 'handling', 'strict')) {
+      if (prefers(prefer, 'handling', 'strict')) {
         varyBy(reply, 'Prefer');
         const inBody = bodySchema ? unknownIn(bodySchema as TSchema, body) : [];
-        const names = [...unknown, ...inBody].slice(0, mostNamed);
+        const preferences = preferencesIn(prefer).filter(
+          (one) => !knownPreferences.includes(one),
+        );
+        const all = [...unknown, ...inBody, ...preferences];
+        const names = all.slice(0, mostNamed);
         const faults = names.map((name) => `${name} is unknown`);
         if (faults.length > 0) return done(badInput(`${faults.join('; ')}.`));
         reply.header('preference-applied', 'handling=strict');
