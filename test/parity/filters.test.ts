@@ -131,7 +131,8 @@ async function overRest(query: string) {
 
 async function overGraphQL(parameters: string) {
   const asked = parameters && `(${parameters})`;
-  const query = `{ stays${asked} { id } staysConnection${asked.replace('limit', 'first')} { nodes { id } totalCount } }`;
+  const size = asked.includes('before') ? 'last' : 'first';
+  const query = `{ stays${asked} { id } staysConnection${asked.replace('limit', size)} { nodes { id } totalCount } }`;
   const { text } = await graphqlThrice(store, { query });
   const { data, errors } = JSON.parse(text);
   if (!errors) {
@@ -512,9 +513,17 @@ test('first and last exclude what belongs to the other', async () => {
   expect(await message('last: 2, after: "1"')).toBe(
     'last and after exclude each other.',
   );
-  expect(await message('last: 2, first: 3')).toBe(
-    'first and last exclude each other.',
-  );
+  for (const first of [0, 3, 20])
+    expect(await message(`last: 2, first: ${first}`)).toBe(
+      'first and last exclude each other.',
+    );
+  for (const first of [0, 2, 20])
+    expect(await message(`first: ${first}, before: "5"`)).toBe(
+      'first and before exclude each other.',
+    );
+  for (const absent of ['first: null, last: 2', 'last: null, first: 2'])
+    expect(await message(absent)).toBeUndefined();
+  expect(await message('first: null, before: "5"')).toBeUndefined();
   expect(await message('last: -1')).toBe(
     'last must be an integer between 0 and 100.',
   );

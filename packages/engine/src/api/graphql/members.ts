@@ -103,14 +103,14 @@ export function argumentsType(schema: TObject) {
 const optional = (members: TProperties) =>
   argumentsType(Type.Partial(Type.Object(members)));
 
-const pageSize = (min: number, size: number = pageLimit.default) =>
+const pageSize = (size: number) =>
   Type.Integer({
     default: size,
-    description: `How many at most, ${min} to ${pageLimit.max}.`,
+    description: `How many at most, ${pageLimit.min} to ${pageLimit.max}.`,
   });
 
 const paging = {
-  limit: pageSize(pageLimit.min),
+  limit: pageSize(pageLimit.default),
   after: int64Schema({
     description: 'Only those after this one: the last id already seen.',
   }),
@@ -122,11 +122,13 @@ const paging = {
 /** Lists below others multiply their cost. */
 const nestedPaging = {
   ...paging,
-  limit: pageSize(pageLimit.min, pageLimit.nested),
+  limit: pageSize(pageLimit.nested),
 };
 
 const connectionPaging = {
-  first: pageSize(0),
+  first: Type.Integer({
+    description: `How many at most, 0 to ${pageLimit.max}; ${pageLimit.default} when absent.`,
+  }),
   after: textSchema({ description: 'Only those after this cursor.' }),
   last: Type.Integer({
     description: `How many of the last ones at most, 0 to ${pageLimit.max}, in place of \`first\`.`,

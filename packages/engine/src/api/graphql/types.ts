@@ -267,17 +267,13 @@ export function connectionValidator<Schema extends TObject>(schema: Schema) {
       before: placeOf(`before ${notCursor} a \`startCursor\``, before),
     };
     const { first, last, ...query } = check(args) as Values;
-    const limit = first ?? pageLimit.default;
-    const list = { ...query, ...places, limit };
-    if (last !== undefined) {
-      // Without `first` GraphQL gives its default.
-      if (limit !== pageLimit.default)
-        throw badInput('first and last exclude each other.');
-      if (places.after !== undefined)
-        throw badInput('last and after exclude each other.');
-      Object.assign(list, { limit: last, fromEnd: true });
-    }
-    return list as unknown as Input<Schema>;
+    const given = { first, last, ...places };
+    for (const [one, other] of exclusive)
+      if (given[one] !== undefined && given[other] !== undefined)
+        throw badInput(`${one} and ${other} exclude each other.`);
+    const limit = last ?? first ?? pageLimit.default;
+    const fromEnd = last !== undefined || undefined;
+    return { ...query, ...places, limit, fromEnd } as never;
   };
 }
 
@@ -285,6 +281,13 @@ const notCursor = 'is not a cursor of this list: it must be';
 
 interface Cursors {
   after?: string | null;
+/** `last` gives those before a cursor. */
+const exclusive = [
+  ['first', 'last'],
+  ['first', 'before'],
+  ['last', 'after'],
+] as const;
+
   before?: string | null;
 }
 
