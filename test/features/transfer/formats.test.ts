@@ -75,6 +75,7 @@ test.each(['\r', '\n', '\r\n'])('lines of CSV may end in %j', async (end) => {
 test('UTF-16 and NUL are refused, with the line', async () => {
   const utf16 = Buffer.from('\ufeffid,name,note\n', 'utf16le');
   await expect(read('csv', utf16)).rejects.toThrow('it is not UTF-8');
+  await expect(read('csv', utf16)).rejects.toThrow('`iconv -f UTF-16');
   for (const bytes of [utf16, Buffer.from('{"id":\0}\n')]) {
     const fault = expect.stringMatching(/^The line is not acceptable JSON: /);
     expect((await read('ndjson', bytes))[0]).toEqual({ line: 1, fault });

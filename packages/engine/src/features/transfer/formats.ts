@@ -168,7 +168,7 @@ const csv: Format = {
       const isText = code !== 'ERR_ENCODING_INVALID_ENCODED_DATA';
       const reason = isText
         ? message
-        : 'it is not UTF-8 (`iconv -f LATIN1 -t UTF-8` converts it).';
+        : 'it is not UTF-8 (`iconv -f LATIN1 -t UTF-8` converts it, `iconv -f UTF-16 -t UTF-8` the Unicode text of a spreadsheet).';
       throw new Error(`The rest of the CSV cannot be read: ${reason}`, {
         cause: error,
       });
