@@ -192,6 +192,10 @@ test.each<[json: string, message: string]>([
   [`{"data":{"\\udfff":1}}`, `${jsonFault}.`],
   [`{"data":[1e400]}`, `${jsonFault}.`],
   [`{"data":1.00000000000000000001}`, `${jsonFault}.`],
+  [`{"data":0.1234567890123456789}`, `${jsonFault}.`],
+  [`{"data":{"a":[-12.345678901234567890]}}`, `${jsonFault}.`],
+  [`{"data":[1e-400]}`, `${jsonFault}.`],
+  [`{"data":-4.9e-324}`, `${jsonFault}.`],
   [`{"data":${toJson(nested(34, 1))}}`, `${jsonFault}.`],
   [`{"data":"${'x'.repeat(7999)}"}`, `${jsonFault}.`],
   [`{"data":{"${'x'.repeat(8000)}":1}}`, `${jsonFault}.`],
@@ -238,21 +242,34 @@ test.each([
     '{ constructor: { a: 1 } }',
     { constructor: { a: 1 } },
   ],
-])(
-  '%s is stored with members of any name, in both APIs',
-  async (json, literal, data) => {
-    const text = JSON.stringify(plain).slice(0, -1);
-    const { json: item } = await rest(store, '/v1/passports', {
-      method: 'POST',
-      body: `${text}, "data": ${json} }`,
-    });
-    expect(item.data).toEqual(data);
-    const input = `chip: "${spare(1)}", issuedOn: "2026-11-28", marks: [], data: ${literal}`;
-    const query = `mutation { createPassport(input: { ${input} }) { data } }`;
-    const answer = await graphqlText(store, { query });
-    expect(answer.data).toEqual({ createPassport: { data } });
-  },
-);
+  [
+    '[-0, -0.0, 0.10, 1e2, 0.30000000000000004, 5e-324, 1.5e-7]',
+    '[-0, -0.0, 0.10, 1e2, 0.30000000000000004, 5e-324, 1.5e-7]',
+    [0, 0, 0.1, 100, 0.30000000000000004, 5e-324, 1.5e-7],
+  ],
+])('%s is stored as it is, in both APIs', async (json, literal, data) => {
+  const text = JSON.stringify(plain).slice(0, -1);
+  const { json: item } = await rest(store, '/v1/passports', {
+    method: 'POST',
+    body: `${text}, "data": ${json} }`,
+  });
+  expect(item.data).toEqual(data);
+  const input = `chip: "${spare(1)}", issuedOn: "2026-11-28", marks: [], data: ${literal}`;
+  const query = `mutation { createPassport(input: { ${input} }) { data } }`;
+  const answer = await graphqlText(store, { query });
+  expect(answer.data).toEqual({ createPassport: { data } });
+});
+
+test('numbers that another program has stored keep their digits', async () => {
+  const { text } = await overRest(plain);
+  const digits = '[0.1234567890123456789,100000000000000000000.5]';
+  await sql(store.database, `update "passport" set data = '${digits}'`);
+  const { text: found } = await rest(store, '/v1/passports/1');
+  expect(found).toBe(text.replace('"data":null', `"data":${digits}`));
+  const query = '{ passports { data } }';
+  for (const answer of [1, 2, 3].map(() => graphqlText(store, { query })))
+    expect((await answer).text).toContain(`"data":${digits}`);
+});
 
 test('lists are filtered and sorted by UUIDs and days, in both APIs', async () => {
   const days = ['2024-02-29', '2024-03-01', '2023-12-31', '2024-02-29'];

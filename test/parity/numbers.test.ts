@@ -87,13 +87,15 @@ describe.each(ways)('through %s', (_name, add) => {
     '9007199254740993',
     '100000000000000000000000',
     '5e-324',
+    '0.1234567890123456789',
+    '-123456.78901234567890123',
   ])('%s is a number, also when it is repeated', async (grams) => {
     // A compiled operation reads its variables by itself.
     for (let time = 0; time < 3; time += 1)
       expect(Number((await add(grams)).grams)).toBe(Number(grams) + 0);
   });
 
-  test.each(['1e309', '"5"', 'true', 'null', '[1]'])(
+  test.each(['1e309', '1e-400', '"5"', 'true', 'null', '[1]'])(
     '%s is none',
     async (grams) => {
       expect(['BAD_USER_INPUT', 'GRAPHQL_VALIDATION_FAILED']).toContain(

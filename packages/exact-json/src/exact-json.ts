@@ -11,8 +11,7 @@ const decoder = new TextDecoder('utf-8', { fatal: true });
 /**
  * Parses UTF-8 JSON (RFC 8259; a byte order mark is skipped). Integers beyond
  * 2^53, however they are spelled, become `bigint`, all other numbers `number`;
- * a fraction that a double would round to an integer becomes an
- * `InexactNumber`. The last of duplicate members counts. `__proto__` is an own
+ * a fraction that a double would change becomes an `InexactNumber`. The last of duplicate members counts. `__proto__` is an own
  * member like any other: copy it by a spread, not by an assignment.
  *
  * @throws Error whose message says why it is not JSON, without a full stop
@@ -64,10 +63,12 @@ function exactNumber(
   if (!/[.eE]/.test(source)) return exactInteger(key, value, context);
   const { digits, exponent } = scientific(source);
   if (digits === '') return 0;
-  const isFraction = exponent < 0;
-  // Rounding may have made it look like an integer.
-  if (isFraction && Number.isInteger(value)) return new InexactNumber(source);
-  if (isFraction || Number.isSafeInteger(value)) return value;
+  if (exponent < 0) {
+    const read = scientific(`${value}`);
+    const isSame = read.digits === digits && read.exponent === exponent;
+    return isSame ? value : new InexactNumber(source);
+  }
+  if (Number.isSafeInteger(value)) return value;
   const sign = BigInt(Math.sign(value));
   return sign * BigInt(digits) * 10n ** BigInt(exponent);
 }
@@ -102,6 +103,14 @@ export function exactInteger(
   return BigInt(source);
 }
 
+/** For a member that is a double: the nearest one that is still a fraction. */
+export function nearestDouble(value: unknown): unknown {
+  if (typeof value === 'bigint') return Number(value);
+  const nearest = value instanceof InexactNumber && Number(value.toJSON());
+  const isFraction = nearest && nearest % 1;
+  return isFraction ? nearest : value;
+}
+
 function reason(cause: unknown) {
   if (cause instanceof SyntaxError) return cause.message.replace(/\.$/, '');
   if (
@@ -119,14 +128,15 @@ export const { rawJSON, isRawJSON } = JSON as unknown as {
 };
 
 /**
- * Parses JSON that PostgreSQL has written. `JSON.stringify` writes its integers
- * as they were: those beyond 2^53 are `JSON.rawJSON(digits)`.
+ * Parses JSON that PostgreSQL has written. `JSON.stringify` writes its numbers
+ * as they were: those that a double would change are `JSON.rawJSON(digits)`.
  */
 export function parseStoredJson(text: string): unknown {
   if (!suspect.test(text)) return JSON.parse(text);
   const read = (name: string, value: unknown, context: { source: string }) => {
-    const exact = exactInteger(name, value, context);
-    return typeof exact === 'bigint' ? rawJSON(context.source) : exact;
+    const exact = exactNumber(name, value, context);
+    const isKept = exact === value || typeof value !== 'number';
+    return isKept ? exact : rawJSON(context.source);
   };
   return JSON.parse(text, read as Reviver);
 }

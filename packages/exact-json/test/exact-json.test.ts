@@ -1,5 +1,11 @@
 import { inspect } from 'node:util';
-import { exact, exactInteger, parseExactJson } from '@animal-store/exact-json';
+import {
+  exact,
+  exactInteger,
+  nearestDouble,
+  parseExactJson,
+  parseStoredJson,
+} from '@animal-store/exact-json';
 import { expect, test } from '@jest/globals';
 
 const parse = (text: string) => parseExactJson(Buffer.from(text));
@@ -24,7 +30,11 @@ test.each<[text: string, value: unknown]>([
   expect(parse(text)).toStrictEqual(value);
 });
 
-test.each(['1.00000000000000001', '9007199254740992.5', '1e400', '-1e400'])(
+test.each([
+  ...['1.00000000000000001', '9007199254740992.5', '1e400', '-1e400'],
+  ...['1e-400', '-1e-400', '4.9e-324', '0.1234567890123456789'],
+  ...['123456.78901234567890', '-1.5000000000000000001e-7'],
+])(
   '%s, which a double would change, is an object and is written unchanged',
   (text) => {
     const value = parse(text);
@@ -34,6 +44,30 @@ test.each(['1.00000000000000001', '9007199254740992.5', '1e400', '-1e400'])(
     expect(JSON.stringify({ value }, exact)).toBe(`{"value":${text}}`);
   },
 );
+
+test.each([
+  ['0.30000000000000004', 0.30000000000000004],
+  ['5e-324', 5e-324],
+  ['1.50000000000000000', 1.5],
+  ['0.000000123e1', 0.00000123],
+  ['-0.0e0', 0],
+])('%s is the same as a double', (text, value) => {
+  expect(parse(`[${text}]`)).toEqual([value]);
+});
+
+test.each([
+  ['0.1234567890123456789', 0.12345678901234568],
+  ['1e-400', undefined],
+  ['0.99999999999999999999', undefined],
+])('the nearest double of %s is %s', (text, nearest) => {
+  const value = parse(text);
+  expect(nearestDouble(value)).toBe(nearest ?? value);
+});
+
+test('stored numbers are written with all their digits', () => {
+  const text = `[0.1234567890123456789,1${'0'.repeat(400)},0.${'0'.repeat(399)}1,9007199254740993.5,{"a":-0.10000000000000000001},0.30000000000000004]`;
+  expect(JSON.stringify(parseStoredJson(text))).toBe(text);
+});
 
 test('a text that needs the slow way may have 5,000 values; any other may have more', () => {
   const list = (value: string, count: number) =>

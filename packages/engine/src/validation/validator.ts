@@ -1,4 +1,9 @@
-import { InexactNumber, isRawJSON, rawJSON } from '@animal-store/exact-json';
+import {
+  InexactNumber,
+  isRawJSON,
+  nearestDouble,
+  rawJSON,
+} from '@animal-store/exact-json';
 import type { Static, TObject, TSchema } from 'typebox';
 import Format from 'typebox/format';
 import { badInput, reportFault } from '../errors.ts';
@@ -468,7 +473,7 @@ function finite(bounds: MemberSchema): Rule {
     describe: () => ['a number', ...words].join(', '),
     parse: (text) => onlyIf(digits.test(text), Number(text)),
     read(value) {
-      const number = typeof value === 'bigint' ? Number(value) : value;
+      const number = nearestDouble(value);
       const isNumber = typeof number === 'number' && Number.isFinite(number);
       const isMet = (name: (typeof given)[number]) =>
         conditions[name].holds(number as number, bounds[name] as number);

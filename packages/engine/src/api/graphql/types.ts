@@ -1,6 +1,6 @@
 import 'reflect-metadata';
 import { inspect } from 'node:util';
-import { parseExactJson } from '@animal-store/exact-json';
+import { nearestDouble, parseExactJson } from '@animal-store/exact-json';
 import type { Values } from '@animal-store/graphql-limits/cost';
 import {
   GraphQLError,
@@ -72,14 +72,18 @@ function notAnId(found: string, nodes?: ValueNode): GraphQLError {
 }
 
 /**
- * GraphQL's `Float`, extended to accept `bigint`, which the service's JSON
- * parser makes of integers beyond 2^53.
+ * GraphQL's `Float`, extended to accept what the service's JSON parser makes of
+ * numbers that a double would change.
  */
 export const Float = new GraphQLScalarType<number, number>({
   ...GraphQLFloat.toConfig(),
-  parseValue: (value) =>
-    GraphQLFloat.parseValue(typeof value === 'bigint' ? Number(value) : value),
+  parseValue: floatFrom,
+  parseLiteral: (node, variables) => floatFrom(jsonIn(node, variables)),
 });
+
+function floatFrom(value: unknown) {
+  return GraphQLFloat.parseValue(nearestDouble(value));
+}
 
 // The schema of the input checks these, so that both APIs refuse in the same
 // words.
@@ -277,10 +281,6 @@ export function connectionValidator<Schema extends TObject>(schema: Schema) {
   };
 }
 
-const notCursor = 'is not a cursor of this list: it must be';
-
-interface Cursors {
-  after?: string | null;
 /** `last` gives those before a cursor. */
 const exclusive = [
   ['first', 'last'],
@@ -288,6 +288,10 @@ const exclusive = [
   ['last', 'after'],
 ] as const;
 
+const notCursor = 'is not a cursor of this list: it must be';
+
+interface Cursors {
+  after?: string | null;
   before?: string | null;
 }
 
