@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import { graphqlText } from '../support/graphql.ts';
 import { beforeEach, describe, expect, test } from '../support/jest.ts';
 import { exchange, requestText } from '../support/raw.ts';
@@ -247,6 +248,34 @@ test.each([
   expect(response?.status).toBe(status);
   if (status === 400) expect(response?.text).toContain('too many chunks');
 });
+
+test.each([
+  ['POST', '/v1/pets', true, 400],
+  ['POST', '/graphql', true, 400],
+  ['POST', '/v1/pets', false, 401],
+  ['GET', '/v1/pets', true, 200],
+  ['POST', '/none', true, 404],
+])(
+  'of many tiny chunks Node keeps few, %s %s',
+  async (method, path, hasKey, status) => {
+    let kept = 0;
+    const { server } = store.app;
+    server.prependOnceListener('request', (raw: IncomingMessage) => {
+      const { push } = raw;
+      raw.push = (chunk) => {
+        kept += 1;
+        return push.call(raw, chunk);
+      };
+    });
+    const key = hasKey ? `Authorization: Bearer ${store.key}\r\n` : '';
+    const headers = `${key}Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n`;
+    const chunks = '1\r\n \r\n'.repeat(30_000);
+    const request = requestText(`${method} ${path}`, headers, chunks);
+    const [response] = await exchange(store, request);
+    expect(response?.status).toBe(status);
+    expect(kept).toBeLessThanOrEqual(1001);
+  },
+);
 
 test('201 has no Location', async () => {
   const created = await post(rex);

@@ -6,6 +6,7 @@ import { badInput, orError, StoreError } from '../../errors.ts';
 import { SharedBudget } from '../../shared-budget.ts';
 import { holderOf, largeBodyBytes, tooMany } from './lifecycle.ts';
 import { partsOf } from './negotiation.ts';
+import { areTiny, smallPiece } from './pieces.ts';
 
 // The bodies of requests.
 
@@ -91,10 +92,6 @@ export function boundBodies(bodyLimit: number): preParsingHookHandler {
   };
 }
 
-/** A chunk of a few bytes costs as much as one of thousands. */
-const smallPiece = 16;
-const fewPieces = 1000;
-
 /** The connection ends, because Node would go on to parse its chunks. */
 function tooManyPieces() {
   const message = `The body comes in too many chunks: send at least ${smallPiece} bytes in each.`;
@@ -115,8 +112,7 @@ function counted(payload: Readable, onLarge: () => void) {
     const wasSmall = bytes <= largeBodyBytes;
     pieces += 1;
     bytes += chunk.length;
-    if (pieces > fewPieces && bytes < smallPiece * pieces)
-      throw tooManyPieces();
+    if (areTiny(pieces, bytes)) throw tooManyPieces();
     if (wasSmall && bytes > largeBodyBytes) onLarge();
     return chunk;
   };

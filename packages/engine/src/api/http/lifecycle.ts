@@ -10,6 +10,7 @@ import { SharedBudget } from '../../shared-budget.ts';
 import { sendError } from './failures.ts';
 import { dataHeaders } from './headers.ts';
 import { isRead } from './negotiation.ts';
+import { boundPieces } from './pieces.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -74,6 +75,8 @@ export function lifecycle(
     const network = isPipelined ? networkOf(socket.remoteAddress ?? '') : '';
     if (unanswered >= maxUnanswered) return cutOff(socket);
     if (isPipelined && !pipelined.take(network)) return cutOff(socket);
+    const isChunked = request.headers['transfer-encoding'] !== undefined;
+    if (isChunked) boundPieces(request.raw);
     const call = new Call(timeout, socket);
     call.isWrite = !isRead(request.method);
     request.call = call;
