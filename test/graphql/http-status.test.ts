@@ -126,6 +126,24 @@ const noName = badInput(
   'Must provide operation name if query contains multiple operations.',
 );
 
+test.each([
+  ['variables', (members: object) => ({ id: '1', ...members })],
+  ['an object of a scalar', (members: object) => ({ id: members })],
+  ['objects in a list', (members: object) => ({ id: '1', a: [[members]] })],
+])('too many members in %s are refused unread', async (_what, variables) => {
+  const query = 'query ($id: ID!) { pet(id: $id) { id } }';
+  const members = Object.fromEntries(
+    Array.from({ length: 10_001 }, (_, at) => [`m${at}`, 1]),
+  );
+  const answer = await graphqlText(store, {
+    query,
+    variables: variables(members),
+  });
+  expect(answer.errors).toMatchObject([
+    { message: 'The objects in `variables` have more than 10000 members.' },
+  ]);
+});
+
 /** A field that is null because of an error. */
 const nullAt = (column: number, path: string, message?: RegExp): Expected => ({
   data: null,

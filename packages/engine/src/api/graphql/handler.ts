@@ -4,6 +4,7 @@ import type { GraphQLSchema } from 'graphql';
 import { StoreError } from '../../errors.ts';
 import { isRecord } from '../../validation/validator.ts';
 import { parseJson } from '../http/bodies.ts';
+import { exceeds } from '../http/lifecycle.ts';
 import { STATUS_CODES } from '../http/malformed.ts';
 import { listOf, varyBy } from '../http/negotiation.ts';
 import { answerNotFound } from '../http/routes.ts';
@@ -159,6 +160,8 @@ export function readParameters(
     variables: parameterIn(given, 'variables', isRecord, 'an object'),
     extensions: parameterIn(given, 'extensions', isRecord, 'an object'),
   };
+  if (exceeds(parameters.variables, mostMembers, membersOf))
+    throw unprocessable(tooManyMembers);
   const found = findDocument?.(parameters) ?? parameters;
   if (found.query || found.extensions?.persistedQuery) return found;
   // Its client then sends the text.
@@ -171,6 +174,13 @@ export function readParameters(
 
 const noDocuments =
   'No documents are registered here: send the text as `query`.';
+
+/** graphql-js shows all of them in its messages about wrong variables. */
+const mostMembers = 10_000;
+const tooManyMembers =
+  'The objects in `variables` have more than 10000 members.';
+const membersOf = (part: unknown) =>
+  isRecord(part) ? Object.keys(part).length : 0;
 
 const isString = (value: unknown): value is string => typeof value === 'string';
 

@@ -75,8 +75,7 @@ export function lifecycle(
     const network = isPipelined ? networkOf(socket.remoteAddress ?? '') : '';
     if (unanswered >= maxUnanswered) return cutOff(socket);
     if (isPipelined && !pipelined.take(network)) return cutOff(socket);
-    const isChunked = request.headers['transfer-encoding'] !== undefined;
-    if (isChunked) boundPieces(request.raw);
+    if (request.headers['transfer-encoding']) boundPieces(request.raw);
     const call = new Call(timeout, socket);
     call.isWrite = !isRead(request.method);
     request.call = call;
@@ -144,7 +143,8 @@ function answers(app: FastifyInstance) {
   // A callback, because a refusal must be written before the parser sees what
   // follows on its connection.
   app.addHook('preSerialization', (_request, _reply, payload, done) => {
-    if (pause && isLarge(payload)) proceed(() => done(null, payload));
+    if (pause && exceeds(payload, largeTexts, lengthOf))
+      proceed(() => done(null, payload));
     else done(null, payload);
   });
   app.addHook('onSend', (request, reply, payload, done) => {
@@ -168,14 +168,25 @@ function answers(app: FastifyInstance) {
   });
 }
 
-/** Whether the texts in a value may become a large body. */
-function isLarge(value: unknown) {
-  // A character has up to six bytes in JSON.
-  let room = largeBodyBytes / 6;
+// A character has up to six bytes in JSON.
+const largeTexts = largeBodyBytes / 6;
+const lengthOf = (part: unknown) =>
+  typeof part === 'string' ? part.length : 0;
+
+/**
+ * Whether the parts of a value have more than this. It does not recurse,
+ * because JSON may be nested deeper than the stack.
+ */
+export function exceeds(
+  value: unknown,
+  most: number,
+  measure: (part: unknown) => number,
+) {
+  let room = most;
   const parts = [value];
   while (parts.length > 0 && room >= 0) {
     const part = parts.pop();
-    if (typeof part === 'string') room -= part.length;
+    room -= measure(part);
     if (typeof part === 'object' && part !== null)
       for (const member of Object.values(part)) parts.push(member);
   }
