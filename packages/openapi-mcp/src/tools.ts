@@ -37,6 +37,7 @@ interface Schema {
   required?: string[];
   properties?: Record<string, Schema>;
   items?: Schema;
+  maxItems?: number;
   enum?: unknown[];
   allOf?: Schema[];
   anyOf?: Schema[];
@@ -332,11 +333,15 @@ function whole(schema: Schema = {}): Schema {
   return Object.assign({}, ...parts, schema, { properties });
 }
 
-/** The values in an array or object, their names and schemas. */
+/**
+ * The values in an array or object, their names and schemas. One value too many
+ * is enough for the operation to refuse an array.
+ */
 function within(value: unknown, schema: Schema) {
-  const { items, properties = {} } = schema;
+  const { items, properties = {}, maxItems = Infinity } = schema;
   if (typeof value !== 'object' || value === null) return [];
-  return Object.entries(value).map(([name, one]) => {
+  const read = Array.isArray(value) ? value.slice(0, maxItems + 1) : value;
+  return Object.entries(read).map(([name, one]) => {
     const known = Object.hasOwn(properties, name) ? properties[name] : {};
     return { name, one, schema: Array.isArray(value) ? items : known };
   });
