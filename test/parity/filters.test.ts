@@ -387,6 +387,42 @@ describe('a cursor', () => {
     expect(await overRest(lower)).toEqual([8, 1, 5, 3]);
   });
 
+  test.each([
+    ['weight', cursorOf('at', '7', '7')],
+    ['at_desc', cursorOf('weight', '7', '7')],
+    ['name', cursorOf('weight', '7', '7')],
+    ['weight', cursorOf('id', '7', '7')],
+    ['weight', '7'],
+  ])('of another order is refused in the order %s', async (sort, cursor) => {
+    for (const parameter of ['after', 'before']) {
+      const message = `${parameter} is not a cursor of this list sorted by ${sort}`;
+      const query = `sort=${sort}&${parameter}=${cursor}`;
+      expect(await overRest(query)).toContain(message);
+      const ofConnection = `{ staysConnection(sort: ${sort}, ${parameter}: "${cursor}") { nodes { id } } }`;
+      const { text } = await graphqlThrice(store, { query: ofConnection });
+      expect(text).toContain(message);
+    }
+  });
+
+  test.each([
+    ['sort=id', '8', [7, 8]],
+    ['sort=id', greatest, [7, 8]],
+    ['sort=id_desc', '1', [2, 1]],
+    ['sort=id_desc', least, [2, 1]],
+    ['sort=weight', cursorOf('weight', greatest, '3'), [5, 3]],
+    ['sort=weight', cursorOf('weight', greatest, greatest), [5, 3]],
+    ['sort=weight_desc', cursorOf('weight', least, '4'), [2, 4]],
+  ])(
+    'behind all of %s leads back to the last ones: %s',
+    async (order, after, ids) => {
+      const query = `${order}&limit=2`;
+      const end = await rest(store, `/v1/stays?${query}&after=${after}`);
+      expect(end.json).toEqual([]);
+      const back = await rest(store, `${pathOf(end.headers.link, 'prev')}`);
+      expect(idsOf(back.json)).toEqual(ids);
+    },
+  );
+
   test('that is too long is refused', async () => {
     const after = cursorOf('name', 'a'.repeat(20_000), '1');
     const query = `{ staysConnection(sort: name, after: "${after}") { nodes { id } } }`;
