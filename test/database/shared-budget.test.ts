@@ -29,6 +29,15 @@ describe('a shared budget', () => {
     expect(sharesOf(120, ...callers)).toEqual(shares);
   });
 
+  test('counts what a caller is about to take twice: it would be held, and not left', () => {
+    const budget = new SharedBudget(120);
+    expect(budget.take('a', 30)).toBe(true);
+    expect(budget.take('a', 31)).toBe(false);
+    expect(budget.take('a', 30)).toBe(true);
+    expect(budget.take('b', 31)).toBe(false);
+    expect(budget.take('b', 30)).toBe(true);
+  });
+
   test('has room for a caller, whatever others took before', () => {
     const budget = new SharedBudget(120);
     for (let n = 0; n < 120; n += 1) budget.take('greedy');

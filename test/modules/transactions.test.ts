@@ -392,6 +392,33 @@ describeHere('a transaction', () => {
     },
   );
 
+  ofSessions(
+    'waits for its tables in one order, and holds none meanwhile',
+    async () => {
+      const other = await otherSession();
+      await other.query('begin');
+      await other.query("select pg_advisory_xact_lock(hashtext('checkup'))");
+      const work = async () => 'done';
+      const both = [
+        [ToyEntity, CheckupEntity],
+        [CheckupEntity, ToyEntity],
+      ].map((creates) =>
+        store.database.transaction(new Call(), { creates, input: {} }, work),
+      );
+      const held = async (isGranted: boolean) => {
+        const text = `select count(*) from pg_locks where locktype = 'advisory'
+        and granted = $1 and pid in (select pid from pg_stat_activity where datname = current_database())`;
+        const { rows } = await other.query(text, [isGranted]);
+        return Number(rows[0].count);
+      };
+      await eventually(async () => (await held(false)) === 2);
+      expect(await held(true)).toBe(1);
+      await other.query('commit');
+      expect(await Promise.all(both)).toEqual(['done', 'done']);
+      await other.end();
+    },
+  );
+
   ofSessions('runs again after a deadlock of changed rows', async () => {
     const ids = await Promise.all(
       ['one', 'two'].map(async (name) => {

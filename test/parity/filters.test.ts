@@ -226,6 +226,7 @@ describe('a list', () => {
       'name_prefix: "rex", sort: name_desc',
       [3, 2, 1],
     ],
+    ['name_prefix=re', 'name_prefix: "re"', [4, 5, 1, 2, 3, 8]],
     ['name_prefix=rexa&state=gone', 'name_prefix: "rexa", state: gone', [3]],
     ['name_prefix=re%25', 'name_prefix: "re%"', [4]],
     ['name_prefix=re_', 'name_prefix: "re_"', [5]],
@@ -505,6 +506,21 @@ describe.each([
     }
     expect(back).toEqual(ids);
   });
+});
+
+test('the same items forwards and backwards, at the same moment', async () => {
+  const query = `{ first: staysConnection(first: 2, sort: id_desc) { nodes { id } }
+    last: staysConnection(last: 2, sort: id) { nodes { id } }
+    lastByWeight: staysConnection(last: 2, sort: weight) { nodes { id } }
+    firstByWeight: staysConnection(first: 2, sort: weight_desc) { nodes { id } } }`;
+  const { text } = await graphqlThrice(store, { query });
+  const { first, last, lastByWeight, firstByWeight } = JSON.parse(text).data;
+  expect([idsOf(first.nodes), idsOf(last.nodes)]).toEqual([
+    [8, 7],
+    [7, 8],
+  ]);
+  expect(idsOf(lastByWeight.nodes)).toEqual([5, 3]);
+  expect(idsOf(firstByWeight.nodes)).toEqual([3, 5]);
 });
 
 test('a page before a place is right while rows come and go', async () => {
