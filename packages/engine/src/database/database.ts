@@ -414,15 +414,18 @@ export class Database {
    * Checks at start that the database is reachable, and takes all texts.
    *
    * @throws Unavailable, also for a Citus worker
+   * @throws Error for another encoding
    */
   async assertReachable() {
     if (this.own) return this.own.patiently(() => this.ping());
     const asked = `select current_setting('server_encoding')`;
     const encoding = await this.#ask('encoding', asked);
-    if (encoding !== 'UTF8')
-      throw new Unavailable(
-        `The database is encoded in ${encoding}; it must be in UTF8.`,
+    if (encoding !== 'UTF8') {
+      const { host, port, database } = new Client(this.sessions.config);
+      throw new Error(
+        `The database ${host}:${port}/${database} (DATABASE_URL) is encoded in ${encoding}; it must be in UTF8. Create another one.`,
       );
+    }
     // https://docs.citusdata.com/en/stable/develop/api_metadata.html: the
     // coordinator's group is 0. On a worker, ids would not ascend: its
     // sequences begin at 281474976710657.

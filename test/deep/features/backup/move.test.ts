@@ -161,8 +161,7 @@ const title =
     const DATABASE_URL = other.href;
     expect(await cli(['restore', file], { DATABASE_URL })).toMatchObject({
       code: 1,
-      stderr:
-        'animal-store: The database is encoded in LATIN1; it must be in UTF8.\n',
+      stderr: `animal-store: The database ${other.host}/${name} (DATABASE_URL) is encoded in LATIN1; it must be in UTF8. Create another one.\n`,
     });
     await session.query(`drop database ${name}`);
     await session.end();

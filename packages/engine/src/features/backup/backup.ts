@@ -228,9 +228,6 @@ async function load(
     throw new Error(`The store in ${store} ${why}. Restore into a new one.`);
   };
   await begin(session, 'read write');
-  const { rows } = await session.query('show server_encoding');
-  const encoding = rows[0].server_encoding;
-  if (encoding !== 'UTF8') refuse(`is encoded in ${encoding}, not in UTF8`);
   const applied = await appliedMigrations(session);
   if (applied.length > head.migrations.length)
     refuse('has had more migrations than the backup');
