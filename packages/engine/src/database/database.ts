@@ -31,7 +31,7 @@ import {
   type OpenStore,
   ormOptions,
 } from './options.ts';
-import { isUnmigrated } from './postgres-errors.ts';
+import { causeOf, isUnmigrated, unavailable } from './postgres-errors.ts';
 
 import {
   createPool,
@@ -264,7 +264,12 @@ export class Database {
   async reading<Answer>(call: Call, work: Work<Answer>): Promise<Answer> {
     const { em } =
       currentTransaction() ?? new Transaction(this.orm, [], this.primary.send);
-    return this.inTurn(call, readings, () => work(em));
+    const read = () =>
+      work(em).catch((error) => {
+        // MikroORM has wrapped it.
+        throw unavailable(error.cause ?? error) ?? error;
+      });
+    return this.inTurn(call, readings, read);
   }
 
   /**
@@ -323,9 +328,11 @@ export class Database {
       Math.max(1, Math.floor(this.options.poolMax / 3)),
     );
     const { observers = [] } = this.options;
-    const share: typeof run = (inputs) =>
-      this.#shares.use(options.collection, () => run(inputs));
-    const batches = new Batches(share, {
+    const shared: typeof run = (inputs) =>
+      this.#shares
+        .use(options.collection, () => run(inputs))
+        .catch((error) => this.#judge(error));
+    const batches = new Batches(shared, {
       ...options,
       maxWaiting,
       maxAge,
@@ -335,6 +342,19 @@ export class Database {
     });
     this.#queues.push(batches);
     return batches;
+  }
+
+  /**
+   * @throws the driver's error for a table or column that does not exist,
+   *   although the database is migrated: the SQL is wrong
+   */
+  async #judge(error: unknown): Promise<never> {
+    // A transaction may hold the only connection of an embedded store.
+    if (currentTransaction() || !isUnmigrated(error)) throw error;
+    const pending = await assertColumns(this.checks.rows, this.orm)
+      .then(() => pendingMigrations(this.checks, this.model))
+      .catch(() => ['unknown']);
+    throw pending.length > 0 ? error : causeOf(error);
   }
 
   get queues() {

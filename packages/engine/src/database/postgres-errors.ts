@@ -218,6 +218,11 @@ export function unavailable(error: unknown) {
   return new Unavailable(message, error);
 }
 
+/** What the database cannot do, by the driver's error. */
+export function abilityLost(error: unknown) {
+  return meaningOf(error).cannot ?? 'be reached';
+}
+
 /** True for a write that may have been stored. */
 export function isOutcomeUnknown(error: unknown) {
   return error instanceof Unavailable && error.isOutcomeUnknown;
@@ -246,7 +251,7 @@ export function isUnsupported(error: unknown) {
  * database has not been migrated.
  */
 export function isUnmigrated(error: unknown) {
-  return [error, (error as Error).cause].some((one) =>
+  return [error, causeOf((error as Error).cause)].some((one) =>
     /^42(?:P01|703)$/.test(`${sqlState(one)}`),
   );
 }
@@ -299,6 +304,6 @@ export function reasonOf(error: unknown): string {
 
 /** The driver's error behind a translated one. */
 export function causeOf(error: unknown): unknown {
-  if (error instanceof Unavailable) return error.cause;
+  if (error instanceof Unavailable) return causeOf(error.cause);
   return error;
 }
