@@ -15,6 +15,7 @@ import { openSession, query } from '../../support/session.ts';
 import { doctor } from '../support/doctor.ts';
 
 const database = databaseForEach(createOwnDatabase);
+const onServer = onPlainPostgres ? test : test.skip;
 
 test('every invalid variable is named without its secret; the text has a remedy and the numbers of failures and warnings', async () => {
   const secret = 'a-secret-of-the-shop';
@@ -71,7 +72,7 @@ test('a database that refuses connections or does not answer is a failure', asyn
   silent.close();
 });
 
-(onPlainPostgres ? test : test.skip)(
+onServer(
   'a PostgreSQL is checked before its migration, and with ids behind the rows (PostgreSQL only)',
   async () => {
     const { DATABASE_URL: url } = database.env as { DATABASE_URL: string };
@@ -103,21 +104,93 @@ test('a database that refuses connections or does not answer is a failure', asyn
   },
 );
 
-(onPlainPostgres ? test : test.skip)(
-  'a locked table needs another remedy than a migration (PostgreSQL only)',
-  async () => {
+/** What `doctor` finds after SQL of an operator, with another role if any. */
+async function examined(text: string, role?: string) {
+  await cli(['migrate'], database.env as Env);
+  const { DATABASE_URL } = database.env as { DATABASE_URL: string };
+  await query(DATABASE_URL, text);
+  const url = new URL(DATABASE_URL);
+  if (role) Object.assign(url, { username: role, password: role });
+  return doctor({
+    DATABASE_URL: url.href,
+    DATABASE_STATEMENT_TIMEOUT_MS: '500',
+  });
+}
+
+onServer.each(['access exclusive', 'share'])(
+  'a table that is locked (%s) needs another remedy than a migration (PostgreSQL only)',
+  async (mode) => {
     await cli(['migrate'], database.env as Env);
     const session = await openSession(database);
-    await session.query('begin; lock table pet in access exclusive mode');
-    const { checks } = await doctor({
-      ...database.env,
-      DATABASE_STATEMENT_TIMEOUT_MS: '500',
-    });
+    await session.query(`begin; lock table pet in ${mode} mode`);
+    const { checks } = await examined('select 1');
     await session.end();
     expect(checks.tables).toEqual({
       state: 'failure',
-      found: expect.stringContaining('statement timeout'),
+      found: expect.stringMatching(
+        /^The database \(DATABASE_URL\) cannot answer in time: .*statement timeout/,
+      ),
       remedy: expect.stringContaining('animalstorequeueold'),
     });
+  },
+);
+
+onServer(
+  'a write that the disk refuses is a failure, with its own remedy (PostgreSQL only)',
+  async () => {
+    const { code, checks } = await examined(`
+      create function full_disk() returns trigger language plpgsql as
+        $$ begin raise exception 'could not extend file' using errcode = '53100'; end $$;
+      create trigger full_disk before insert on idempotency_key
+        for each row execute function full_disk()`);
+    expect(code).toBe(1);
+    expect(checks.tables).toEqual({
+      state: 'failure',
+      found:
+        'The database (DATABASE_URL) cannot write now: could not extend file',
+      remedy: expect.stringContaining('disk'),
+    });
+  },
+);
+
+onServer(
+  'a role that may only select and insert is a warning with the rights that it lacks, and so are absent and invalid indexes (PostgreSQL only)',
+  async () => {
+    const role = `reader_${Date.now()}`;
+    const { code, failures, checks } = await examined(
+      `drop index pet_status_id_index;
+      update pg_index set indisvalid = false
+        where indexrelid = 'idempotency_key_created_at_index'::regclass;
+      create role ${role} login password '${role}';
+      grant select, insert on all tables in schema public to ${role};
+      grant update on pet to ${role};
+      grant usage on all sequences in schema public to ${role}`,
+      role,
+    );
+    const { DATABASE_URL } = database.env as { DATABASE_URL: string };
+    const rows = await query(
+      DATABASE_URL,
+      'select count(*)::int from idempotency_key',
+    );
+    await query(DATABASE_URL, `drop owned by ${role}; drop role ${role}`);
+    expect({ code, failures, rows }).toEqual({
+      code: 0,
+      failures: 0,
+      rows: [{ count: 0 }],
+    });
+    const { rights, indexes, tables } = checks as Record<string, any>;
+    expect(tables.state).toBe('ok');
+    expect(rights.state).toBe('warning');
+    const lacking = rights.found.replace('the role lacks ', '').split(', ');
+    expect(lacking).toContain('delete on pet');
+    expect(lacking).toContain('update on api_key');
+    expect(lacking).not.toContain('update on pet');
+    expect(lacking).not.toContain('insert on pet');
+    expect(indexes.state).toBe('warning');
+    expect(indexes.found.split(/[:,] /).sort()).toEqual([
+      'idempotency_key_created_at_index',
+      'missing or invalid',
+      'pet_status_id_index',
+    ]);
   },
 );

@@ -66,6 +66,14 @@ async function examine(service: Service) {
     }
   }
 
+  function warn(
+    check: string,
+    found: string | null | undefined,
+    remedy: string,
+  ) {
+    if (found) findings.push({ check, state: 'warning', found, remedy });
+  }
+
   // Loaded here, so that help and usage errors come at once.
   const [{ Database }, { configuredStore }] = await Promise.all([
     import('../database/database.ts'),
@@ -84,10 +92,8 @@ async function examine(service: Service) {
   if (!configured) return findings;
   const { config, model, modules } = configured;
   const { misspelt, values, migrateOnStart } = config;
-  for (const found of misspelt) {
-    const remedy = 'correct the name, or remove the variable';
-    findings.push({ check: 'variables', state: 'warning', found, remedy });
-  }
+  for (const found of misspelt)
+    warn('variables', found, 'correct the name, or remove the variable');
   await check({
     name: 'modules',
     remedy: 'see docs/add-a-module.md',
@@ -129,17 +135,17 @@ async function examine(service: Service) {
       async run() {
         await database.assertColumns();
         await database.assertReady();
+        const { rights, indexes } = await database.examine();
+        warn(
+          'rights',
+          rights,
+          'grant them: background work fails, and changes',
+        );
+        warn('indexes', indexes, 'create them as their migrations do');
         return 'readable and writable, ids beyond all rows';
       },
     });
-    const difference = await database.localeDifference();
-    if (difference)
-      findings.push({
-        check: 'locale',
-        state: 'warning',
-        found: difference,
-        remedy: localeRemedy,
-      });
+    warn('locale', await database.localeDifference(), localeRemedy);
     return 'usable';
   };
   await check({
@@ -158,5 +164,6 @@ const waits =
 const remedies: Record<string, string> = {
   '57014': waits,
   '55P03': waits,
+  '53100': 'free space on the disk of PostgreSQL: until then creations get 503',
   '53300': 'free connections: docs/runbook.md#animalstorepoolusedup',
 };

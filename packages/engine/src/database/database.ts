@@ -11,6 +11,7 @@ import {
   type RunBatch,
 } from './batches.ts';
 import { assertColumns } from './columns.ts';
+import { examine } from './examination.ts';
 import { safeToRepeat } from './idempotency-errors.ts';
 import {
   localeDifference,
@@ -479,6 +480,11 @@ export class Database {
         throw error;
       },
     );
+  }
+
+  /** Examines what requests and background work need beyond readiness. */
+  examine() {
+    return examine(this.primary, this.orm);
   }
 
   async close() {

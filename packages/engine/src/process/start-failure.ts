@@ -1,7 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { engineFolder } from '../config/config.ts';
-import { isUnmigrated, reasonOf } from '../database/postgres-errors.ts';
+import {
+  abilityLost,
+  isUnmigrated,
+  reasonOf,
+} from '../database/postgres-errors.ts';
 import { StoreError } from '../errors.ts';
 
 export const notMigrated =
@@ -34,7 +38,7 @@ export function startFailure(error: unknown) {
   const isUnreachable =
     error instanceof StoreError && code === 'SERVICE_UNAVAILABLE';
   if (isUnreachable && error.cause !== undefined)
-    return `The database (DATABASE_URL) cannot be reached: ${reasonOf(error.cause)}`;
+    return `The database (DATABASE_URL) cannot ${abilityLost(error.cause)}: ${reasonOf(error.cause)}`;
   return message || String(error);
 }
 

@@ -8,7 +8,7 @@ import { doctor, ok } from '../../support/doctor.ts';
 
 const database = databaseForEach(createOwnDatabase);
 
-test('an identity provider is asked for its keys; one that does not answer is a warning', async () => {
+test('an identity provider is asked for its keys; one that does not answer, or has none, is a warning', async () => {
   const provider = new Provider();
   await provider.open();
   await provider.addKey('second', 'RS256');
@@ -16,6 +16,12 @@ test('an identity provider is asked for its keys; one that does not answer is a 
   const reachable = await doctor(env);
   expect(reachable.checks).toMatchObject({
     tokens: ok(`${provider.issuer} signs with P-256, RSA`),
+  });
+  provider.instead = (response, path) =>
+    path === '/jwks' ? response.end('{"keys":[]}') : undefined;
+  expect((await doctor(env)).checks.tokens).toMatchObject({
+    state: 'warning',
+    found: 'The provider has no keys.',
   });
   provider.instead = (response) => response.end('<html>');
   const { code, warnings, checks } = await doctor(env);

@@ -76,6 +76,7 @@ export const tokens = feature({
     const run = async () => {
       const { providerKeys } = await import('./provider.ts');
       const keys = await providerKeys(provider);
+      if (keys.length === 0) throw new Error('The provider has no keys.');
       const kinds = keys.map(({ kty, crv }) => crv ?? kty);
       return `${provider.issuer} signs with ${kinds.join(', ')}`;
     };

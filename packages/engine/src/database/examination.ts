@@ -1,0 +1,44 @@
+import { randomBytes } from 'node:crypto';
+import type { MikroORM } from '@mikro-orm/postgresql';
+import { escapeIdentifier as quoted } from 'pg';
+import type { PostgresServer } from './postgres-server.ts';
+
+const lacking = `
+  select
+    (select 'the role lacks ' || string_agg("right" || ' on ' || name, ', ')
+      from unnest($1::text[]) as name,
+        unnest('{select,insert,update,delete}'::text[]) as "right"
+      where not has_table_privilege(quote_ident(name), "right")) as rights,
+    (select 'missing or invalid: ' || string_agg(name, ', ')
+      from unnest($2::name[]) as name
+      where not exists (
+        select from pg_index
+        where indexrelid = to_regclass(quote_ident(name)) and indisvalid
+      )) as indexes`;
+
+/** Random, because PostgreSQL compresses texts. */
+const fill = `
+  insert into idempotency_key (key_id, operation, hash, fingerprint, generated)
+  values (0, 'doctor', '', $1, '{}')`;
+
+/**
+ * Proves that writes get their locks, and that the disk takes more bytes. All
+ * is rolled back.
+ *
+ * @returns what a start does not need: rights of the role, and indexes
+ * @throws as `inTransaction` does
+ */
+export function examine(primary: PostgresServer, orm: MikroORM) {
+  const tables = orm.schema.getTargetSchema().getTables();
+  const names = tables.map(({ name }) => name);
+  const indexes = tables.flatMap((table) => table.getIndexes());
+  const named = indexes.map(({ keyName }) => keyName);
+  const locked = names.map(quoted);
+  return primary.inTransaction(async (send) => {
+    await send({ text: `lock table ${locked} in row exclusive mode` });
+    await send({ text: fill, values: [randomBytes(65_536)] });
+    const { rows } = await send({ text: lacking, values: [names, named] });
+    await send({ text: 'rollback' });
+    return rows[0] as { rights: string | null; indexes: string | null };
+  });
+}
