@@ -97,11 +97,12 @@ export class Database {
   readonly #turns = new Map<string, Batches<Run, unknown>>();
   readonly #shares: TableShares;
   /**
-   * Whether a call may refer to a row, by tables whose rows belong to callers.
+   * Whether a call may refer to a row, in a row of a tenant if any, by tables
+   * whose rows belong to callers.
    */
   readonly owned = new Map<
     string,
-    (id: unknown, call: Call) => Promise<boolean>
+    (id: unknown, call: Call, tenant: unknown) => Promise<boolean>
   >();
   readonly #queues: Array<{ isStuck: boolean; state: QueueState }> = [];
 

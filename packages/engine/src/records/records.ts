@@ -100,7 +100,8 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
     // Counts are slow, so they use one connection at most.
     this.#totals = queue('count', (lists) => reader.totals(lists), 1);
     const checkNew: Check<New> = async (members, call) => {
-      await assertSeen(database, table, members, call);
+      const tenant = owned.isByTenant && owned.of(members);
+      await assertSeen(database, table, members, call, tenant);
       await check?.(members, call);
     };
     const hasRelations = table.columns.some(({ target }) => target);
@@ -112,7 +113,7 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
     const rules = { owned, check, checkRemoval };
     this.#changes = new Changes(database, table, rules);
     if (owner)
-      database.owned.set(collection, (id, call) => this.#has(id, call));
+      database.owned.set(collection, (...asked) => this.#has(...asked));
     this.table = table;
     this.owned = owned;
     this.#interpreter = interpreter;
@@ -169,13 +170,17 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
     return found;
   }
 
-  /** Whether a call sees an item, as the primary has it. */
-  async #has(id: unknown, call: Call) {
-    const owner = this.owned.ownerIn(call);
+  /**
+   * Whether a call sees an item, as the primary has it, and an item of this
+   * tenant may refer to it.
+   */
+  async #has(id: unknown, call: Call, tenant: unknown) {
+    const { owned } = this;
+    const owner = (owned.isByTenant && tenant) || owned.ownerIn(call);
     // The database refuses what does not exist.
     if (owner === undefined) return true;
     const stored = await this.#changes.stored(`${id}`, call);
-    return stored !== null;
+    return stored !== null && owned.of(stored) === owner;
   }
 
   async create(item: New, call = new Call()) {
@@ -207,7 +212,11 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
     change: Validated<ChangeOf<Item>>,
     call = new Call(),
   ) {
-    await assertSeen(this.database, this.table, change, call);
+    const { database, owned, table } = this;
+    const seesAll = owned.isByTenant && owned.ownerIn(call) === undefined;
+    const stored = seesAll && (await this.#changes.stored(id, call));
+    const tenant = stored && owned.of(stored);
+    await assertSeen(database, table, change, call, tenant);
     return this.#changes.change(id, change, call);
   }
 
