@@ -255,6 +255,29 @@ describeHere.each(collections)('a practice on %s', (_name, module) => {
     expect(await mutate('cancelVisit(id: 0)', '{ id }')).toEqual(missing);
   });
 
+  test('transitions that lose a race are judged by their rule again, and a change beside one takes nothing from it', async () => {
+    for (let round = 1; round <= 5; round += 1) {
+      const id = await newVisit();
+      const cancel = () => send('POST', `/visits/${id}/cancel`);
+      const field = `cancelVisit(id: "${id}")`;
+      const change = { version: 1, note: 'It sleeps.' };
+      const [changed, ...cancelled] = await Promise.all([
+        send('PATCH', `/visits/${id}`, change),
+        cancel(),
+        mutate(field, '{ id }'),
+        cancel(),
+        mutate(field, '{ id }'),
+      ]);
+      expect([200, 409]).toContain(changed.status);
+      const done = cancelled.filter(({ status }) => status === 200);
+      expect(done).toHaveLength(1);
+      const refused = cancelled.filter(({ status }) => status !== 200);
+      const message = 'The visit is cancelled.';
+      const refusal = { status: 409, code: 'CONFLICT', message };
+      expect(refused).toEqual([refusal, refusal, refusal]);
+    }
+  });
+
   test('a computed member is in both APIs, and in no input', async () => {
     const { item } = await send('GET', `/visits/${await newVisit()}`);
     expect(item.weekday).toBe('0');

@@ -1,6 +1,7 @@
 import type { ClassType } from 'type-graphql';
 import type { TObject } from 'typebox';
 import type { Call } from '../../call.ts';
+import { StoreError } from '../../errors.ts';
 import type { LiveList } from '../../records/live-list.ts';
 import type { Repository } from '../../records/repository.ts';
 import type { Int64 } from '../../validation/int64.ts';
@@ -130,17 +131,30 @@ export function itemOperationsOf({
   ];
 }
 
+/** Each loses only to another change that is stored. */
+const attempts = 10;
+
 function transitionOf([verb, transition]: [string, Transition]): ItemOperation {
   return {
     verb,
     description: transition.description,
     method: 'POST',
     async run(service, id, call) {
-      const item = await service.find(id, call);
-      if (!item) return null;
-      const { version } = item;
-      const change = { ...transition.change(item as never), version };
-      return service.change(id, change as never, call);
+      for (let attempt = 1; ; attempt += 1) {
+        const item = await service.find(id, call);
+        if (!item) return null;
+        const { version } = item;
+        const change = { ...transition.change(item as never), version };
+        try {
+          return await service.change(id, change as never, call);
+        } catch (error) {
+          // Another change came first. The client has named no version, so the
+          // rule judges again.
+          const isStale =
+            error instanceof StoreError && 'version' in error.details;
+          if (!isStale || attempt === attempts) throw error;
+        }
+      }
     },
   };
 }
