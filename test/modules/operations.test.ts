@@ -1,14 +1,14 @@
 // runs: embedded
-import { Type } from 'typebox';
+import { type TArray, type TObject, type TSchema, Type } from 'typebox';
 import type { Module } from '#engine/api/module.js';
 import { operation } from '#engine/api/resources/operation.js';
 import { textSchema } from '#engine/validation/schemas.js';
 import { graphqlText } from '../support/graphql.ts';
 import { expect, test } from '../support/jest.ts';
 import { rest } from '../support/rest.ts';
-import { storeForAll } from '../support/store.ts';
+import { startStore, storeForAll } from '../support/store.ts';
 import { diariesModule } from './diaries/diaries.module.ts';
-import { diary } from './diaries/diary.ts';
+import { DiaryEntity, diary } from './diaries/diary.ts';
 
 /** What an operation of a module takes, and what it costs. */
 
@@ -51,18 +51,25 @@ const echoes = Object.entries(inputs).map(([name, input]) =>
 const shelves: Module = {
   tag: { name: 'Shelves', description: 'Shelves.' },
   open: ({ database }) => ({
-    resources: [
-      ...operations.map((one) => one.serve(database, async () => [])),
-      ...echoes.map((one) =>
-        one.serve(database, async (input) => ({
-          answer: JSON.stringify(input),
-        })),
-      ),
-    ],
+    resources: echoes.map((one) =>
+      one.serve(database, async (input) => ({
+        answer: JSON.stringify(input),
+      })),
+    ),
   }),
 };
+const withOperations: Module = {
+  ...diariesModule,
+  open(context) {
+    const { resources = [], ...opened } = diariesModule.open(context);
+    const added = operations.map((one) =>
+      one.serve(context.database, async () => []),
+    );
+    return { ...opened, resources: [...resources, ...added] };
+  },
+};
 const store = storeForAll({ GRAPHQL_MAX_COST: '12' }, undefined, {
-  more: [diariesModule, shelves],
+  more: [withOperations, shelves],
 });
 
 test.each([
@@ -95,5 +102,71 @@ test.each([
   async (query, cost) => {
     const { errors } = await graphqlText(store, { query });
     expect(errors?.[0]?.message).toMatch(`cost too much: ${cost}, at most 12.`);
+  },
+);
+
+/** The start of a service with one more operation. */
+function startWith(
+  declared: Omit<Parameters<typeof operation>[0], 'description' | 'path'>,
+) {
+  const one = operation({
+    ...declared,
+    description: 'Is refused',
+    path: `/${declared.name}`,
+  });
+  const more: Module = {
+    tag: { name: 'More', description: 'More.' },
+    open: ({ database }) => ({
+      resources: [one.serve(database, async () => null as never)],
+    }),
+  };
+  return startStore({}, { more: [diariesModule, more] });
+}
+
+const nested = Type.Object({ text }, { description });
+test.each<[string, TSchema]>([
+  ['an object', nested],
+  ['objects', Type.Array(nested, { maxItems: 3, description })],
+  ['JSON', Type.Unknown({ description })],
+  ['an object that may be absent', Type.Optional(nested)],
+])('the start refuses %s in a query string', async (what, given) => {
+  const name = `reads${what.replace(/\W/g, '')}`;
+  const input = Type.Object({ given });
+  const started = startWith({ name, input, output: echoSchema });
+  await expect(started).rejects.toThrow(
+    `/v1/${name} cannot have given in a query string.`,
+  );
+});
+
+const ofDiary = { description, maxItems: 3 };
+const items = diary.schemas.item;
+test.each<[string, TObject | TArray<TObject>, Array<typeof DiaryEntity>?]>([
+  ['an item', items],
+  ['items', Type.Array(items, ofDiary)],
+  [
+    'items in a member',
+    Type.Object(
+      { diaries: Type.Array(items, ofDiary) },
+      { $id: 'Shelf', description },
+    ),
+  ],
+  ['an item that it creates', items, [DiaryEntity]],
+])(
+  'the start refuses an operation that returns %s of another module',
+  async (what, output, creates) => {
+    const name = `gives${what.replace(/\W/g, '')}`;
+    const input = Type.Object(
+      { text },
+      { $id: `${name}Input`, description: 'What is asked.' },
+    );
+    const started = startWith({
+      name,
+      input,
+      output,
+      ...(creates && { creates }),
+    });
+    await expect(started).rejects.toThrow(
+      `${name} returns Diary of another module: give it an $id of its own.`,
+    );
   },
 );

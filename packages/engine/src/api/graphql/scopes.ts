@@ -3,8 +3,10 @@ import {
   type ASTNode,
   type ASTVisitor,
   type DocumentNode,
+  type GraphQLField,
   type GraphQLNamedType,
   type GraphQLSchema,
+  getNamedType,
   isObjectType,
   type OperationDefinitionNode,
   TypeInfo,
@@ -13,6 +15,7 @@ import {
 } from 'graphql';
 import type { DeprecatedField } from '../../access/deprecations/deprecation.ts';
 import type { Call } from '../../call.ts';
+import { reportFault } from '../../errors.ts';
 import {
   forbidden,
   hasScope,
@@ -73,10 +76,18 @@ function objectTypeName(type: unknown): string {
 
 /**
  * Sets the scope of each field that a module resolves, and of each type of its
- * entities, whose items other modules' fields return, too.
+ * entities, whose items other modules' fields return, too. An operation returns
+ * none of another module: REST would not need the other scope.
  */
 export function setScopes(schema: GraphQLSchema, parts: SchemaPart[]): void {
-  for (const { module, resolvers, types } of parts) {
+  for (const { module, types } of parts) {
+    for (const name of types) {
+      const type = schema.getType(name);
+      const scope: Scope = `${module}:read`;
+      if (type) type.extensions = { ...type.extensions, scope };
+    }
+  }
+  for (const { module, resolvers } of parts) {
     for (const { type, name } of resolvedFields(resolvers)) {
       const field = fieldOf(schema.getType(type), name);
       if (!field) continue;
@@ -84,12 +95,24 @@ export function setScopes(schema: GraphQLSchema, parts: SchemaPart[]): void {
       const scope: Scope = `${module}:${right}`;
       field.extensions = { ...field.extensions, scope };
       field.description += ` Needs the scope \`${scope}\`.`;
+      const isRoot = Object.values(fieldKinds).includes(type);
+      if (isRoot) assertOwn(field, `${module}:read`);
     }
-    for (const name of types) {
-      const type = schema.getType(name);
-      const scope: Scope = `${module}:read`;
-      if (type) type.extensions = { ...type.extensions, scope };
-    }
+  }
+}
+
+/** REST would not need the scope of another module's items. */
+function assertOwn(field: GraphQLField<unknown, unknown>, own: Scope) {
+  const type = getNamedType(field.type);
+  const isPlain = isObjectType(type) && !(type.extensions as Scoped).scope;
+  const members = isPlain ? Object.values(type.getFields()) : [];
+  for (const one of [field, ...members]) {
+    const { name, extensions } = getNamedType(one.type);
+    const { scope = own } = extensions as Scoped;
+    if (scope !== own)
+      reportFault(
+        `${field.name} returns ${name} of another module: give it an $id of its own.`,
+      );
   }
 }
 

@@ -18,6 +18,7 @@ import { badInput, reportFault, StoreError } from '../../errors.ts';
 import {
   mostNamed,
   unknownIn,
+  unwrapped,
   type Validated,
   validator,
 } from '../../validation/validator.ts';
@@ -111,6 +112,12 @@ function buildValidator() {
       }
     };
   };
+}
+
+/** False for an object, JSON, and an array of them. */
+function isOfQuery(schema: TSchema): boolean {
+  const { items, type = 'object' } = unwrapped(schema).member;
+  return items ? isOfQuery(items) : type !== 'object';
 }
 
 /** The methods of each path, which Fastify's router cannot list. */
@@ -275,6 +282,9 @@ function inputHooks(route: RouteOptions): Hooks {
   if (mayWrite(route) && !takesNone && !bodySchema)
     reportFault(`${method} ${url} needs a schema for its body.`);
   const { properties = {} } = (querystring ?? {}) as Partial<TObject>;
+  for (const [name, member] of Object.entries(properties))
+    if (!isOfQuery(member))
+      reportFault(`${url} cannot have ${name} in a query string.`);
   const isUnknown = (name: string) => !Object.hasOwn(properties, name);
   return {
     preValidation(request, reply, done) {
