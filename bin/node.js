@@ -30,6 +30,7 @@ const signals = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR2'];
  */
 export function onSupportedNode(work) {
   if (Number.parseInt(process.versions.node, 10) >= oldest) {
+    if (process.env.ANIMAL_STORE_NODE) endWithLauncher();
     work().catch(fail);
     return;
   }
@@ -74,6 +75,16 @@ function runOn(node) {
       1000,
     );
   });
+}
+
+/** A launcher that is killed forwards no signal. */
+function endWithLauncher() {
+  const launcher = process.ppid;
+  const watch = setInterval(() => {
+    if (process.ppid === launcher) return;
+    clearInterval(watch);
+    process.kill(process.pid, 'SIGTERM');
+  }, 1000).unref();
 }
 
 /** @param {unknown} error */

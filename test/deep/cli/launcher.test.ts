@@ -20,6 +20,7 @@ import {
 import {
   type Env,
   eventually,
+  isRunning,
   killAll,
   runCommand,
 } from '../../support/process.ts';
@@ -249,6 +250,21 @@ test('an older Node.js, and npm, start the Node.js in node_modules with argument
   expect(await npm('run', 'store', '--', 'keys', 'list').ended).toEqual(
     withoutMessages(printed('keys,list')),
   );
+});
+
+test('the service ends with a launcher that is killed', async () => {
+  write(
+    'src/cli.ts',
+    'process.on("SIGTERM", () => process.exit(7));\nsetInterval(() => {}, 1000);\nconsole.log(process.pid);\n',
+  );
+  const launcher = start(['start'], { nodeOptions: old });
+  const { output, child } = launcher;
+  await eventually(async () => output.stdout.includes('\n'));
+  const service = Number(output.stdout);
+  expect(service).not.toBe(child.pid);
+  expect(isRunning(service)).toBe(true);
+  child.kill('SIGKILL');
+  await eventually(async () => !isRunning(service));
 });
 
 test('without packages it runs the existing build; without a newer Node.js or a build it names the requirement', async () => {
