@@ -136,12 +136,8 @@ async function examine(service: Service) {
         await database.assertColumns();
         await database.assertReady();
         const { rights, indexes } = await database.examine();
-        warn(
-          'rights',
-          rights,
-          'grant them: background work fails, and changes',
-        );
-        warn('indexes', indexes, 'create them as their migrations do');
+        warn('missing rights', rights, 'grant them to the role');
+        warn('missing indexes', indexes, 'create them anew, as migrations do');
         return 'readable and writable, ids beyond all rows';
       },
     });

@@ -5,11 +5,11 @@ import type { PostgresServer } from './postgres-server.ts';
 
 const lacking = `
   select
-    (select 'the role lacks ' || string_agg("right" || ' on ' || name, ', ')
+    (select string_agg("right" || ' on ' || name, ', ')
       from unnest($1::text[]) as name,
-        unnest('{select,insert,update,delete}'::text[]) as "right"
+        unnest('{update,delete}'::text[]) as "right"
       where not has_table_privilege(quote_ident(name), "right")) as rights,
-    (select 'missing or invalid: ' || string_agg(name, ', ')
+    (select string_agg(name, ', ')
       from unnest($2::name[]) as name
       where not exists (
         select from pg_index
@@ -25,7 +25,8 @@ const fill = `
  * Proves that writes get their locks, and that the disk takes more bytes. All
  * is rolled back.
  *
- * @returns what a start does not need: rights of the role, and indexes
+ * @returns the rights that the role lacks beyond those of a start, and the
+ *   indexes that are missing or invalid
  * @throws as `inTransaction` does
  */
 export function examine(primary: PostgresServer, orm: MikroORM) {
@@ -33,12 +34,13 @@ export function examine(primary: PostgresServer, orm: MikroORM) {
   const names = tables.map(({ name }) => name);
   const indexes = tables.flatMap((table) => table.getIndexes());
   const named = indexes.map(({ keyName }) => keyName);
-  const locked = names.map(quoted);
   return primary.inTransaction(async (send) => {
-    await send({ text: `lock table ${locked} in row exclusive mode` });
+    await send({
+      text: `lock table ${names.map(quoted)} in row exclusive mode`,
+    });
     await send({ text: fill, values: [randomBytes(65_536)] });
     const { rows } = await send({ text: lacking, values: [names, named] });
     await send({ text: 'rollback' });
-    return rows[0] as { rights: string | null; indexes: string | null };
+    return rows[0] as Record<'rights' | 'indexes', string | null>;
   });
 }
