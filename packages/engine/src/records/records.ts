@@ -112,8 +112,7 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
     );
     const rules = { owned, check, checkRemoval };
     this.#changes = new Changes(database, table, rules);
-    if (owner)
-      database.owned.set(collection, (...asked) => this.#has(...asked));
+    if (owner) database.owned.set(collection, this.#has.bind(this));
     this.table = table;
     this.owned = owned;
     this.#interpreter = interpreter;

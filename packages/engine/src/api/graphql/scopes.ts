@@ -63,6 +63,7 @@ export function resolvedFields(resolvers: object[]) {
       classes.includes(target),
     );
     return own.map(({ schemaName: name, getObjectType }) => ({
+      isRoot: root !== undefined,
       type: root ?? objectTypeName(getObjectType?.()),
       name,
     }));
@@ -88,14 +89,13 @@ export function setScopes(schema: GraphQLSchema, parts: SchemaPart[]): void {
     }
   }
   for (const { module, resolvers } of parts) {
-    for (const { type, name } of resolvedFields(resolvers)) {
+    for (const { isRoot, type, name } of resolvedFields(resolvers)) {
       const field = fieldOf(schema.getType(type), name);
       if (!field) continue;
       const right: Right = type === 'Mutation' ? 'write' : 'read';
       const scope: Scope = `${module}:${right}`;
       field.extensions = { ...field.extensions, scope };
       field.description += ` Needs the scope \`${scope}\`.`;
-      const isRoot = Object.values(fieldKinds).includes(type);
       if (isRoot) assertOwn(field, `${module}:read`);
     }
   }
