@@ -123,7 +123,10 @@ onServer.each(['access exclusive', 'share'])(
     await cli(['migrate'], database.env as Env);
     const session = await openSession(database);
     await session.query(`begin; lock table pet in ${mode} mode`);
-    const { checks } = await examined('select 1');
+    const { checks } = await doctor({
+      ...database.env,
+      DATABASE_STATEMENT_TIMEOUT_MS: '500',
+    });
     await session.end();
     expect(checks.tables).toEqual({
       state: 'failure',
