@@ -3,7 +3,13 @@ import { features } from './features.ts';
 
 export const service: Service = {
   name: 'animal-store',
-  description: 'The animal store: run it, and administer it.',
+  about: {
+    title: 'Animal Store',
+    description: 'The catalogue of animals offered by a store.',
+  },
+  command: 'npm run store --',
+  items: 'animals',
+  guides: 'dist/guide',
   url: import.meta.url,
   modules: async () => (await import('./modules.ts')).modules,
   features,

@@ -10,10 +10,6 @@ import { PetService } from './pet.service.ts';
 
 export const petsModule: Module<PetService> = {
   tag: { name: 'Pets', description: 'The catalogue of animals.' },
-  about: {
-    title: 'Animal Store',
-    description: 'The catalogue of animals offered by a store.',
-  },
   entities: [PetEntity],
   migrations: [
     {

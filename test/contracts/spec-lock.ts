@@ -143,10 +143,9 @@ if (
   const { contracts } = await import(
     pathToFileURL('packages/engine/dist/process/contracts.js').href
   );
-  const { modules } = await import(pathToFileURL('dist/src/modules.js').href);
-  const { features } = await import(pathToFileURL('dist/src/features.js').href);
+  const { service } = await import(pathToFileURL('dist/src/service.js').href);
   const { holds, report } = await checkLock(
-    await contracts(modules, features),
+    await contracts(service),
     lockedContracts(),
   );
   console[holds ? 'log' : 'error'](report);

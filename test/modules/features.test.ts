@@ -8,6 +8,7 @@ import { modules } from '../../src/modules.ts';
 import { graphqlText } from '../support/graphql.ts';
 import { expect, test } from '../support/jest.ts';
 import { rest } from '../support/rest.ts';
+import { serviceOf } from '../support/service.ts';
 import { startStore } from '../support/store.ts';
 
 /** The example of docs/develop.md. */
@@ -70,7 +71,7 @@ test.each(['all', ...features.map(({ name }) => name)])(
   async (left) => {
     const gone = left === 'all' ? features : dependentsOf(left);
     const parts = features.filter((one) => !gone.includes(one));
-    const served = await contracts(modules, parts);
+    const served = await contracts(serviceOf(modules, parts));
     expect(served['openapi.json']).toContain('"/pets"');
     expect(served['schema.graphql']).toContain('type Pet');
     const store = await startStore({}, { parts });

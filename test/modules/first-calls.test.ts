@@ -1,6 +1,7 @@
 import { resource } from '#engine/api/resources/resource.js';
 import { firstCalls } from '#engine/process/welcome.js';
-import { textSchema } from '#engine/validation/schemas.js';
+import type { Int64 } from '#engine/validation/int64.js';
+import { int64Schema, textSchema } from '#engine/validation/schemas.js';
 import { newPetSchema, petSchema } from '../../src/pets/pet.schemas.ts';
 import { expect, test } from '../support/jest.ts';
 import { visit } from './practice/visit.ts';
@@ -64,6 +65,25 @@ test('an example that its input refuses is named at the start', () => {
     });
   expect(declare).toThrow(
     'The example of Wrong is wrong: name must be a string, not a number.',
+  );
+});
+
+test('an example may have a bigint that JSON shows exactly', () => {
+  const declare = (isbn: Int64) =>
+    resource({
+      name: 'Volume',
+      description: 'It has a number.',
+      path: '/volumes',
+      operations: ['list'],
+      members: { isbn: int64Schema({ description: 'Its number.' }) },
+      example: { isbn },
+    });
+  expect(declare(9780521458085n).schemas).toMatchObject({
+    input: { examples: [{ isbn: 9780521458085 }] },
+    item: { examples: [{ id: 1, isbn: 9780521458085, version: 1 }] },
+  });
+  expect(() => declare(9007199254740993n)).toThrow(
+    '9007199254740993 is beyond 2^53, and readers would round it.',
   );
 });
 

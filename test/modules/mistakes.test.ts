@@ -39,7 +39,7 @@ const faults = [
   `${noIndex} needs an index; the entity lacks ${indexes("'length'", "'ownerId'", "'length', 'ownerId'")}.`,
   // A list by a length needs no other index to be sorted by it.
   `${noIndex} sorted by length needs an index; the entity lacks ${indexes("'length'", "'ownerId', 'length'")}.`,
-  'A module needs Toys, which src/modules.ts does not list.',
+  'A module needs Toys, which the service does not list.',
   'GET /v1/things needs a summary.',
   'GET /v1/pets and GET /v1/things have the same operationId listPets.',
   'Two different schemas have the $id Pet.',

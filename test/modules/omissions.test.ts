@@ -32,7 +32,6 @@ import {
   withDefault,
 } from '#engine/validation/schemas.js';
 import { validator } from '#engine/validation/validator.js';
-import { features } from '../../src/features.ts';
 import { modules } from '../../src/modules.ts';
 import type { NewPet, Pet } from '../../src/pets/pet.schemas.ts';
 import type { PetService } from '../../src/pets/pet.service.ts';
@@ -41,6 +40,7 @@ import { graphqlText } from '../support/graphql.ts';
 import { send } from '../support/http.ts';
 import { describe, expect, test } from '../support/jest.ts';
 import { type RestRequest, rest } from '../support/rest.ts';
+import { serviceOf } from '../support/service.ts';
 import { startStore, storeForAll } from '../support/store.ts';
 import { CheckupEntity } from './checkups/checkup.entity.ts';
 import { checkupSchema } from './checkups/checkup.schemas.ts';
@@ -61,7 +61,7 @@ const tag = { name: 'Forgetful', description: 'A module that forgets.' };
 const open = (
   apis: { routes?: (app: Routes) => void; resolvers?: object[] },
   entities: Module['entities'] = [],
-) => contracts([...modules, { tag, entities, open: () => apis }], features);
+) => contracts(serviceOf([...modules, { tag, entities, open: () => apis }]));
 const thing = {
   200: success(
     Type.Object({ id: Type.Integer() }, { $id: 'Thing' }),
@@ -214,7 +214,7 @@ describe('the service does not start', () => {
         },
       }),
     };
-    const failure = await contracts([...modules, module], features).catch(
+    const failure = await contracts(serviceOf([...modules, module])).catch(
       (error) => error,
     );
     const lines = failure.message.split('\n');

@@ -3,18 +3,18 @@
 import { hash } from 'node:crypto';
 import { type Context, type Module, openModules } from '#engine/api/module.js';
 import { Call } from '#engine/call.js';
-import { configurationPage } from '#engine/commands/contracts.js';
+import { variableRows } from '#engine/commands/contracts.js';
 import { loadConfig } from '#engine/config/config.js';
 import { flag, text, type Variable } from '#engine/config/variables.js';
 import { Database } from '#engine/database/database.js';
 import { contracts } from '#engine/process/contracts.js';
 import type { Int64 } from '#engine/validation/int64.js';
-import { features } from '../../src/features.ts';
 import { modules } from '../../src/modules.ts';
 import { PetStatus } from '../../src/pets/pet.schemas.ts';
 import type { PetService } from '../../src/pets/pet.service.ts';
 import { petsModule } from '../../src/pets/pets.module.ts';
 import { expect, test } from '../support/jest.ts';
+import { serviceOf } from '../support/service.ts';
 import { storeForAll } from '../support/store.ts';
 
 /**
@@ -70,8 +70,8 @@ test('the contracts that are compared before a migration know the own variables'
     },
   };
   const all = [...modules, needy];
-  await expect(contracts(all, features)).rejects.toThrow('OUTLET is missing.');
-  await contracts(all, features, { OUTLET: 'here', PORT: 'none' });
+  await expect(contracts(serviceOf(all))).rejects.toThrow('OUTLET is missing.');
+  await contracts(serviceOf(all), { OUTLET: 'here', PORT: 'none' });
 });
 
 test('the database is closed after a module that cannot be built', async () => {
@@ -88,7 +88,7 @@ test('the database is closed after a module that cannot be built', async () => {
     },
   };
   try {
-    await expect(contracts([faulty], features)).rejects.toThrow(
+    await expect(contracts(serviceOf([faulty]))).rejects.toThrow(
       'It does not open.',
     );
     expect(closed).toBe(1);
@@ -119,8 +119,8 @@ test('one call with an idempotency key creates several items, and repeats them',
 test('docs/configuration.md lists the variables of the modules', () => {
   const row =
     '| `SHELTER_OPEN` | `true` `false` | `true` | Takes animals in. |';
-  expect(configurationPage([...modules, shelterModule])).toContain(row);
-  expect(configurationPage(modules)).not.toContain('SHELTER_OPEN');
+  expect(variableRows([...modules, shelterModule])).toContain(row);
+  expect(variableRows(modules)).not.toContain('SHELTER_OPEN');
 });
 
 test.each<[string, () => unknown, string | RegExp]>([
@@ -133,7 +133,7 @@ test.each<[string, () => unknown, string | RegExp]>([
   [
     'a module that is not listed',
     () => open([shelterModule]),
-    'A module needs Pets, which src/modules.ts does not list.',
+    'A module needs Pets, which the service does not list.',
   ],
   [
     'modules that need each other',

@@ -6,7 +6,6 @@ import { DeprecationUsage } from '#engine/access/deprecations/usage.js';
 import type { Module } from '#engine/api/module.js';
 import { toOpenApi30 } from '#engine/api/rest/openapi-3.0.js';
 import { contracts } from '#engine/process/contracts.js';
-import { features } from '../../src/features.ts';
 import { modules } from '../../src/modules.ts';
 import { sql } from '../support/database-access.ts';
 import { openStream } from '../support/events.ts';
@@ -14,6 +13,7 @@ import { graphqlText } from '../support/graphql.ts';
 import { beforeEach, describe, expect, test } from '../support/jest.ts';
 import { rest } from '../support/rest.ts';
 import { citusLayout } from '../support/servers/citus-database.ts';
+import { serviceOf } from '../support/service.ts';
 import { onNode, storeForAll } from '../support/store.ts';
 import { EntityRecords } from './repositories/entity-records.ts';
 import { toysModule, toysOn } from './toys/toys.module.ts';
@@ -257,7 +257,7 @@ describe.each(collections)('toys on %s', (_name, module) => {
 });
 
 test('both contracts have the toys beside the pets', async () => {
-  const both = await contracts([...modules, toysModule], features);
+  const both = await contracts(serviceOf([...modules, toysModule]));
   const { paths, components, tags } = JSON.parse(
     both['openapi.json'] as string,
   );

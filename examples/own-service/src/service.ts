@@ -3,7 +3,8 @@ import { embeddedStore } from '@animal-store/engine/features/embedded-store';
 
 export const service: Service = {
   name: 'own-service',
-  description: 'A library.',
+  about: { title: 'Library', description: 'The books of a library.' },
+  command: 'node src/cli.ts',
   url: import.meta.url,
   modules: async () => [(await import('./books.ts')).booksModule],
   features: [embeddedStore],

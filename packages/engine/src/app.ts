@@ -21,7 +21,6 @@ import { acceptConnectionsFirst, overload } from './api/http/overload.ts';
 import { requireKnownAddress, routeHooks } from './api/http/routes.ts';
 import { origin, proxies, serverOptions } from './api/http/server.ts';
 import {
-  aboutOf,
   collectionsOf,
   type Example,
   type Module,
@@ -160,7 +159,7 @@ const build = async (options: AppOptions): Promise<FastifyInstance> => {
   );
   await app.register(health, { check: app.checkReadiness });
   await app.register(openApi, {
-    about: aboutOf(modules),
+    config,
     tags: modules.map(({ tag }) => tag),
   });
   app.decorate(

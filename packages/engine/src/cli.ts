@@ -5,7 +5,7 @@ import { doctorCommand } from './commands/doctor.ts';
 import { keyCommands } from './commands/keys.commands.ts';
 import { migrateCommand } from './commands/migrate.command.ts';
 import { runProgram, startFlag, withExamples } from './commands/program.ts';
-import { allVariables, assertNode, releasedVersion } from './config/config.ts';
+import { allVariables, assertNode, manifestOf } from './config/config.ts';
 import { envFileVariable, readEnvFile } from './config/env-file.ts';
 import type { Variable } from './config/variables.ts';
 import { collectImportFaults } from './errors.ts';
@@ -21,10 +21,10 @@ export async function run(
   service: Service,
   startService: () => Promise<unknown>,
 ) {
-  const { name, description, url } = service;
+  const { name, about, url } = service;
   const program = new Command(name)
-    .description(description)
-    .version(releasedVersion(url), '-V, --version', 'print the version');
+    .description(`${about.title}: run it, and administer it.`)
+    .version(manifestOf(url).version, '-V, --version', 'print the version');
   withExamples(
     program,
     `${name} start`,
@@ -48,7 +48,7 @@ export async function run(
   withExamples(
     start,
     `${name} start --port 5000`,
-    `DATABASE_URL=postgres://store@db.example/store ${name} start`,
+    `DATABASE_URL=postgres://user@db.example/database ${name} start`,
   ).addHelpText(
     'after',
     () =>
@@ -78,13 +78,12 @@ export async function run(
   program
     .commandsGroup('Tools:')
     .command('schema')
-    .description(
-      'write the served contracts (OpenAPI, SDL) to schema/, and docs/configuration.md',
-    )
+    .description('write the served contracts (OpenAPI, SDL) to schema/')
+    .option('--variables <page>', 'and all variables to a table in Markdown')
     .option('--check', 'only compare them with the files')
-    .action(async ({ check = false }: { check?: boolean }) => {
+    .action(async (flags: { check?: boolean; variables?: string }) => {
       const { emitContracts } = await import('./commands/contracts.ts');
-      await emitContracts(service, 'schema', check);
+      await emitContracts(service, flags);
     });
 
   await runProgram(program, () => prepare(name));

@@ -5,7 +5,7 @@ import type { Identities } from './access/keys/identities.ts';
 import type { LimiterStore } from './access/limits/limiter.ts';
 import type { GraphQLParts } from './api/graphql/handler.ts';
 import type { Module } from './api/module.ts';
-import type { Config } from './config/config.ts';
+import type { Config, Identity } from './config/config.ts';
 import type { ValuesOf, Variables } from './config/variables.ts';
 import type {
   Database,
@@ -31,7 +31,7 @@ export interface Feature<Own extends Variables = Variables> {
   /** Its variables of the environment. */
   readonly variables?: Own;
   /** Its addresses for a browser, which the start shows. */
-  addresses?(values: ValuesOf<Own>): readonly string[];
+  addresses?(settings: Settings<Own>): readonly string[];
   /** Adds commands. Each loads its code when it runs. */
   commands?(program: Command, stores: Stores): Promise<void>;
   /** What `doctor` checks. It starts nothing. */
@@ -139,13 +139,7 @@ export interface DoctorCheck {
 }
 
 /** What a service consists of. Its programs hand it down. */
-export interface Service {
-  /** The name of its command, log and sessions, in small letters. */
-  readonly name: string;
-  /** A sentence for the help of its command. */
-  readonly description: string;
-  /** `import.meta.url` of a file beside its package.json. */
-  readonly url: string;
+export interface Service extends Identity {
   /** Loads its modules, which help and usage errors do not need. */
   modules(): Promise<Module[]>;
   /** In the order in which they start and see a request. */

@@ -32,6 +32,7 @@ export type { PickOne } from './api/resources/collection.ts';
 export { failure, pageOf, success } from './api/rest/documented-responses.ts';
 export { orNotFound, sendPage } from './api/rest/responses.ts';
 export { Call } from './call.ts';
+export type { About } from './config/config.ts';
 export {
   flag,
   milliseconds,

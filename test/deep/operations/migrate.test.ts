@@ -56,7 +56,7 @@ test('with MIGRATE_ON_START=false neither a server nor a `keys` command migrates
   expect(await cli(['keys', 'list'], env)).toMatchObject({
     code: 1,
     stderr:
-      'animal-store: The database has not been migrated (MIGRATE_ON_START; `npm run store -- migrate`).\n',
+      'animal-store: The database has not been migrated (MIGRATE_ON_START, or the command `migrate`).\n',
   });
   expect((await cli(['migrate'], env)).stdout).toMatch(/^applied: /);
   expect((await send(server.origin, { path: '/readyz' })).status).toBe(200);

@@ -4,7 +4,6 @@ import type { Database } from '../database/database.ts';
 import { reportThrown } from '../errors.ts';
 import type { Collection } from './resources/collection.ts';
 import type { Served } from './resources/resource.ts';
-import type { About } from './rest/openapi.ts';
 
 /** An operation that shows a reader what GraphQL can do. */
 export interface Example {
@@ -35,8 +34,6 @@ export interface Context<Own extends Variables = Variables> {
 export interface Module<Service = unknown, Own extends Variables = Variables> {
   /** The section of the REST reference. */
   tag: { name: string; description: string };
-  /** What the service is. That of the first module which says it counts. */
-  about?: About;
   /** Its tables. */
   entities?: EntityName[];
   /**
@@ -47,8 +44,7 @@ export interface Module<Service = unknown, Own extends Variables = Variables> {
   /** GraphQL operations that pages show. */
   examples?: Example[];
   /**
-   * Its own variables of the environment. `npm run schema` lists them in
-   * `docs/configuration.md`.
+   * Its own variables of the environment, which `start --help` lists.
    */
   variables?: Own;
   /** Creates its service and its APIs. */
@@ -65,20 +61,11 @@ interface Apis<Service = unknown> extends Partial<Served> {
 /** What a module serves, with its declared resources. */
 type Opened = Apis & Served;
 
-/** @throws Error when there is no module */
-export function aboutOf(modules: Module[]): About {
-  const [first] = modules;
-  if (!first) throw new Error('src/modules.ts lists no module.');
-  const { name: title, description } = first.tag;
-  const { about } = modules.find((module) => module.about) ?? {};
-  return about ?? { title, description };
-}
-
 /**
  * Opens each module once.
  *
  * @param config the values of their variables
- * @throws Error for a service of a module that is not listed, or that needs the
+ * @throws Error without a module, for a service of a module that is not listed, or that needs the
  *   asking one
  */
 export function openModules(
@@ -86,6 +73,7 @@ export function openModules(
   database: Database,
   config: ValuesOf<Variables>,
 ): Array<Module & Opened> {
+  if (modules.length === 0) throw new Error('The service lists no module.');
   const opened = new Map<Module, Opened | undefined>();
   const serviceOf = (module: Module) => open(module).service as never;
   const context = { database, config, serviceOf };
@@ -93,7 +81,7 @@ export function openModules(
     const { name } = module.tag;
     if (!modules.includes(module))
       throw new Error(
-        `A module needs ${name}, which src/modules.ts does not list.`,
+        `A module needs ${name}, which the service does not list.`,
       );
     if (!opened.has(module)) {
       opened.set(module, undefined);

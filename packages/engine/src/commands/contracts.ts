@@ -1,4 +1,4 @@
-import { readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { allVariables } from '../config/config.ts';
 import type { VariableOwner, Variables } from '../config/variables.ts';
@@ -6,23 +6,25 @@ import type { Service } from '../feature.ts';
 import { contracts } from '../process/contracts.ts';
 
 /**
- * Writes the contracts to a folder, and `docs/configuration.md`; with `check`,
- * compares them with the files there.
+ * Writes the contracts to `schema/`, and the rows of all variables to the table
+ * of a page; with `check`, compares them with the files.
  *
  * @throws Error that names a file that differs
  */
 export async function emitContracts(
   service: Service,
-  folder: string,
-  check: boolean,
+  { check, variables: page }: { check?: boolean; variables?: string },
 ) {
-  const { features } = service;
-  const modules = await service.modules();
+  const folder = 'schema';
   const files = new Map<string, string>();
-  for (const [name, text] of Object.entries(await contracts(modules, features)))
+  for (const [name, text] of Object.entries(await contracts(service)))
     files.set(join(folder, name), text);
-  const page = configurationPage([...features, ...modules]);
-  files.set('docs/configuration.md', page);
+  if (page) {
+    const owners = [...service.features, ...(await service.modules())];
+    const text = await readFile(page, 'utf8');
+    files.set(page, withRows(text, variableRows(owners)));
+  }
+  if (!check) await mkdir(folder, { recursive: true });
   for (const [path, served] of files) {
     if (!check) await writeFile(path, served);
     else if ((await readFile(path, 'utf8')) !== served) {
@@ -33,10 +35,12 @@ export async function emitContracts(
   }
 }
 
-/**
- * `docs/configuration.md`: every variable, in the order of the configuration.
- */
-export function configurationPage(owners: readonly VariableOwner[]): string {
+/** Replaces the rows of the first table in Markdown. */
+const withRows = (page: string, rows: string) =>
+  page.replace(/^(\|[-|]+\|\n)(?:\|.*\n)*/m, (_, head) => head + rows);
+
+/** A row of Markdown for each variable, in the order of the configuration. */
+export function variableRows(owners: readonly VariableOwner[]): string {
   const all: Variables = allVariables(owners);
   const documented = Object.entries(all).filter(([, { desc }]) => desc !== '');
   const rows = documented.map(([name, { desc, takes, default: value }]) => {
@@ -45,15 +49,5 @@ export function configurationPage(owners: readonly VariableOwner[]): string {
     const meaning = desc.replace(/\((\w+\.md)\)\.$/, '([more]($1)).');
     return `| \`${name}\` | ${takes} | ${isNone ? 'none' : `\`${value}\``} | ${meaning} |\n`;
   });
-  return `<!-- Written by \`npm run schema\` from config/config.ts, features and modules: change it there. -->
-
-# Configuration
-
-All configuration is in environment variables; \`start\` has flags for four of them ([cli.md](cli.md)). An empty variable counts as absent. An invalid configuration stops the start with a message that lists every mistake. So does a line of \`.env\` that sets no variable. A start and \`doctor\` report a name that is nearly one of these. The log line \`started\` has the values in force, without secrets. [.env.example](../.env.example) lists all variables for copying. Commas separate several values.
-
-| variable | takes | default | meaning |
-|---|---|---|---|
-${rows.join('')}
-The image has defaults of its own ([Dockerfile](../Dockerfile)).
-`;
+  return rows.join('');
 }

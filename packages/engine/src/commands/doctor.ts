@@ -90,7 +90,7 @@ async function examine(service: Service) {
     },
   });
   if (!configured) return findings;
-  const { config, model, modules } = configured;
+  const { config, model } = configured;
   const { misspelt, values, migrateOnStart } = config;
   for (const found of misspelt)
     warn('variables', found, 'correct the name, or remove the variable');
@@ -99,7 +99,7 @@ async function examine(service: Service) {
     remedy: 'see docs/add-a-module.md',
     async run() {
       const { contracts } = await import('../process/contracts.ts');
-      await contracts(modules, features, process.env);
+      await contracts(service, process.env);
       return 'usable';
     },
   });

@@ -46,7 +46,7 @@ export function keyCommands(program: Command, service: Service) {
     .addOption(
       new Option(
         '--scope <scopes>',
-        'what it may do: read, write, all; of a module pets:read; several by commas',
+        'what it may do: read, write, all; of a module MODULE:read; several by commas',
       )
         .argParser(scopesFrom)
         .default(['write'], 'write'),

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { findPackageJSON } from 'node:module';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { misspelt } from './env-file.ts';
 import {
@@ -23,6 +23,27 @@ import {
   whole,
   withoutSecrets,
 } from './variables.ts';
+
+/** What a service is, in its contract and on its pages. */
+export interface About {
+  title: string;
+  description: string;
+}
+
+/** What texts say of a service. */
+export interface Identity {
+  /** The name of its command, log, sessions and metrics: `own-service`. */
+  readonly name: string;
+  readonly about: About;
+  /** `import.meta.url` of a file beside its package.json. */
+  readonly url: string;
+  /** How a command begins in a shell; `name` by default. */
+  readonly command?: string;
+  /** Its items, in the plural, in headers of a quota; `items` by default. */
+  readonly items?: string;
+  /** The folder of the HTML pages at `/guide`, beside its package.json. */
+  readonly guides?: string;
+}
 
 export const coreVariables = {
   PORT: port(4000, 'TCP port to listen on.'),
@@ -179,19 +200,36 @@ export type Config = ReturnType<typeof loadConfig>;
  *
  * @param env an empty variable counts as absent
  * @param owners modules and features, with their variables
- * @param service whose environment it is
+ * @param identity the service whose environment it is
  * @throws Error that lists every mistake.
  */
 export function loadConfig(
   env: Record<string, string | undefined>,
   owners: readonly VariableOwner[] = [],
-  { name, url } = engine,
+  {
+    name,
+    about,
+    url,
+    command = name,
+    items = 'items',
+    guides,
+  }: Identity = engine,
 ) {
+  if (!/^[a-z][a-z\d-]*$/.test(name))
+    throw new Error(
+      `The name of a service is like own-service, not "${name}".`,
+    );
+  const { folder, version, license } = manifestOf(url);
   const all = allVariables(owners);
   const values = readVariables(all, env);
   return {
     name,
-    version: releasedVersion(url),
+    about,
+    command,
+    items,
+    guides: guides && join(folder, guides),
+    version,
+    license,
     shown: withoutSecrets(all, values),
     misspelt: misspelt(Object.keys(env), Object.keys(all)),
     /** All values by name, for modules and features. */
@@ -262,13 +300,23 @@ const isPacked = existsSync(join(engineFolder, 'web'));
 export const root = isPacked ? engineFolder : join(engineFolder, '../..');
 
 /** @param url of a file of the package, also in a bundle */
-export function releasedVersion(url: string): string {
-  const manifest = findPackageJSON(url) as string;
-  return JSON.parse(readFileSync(manifest, 'utf8')).version;
+export function manifestOf(url: string) {
+  const path = findPackageJSON(url) as string;
+  const { version, license } = JSON.parse(readFileSync(path, 'utf8'));
+  return { folder: dirname(path), version, license } as {
+    folder: string;
+    version: string;
+    /** An SPDX expression, or a word of npm's. */
+    license?: string;
+  };
 }
 
 /** The service that tests of a part have. */
-const engine = { name: 'service', url: import.meta.url };
+const engine = {
+  name: 'service',
+  about: { title: 'Service', description: 'Serves modules.' },
+  url: import.meta.url,
+};
 
 /**
  * The oldest supported Node.js. Not in package.json, because npm itself may run
@@ -279,9 +327,7 @@ const oldest = 24;
 /** @throws Error when this Node.js is older */
 export function assertNode() {
   if (Number.parseInt(process.versions.node, 10) >= oldest) return;
-  const remedy =
-    'On Linux `npm ci` brings one, which `npm start` finds by itself.';
   throw new Error(
-    `This is Node.js ${process.versions.node}, and ${oldest} or later is needed. ${remedy}`,
+    `This is Node.js ${process.versions.node}, and ${oldest} or later is needed.`,
   );
 }

@@ -1,12 +1,11 @@
 import { printSchema } from 'graphql';
 import { inMemory } from '../access/limits/limiter.ts';
-import type { Module } from '../api/module.ts';
 import { anyServer } from '../api/rest/openapi.ts';
 import { buildApp } from '../app.ts';
 import { loadConfig } from '../config/config.ts';
 import { readVariables } from '../config/variables.ts';
 import { Database } from '../database/database.ts';
-import { type Feature, startFeatures } from '../feature.ts';
+import { type Service, startFeatures } from '../feature.ts';
 import { Log } from '../runtime/log/log.ts';
 import { modelOf } from './model.ts';
 import type { Opened } from './service-types.ts';
@@ -18,15 +17,16 @@ import type { Opened } from './service-types.ts';
  * @throws Error that names every fault of the modules
  */
 export async function contracts(
-  modules: Module[],
-  features: readonly Feature[],
+  service: Service,
   own: NodeJS.Dict<string> = {},
 ): Promise<Record<string, string>> {
   const env = {
     DATABASE_URL: 'postgres://nobody@127.0.0.1/none',
     LOG_LEVEL: 'silent',
   };
-  const config = loadConfig(env, [...modules, ...features]);
+  const { features } = service;
+  const modules = await service.modules();
+  const config = loadConfig(env, [...modules, ...features], service);
   for (const { variables = {} } of modules) {
     const values = readVariables(variables, own);
     Object.assign(config.values, values);

@@ -8,12 +8,9 @@ import type { Service } from '../feature.ts';
  *
  * @returns the names of those applied
  */
-export async function migrate(
-  database: Database,
-  { modules, features }: Service,
-) {
+export async function migrate(database: Database, service: Service) {
   const { contracts } = await import('./contracts.ts');
-  const check = async () => contracts(await modules(), features, process.env);
+  const check = () => contracts(service, process.env);
   const pending = await database.pending();
   if (pending.length > 0) await check();
   try {

@@ -9,7 +9,7 @@ import {
 import { StoreError } from '../errors.ts';
 
 export const notMigrated =
-  'The database has not been migrated (MIGRATE_ON_START; `npm run store -- migrate`).';
+  'The database has not been migrated (MIGRATE_ON_START, or the command `migrate`).';
 
 /**
  * Why the service did not start, in one readable line (an invalid configuration

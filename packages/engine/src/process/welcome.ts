@@ -1,11 +1,6 @@
 import type { LogOutput } from '@animal-store/log/log-output';
 import { ApiKeyService, actorOf } from '../access/keys/api-key.service.ts';
-import {
-  aboutOf,
-  collectionsOf,
-  type Example,
-  openModules,
-} from '../api/module.ts';
+import { collectionsOf, type Example, openModules } from '../api/module.ts';
 import type { Collection } from '../api/resources/collection.ts';
 import type { Config } from '../config/config.ts';
 import { envFileVariable } from '../config/env-file.ts';
@@ -36,7 +31,7 @@ export async function logStarted(
 ) {
   const { logger } = log;
   const pages = service.features.flatMap(
-    ({ addresses }) => addresses?.(config.values) ?? [],
+    ({ addresses }) => addresses?.({ config, values: config.values }) ?? [],
   );
   const about = {
     version: config.version,
@@ -67,7 +62,7 @@ export async function logStarted(
   const [example] = modules.flatMap(({ examples = [] }) => examples);
   const calls = firstCalls({ address, key: first.key }, collection, example);
   const lines = [
-    `${aboutOf(modules).title} is open at ${address}. This is its first API key; it is shown only now:`,
+    `${config.about.title} is open at ${address}. This is its first API key; it is shown only now:`,
     `  ${first.key}`,
     'Try it:',
     ...calls.map((call) => `  ${call}`),

@@ -36,7 +36,7 @@ export function codeLabel(code: unknown) {
   return `${code}`;
 }
 
-/** The route without the pattern of its parameter: `/v1/pets/:petId`. */
+/** The route without the pattern of its parameter: `/v1/books/:bookId`. */
 export function routeLabel({ is404, routeOptions: { url } }: FastifyRequest) {
   if (is404 || url === undefined || url === '*') return other;
   return url.replace(/\(.*?\)(?=\/|$)/g, '');

@@ -31,6 +31,18 @@ export function int64FromText(text: unknown) {
 }
 
 /**
+ * For `JSON.stringify` of examples and defaults, which contracts show.
+ *
+ * @throws Error for an integer that readers of a contract would round
+ */
+export function shownInJson(_name: string, value: unknown) {
+  if (typeof value !== 'bigint') return value;
+  const shown = int64From(value);
+  if (typeof shown === 'number') return shown;
+  throw new Error(`${value} is beyond 2^53, and readers would round it.`);
+}
+
+/**
  * Parses an int64 from PostgreSQL's text. Most are small, and a `bigint` costs
  * several times as much as a `number`.
  */

@@ -10,7 +10,7 @@ const deprecatedCallTable = defineEntity({
   properties: {
     /** The caller's key; 0 is the bootstrap key. */
     keyId: p.integer().primary(),
-    /** The operation's name in the API: `getPet`, `Query.pet`. */
+    /** The operation's name in the API: `getBook`, `Query.book`. */
     operation: p.text().primary(),
     /** When the operation is removed. */
     removal: p.datetime(),
@@ -79,7 +79,7 @@ export class DeprecationUsage {
   /**
    * Counts a call.
    *
-   * @param operation the name in the API: `getPet`, `Query.pet`
+   * @param operation the name in the API: `getBook`, `Query.book`
    */
   called({ id: keyId, name }: Caller, operation: string, removal: Date) {
     this.calls.add(`${keyId} ${operation}`, {

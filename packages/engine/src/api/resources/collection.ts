@@ -6,7 +6,7 @@ import type { ResourceService } from './definition.ts';
  * service.
  */
 export interface Collection {
-  /** The name in its path: `pets`. */
+  /** The name in its path: `books`. */
   name: string;
   /** The input of a creation. */
   input: TObject;

@@ -219,7 +219,7 @@ function relationFields(
     return items as readonly Related[];
   };
   const fields = [
-    // `Visit.pet`
+    // `Book.author`
     resolver(
       name,
       FieldResolver(to, { nullable: true, description: `Its ${name}.` }),
@@ -229,7 +229,7 @@ function relationFields(
       () => type,
     ),
   ];
-  // `Pet.visits`
+  // `Author.books`
   if (list)
     fields.push(
       resolver(
@@ -240,7 +240,7 @@ function relationFields(
         to,
       ),
     );
-  // `Pet.tags`
+  // `Book.tags`
   const far = across && relations[across.relation];
   if (far) {
     const description = `Its ${across.list}, in the order of the ${names.nouns}.`;

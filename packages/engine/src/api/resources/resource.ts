@@ -10,7 +10,7 @@ import { columnsOf } from '../../records/columns.ts';
 import { LiveList } from '../../records/live-list.ts';
 import { type Owner, ownerMemberOf } from '../../records/ownership.ts';
 import type { CollectionOptions } from '../../records/repository.ts';
-import type { Int64 } from '../../validation/int64.ts';
+import { type Int64, shownInJson } from '../../validation/int64.ts';
 import { type Lists, listQuery } from '../../validation/list-query.ts';
 import {
   changeSchema,
@@ -73,7 +73,7 @@ interface Declaration<
   /**
    * Other resources, by the fields of its GraphQL type.
    *
-   * @example { pet: { by: 'petId', to: () => PetType, list: 'visits' } }
+   * @example { author: { by: 'authorId', to: () => AuthorType, list: 'books' } }
    */
   relations?: Record<string, Relation>;
   /**
@@ -132,7 +132,7 @@ type Services = Partial<Pick<ResourceServices, 'related'>> &
  * @example
  *   resource({
  *     name: 'Tag',
- *     description: 'A word that marks animals.',
+ *     description: 'A word that marks books.',
  *     path: '/tags',
  *     operations: ['list', 'find', 'create', 'change', 'remove'],
  *     members: { name: textSchema({ description: 'The word.' }) },
@@ -211,7 +211,8 @@ function schemasOf<Members extends TProperties, OwnerName extends string>(
 ) {
   const { noun } = names;
   const { name, description, members, computed, owner } = declaration;
-  const { fixed = [], example } = declaration;
+  const { fixed = [] } = declaration;
+  const example = declaration.example && asJson(declaration.example);
   const described = { $id: name, description };
   const ofOwner = owner && { [ownerMemberOf(owner)]: ownerSchema };
   const all = { id, ...members, ...ofOwner, version: versionSchema };
@@ -263,8 +264,11 @@ function exampleOf(
   }
   if (owner) item[ownerMemberOf(owner)] = 'key:1';
   const follows = mapMembers(computed, ({ of }) => of(item as never));
-  return JSON.parse(JSON.stringify({ ...item, ...follows }));
+  return asJson({ ...item, ...follows });
 }
+
+const asJson = (value: object): object =>
+  JSON.parse(JSON.stringify(value, shownInJson));
 
 const id = int64Schema({ description: 'Its identifier.' });
 const ownerSchema = textSchema({ description: 'To whom it belongs.' });

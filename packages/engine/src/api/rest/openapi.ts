@@ -1,7 +1,9 @@
 import swagger from '@fastify/swagger';
 import type { FastifyInstance } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
+import type { Config } from '../../config/config.ts';
 import { reportFault, reportThrown } from '../../errors.ts';
+import { shownInJson } from '../../validation/int64.ts';
 import { mapMembers } from '../../validation/schemas.ts';
 import { isRecord } from '../../validation/validator.ts';
 import { serveDocument } from '../http/documents.ts';
@@ -10,18 +12,18 @@ import type { Response } from './documented-responses.ts';
 import { toOpenApi30 } from './openapi-3.0.ts';
 import { offerEvents } from './responses.ts';
 
-/** What the service is, in its contract and on its pages. */
-export interface About {
-  title: string;
-  description: string;
-}
+type Described = Pick<Config, 'about' | 'version' | 'license'>;
 
-const infoOf = ({ title, description }: About) => ({
-  title,
-  version: '1.0.0',
-  description: `${description} Every operation needs an API key.`,
-  license: { name: 'MIT', identifier: 'MIT' },
-});
+function infoOf({ about, version, license: name = '' }: Described) {
+  // npm's words for what is no SPDX expression.
+  const isLicensed = name && !/^(?:UNLICENSED|SEE LICENSE)/.test(name);
+  return {
+    title: about.title,
+    version,
+    description: `${about.description} Every operation needs an API key.`,
+    ...(isLicensed && { license: { name, identifier: name } }),
+  };
+}
 
 const server = { url: '/v1', description: 'This service' };
 /**
@@ -44,11 +46,11 @@ export const anyServer = {
  * asked, because importers do not resolve `/v1`. Register it before the routes.
  */
 export const openApi = fastifyPlugin<{
-  about: About;
+  config: Described;
   tags: Array<{ name: string; description: string }>;
 }>(
-  async (app: FastifyInstance, { about, tags }) => {
-    const info = infoOf(about);
+  async (app: FastifyInstance, { config, tags }) => {
+    const info = infoOf(config);
     app.decorate('info', info);
     app.decorate('namedSchemas', new Map());
     await app.register(swagger, {
@@ -155,14 +157,14 @@ function withPlainReferences<Part>(part: Part): Part {
 function eachPart<Part>(part: Part, change: (part: object) => object): Part {
   if (Array.isArray(part))
     return part.map((one) => eachPart(one, change)) as Part;
-  if (!isRecord(part)) return part;
+  if (!isRecord(part)) return shownInJson('', part) as Part;
   const members = mapMembers(part, (member) => eachPart(member, change));
   // The part may carry symbols.
   return change({ ...part, ...members }) as Part;
 }
 
-type Described = { responses: Record<string, object> };
-type Paths = Record<string, Record<string, Described>>;
+type Operation = { responses: Record<string, object> };
+type Paths = Record<string, Record<string, Operation>>;
 
 /**
  * Describes a failure that several operations have once, in

@@ -41,9 +41,9 @@ import {
  * A backup is lines of JSON: a head, the rows of each table in the head's
  * order, and an end with checksums.
  *
- *   {"format":"NAME backup 1","migrations":["2026_..."],"tables":[{"name":"pet","columns":{...},"key":["id"]}]}
+ *   {"format":"NAME backup 1","migrations":["2026_..."],"tables":[{"name":"book","columns":{...},"key":["id"]}]}
  *   {"id":1,"name":"Rex","category_id":1,"status":"available"}
- *   {"tables":[{"table":"pet","rows":1,"sha256":"...","counter":"1","greatest":"1"}],"sha256":"..."}
+ *   {"tables":[{"table":"book","rows":1,"sha256":"...","counter":"1","greatest":"1"}],"sha256":"..."}
  */
 interface BackupHead {
   format: string;

@@ -145,7 +145,7 @@ const triggersAndFunctions = `
 
 /**
  * The columns that only the schema has, and those that only these tables have,
- * like `pet.name`.
+ * like `book.title`.
  */
 export async function differingColumns(
   session: ClientBase,

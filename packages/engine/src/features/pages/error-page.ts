@@ -23,7 +23,9 @@ export function errorPage(
     varyBy(reply, 'Accept');
     if (!prefersHtml(request)) return false;
     const home = escaped(origin(request));
-    const html = fill(page, { ...shownOf(failure), home });
+    const link = `, the <a href="${home}/guide">guides</a>`;
+    const guides = site.isServed('/guide') ? link : '';
+    const html = fill(page, { ...shownOf(failure), home, guides });
     site.sendPage(reply, { html, policy }, site.bar('', `${home}/`));
     return true;
   };

@@ -1,5 +1,6 @@
 import { keep, publicRoute } from '../../api/http/documents.ts';
 import { varyBy } from '../../api/http/negotiation.ts';
+import type { Config } from '../../config/config.ts';
 import { asset, escaped, fill, policyOf, styleOf } from './html.ts';
 import { pageHeaders, prefersHtml, type Site } from './site.ts';
 
@@ -82,7 +83,10 @@ const links: Record<string, Link[]> = {
  * Serves `/`, with links to the pages and documents: HTML if the client prefers
  * it, else JSON (RFC 9110 section 12.4.1).
  */
-export function serveFrontPage(site: Site, version: string) {
+export function serveFrontPage(
+  site: Site,
+  { name: program, command, version }: Config,
+) {
   const { title: name, description } = site.app.info;
   const about = { name, version, description };
   const style = styleOf('front-page.css');
@@ -94,7 +98,10 @@ export function serveFrontPage(site: Site, version: string) {
   );
   const page = fill(asset('front-page.html').toString(), {
     ...Object.fromEntries(
-      Object.entries(about).map(([name, value]) => [name, escaped(value)]),
+      Object.entries({ ...about, program, command }).map(([name, value]) => [
+        name,
+        escaped(value),
+      ]),
     ),
     style: style.element,
   });

@@ -1,16 +1,10 @@
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { root } from '../../config/config.ts';
 import { policyOf } from './html.ts';
 import type { Site } from './site.ts';
 
-/**
- * The build renders README.md and `docs/` into this folder (tools/guide.mjs).
- */
-const guides = join(root, 'dist/guide');
-
-/** Serves the guides at `/guide`, and each page below it. */
-export function serveGuides(site: Site) {
+/** Serves the pages of a folder at `/guide`, and below it. */
+export function serveGuides(site: Site, guides: string) {
   if (!existsSync(guides)) {
     site.app.log.warn(
       'the guides are not served, because dist/guide is missing: run `npm ci`, and build again',

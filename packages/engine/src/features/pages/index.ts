@@ -10,13 +10,13 @@ export const pages = feature({
       'Serves Apollo Sandbox at `/graphql` and GraphiQL at `/graphiql` (decisions.md).',
     ),
   },
-  addresses({ EXPLORER: hasExplorers }) {
-    const addresses = ['/', '/guide', '/docs'];
-    if (hasExplorers) addresses.push('/graphiql', '/graphql');
+  addresses({ config: { guides }, values }) {
+    const addresses = guides ? ['/', '/guide', '/docs'] : ['/', '/docs'];
+    if (values.EXPLORER) addresses.push('/graphiql', '/graphql');
     return addresses;
   },
   async start({ config, values }) {
     const { servePages } = await import('./pages.ts');
-    return { http: (app) => servePages(app, config.version, values.EXPLORER) };
+    return { http: (app) => servePages(app, config, values.EXPLORER) };
   },
 });

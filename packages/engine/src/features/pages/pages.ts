@@ -1,4 +1,5 @@
 import type { FastifyInstance } from 'fastify';
+import type { Config } from '../../config/config.ts';
 import { errorPage } from './error-page.ts';
 import { serveGraphiQL, serveSandbox } from './explorers.ts';
 import { serveFrontPage } from './front-page.ts';
@@ -13,7 +14,7 @@ import { Site } from './site.ts';
  */
 export function servePages(
   app: FastifyInstance,
-  version: string,
+  config: Config,
   hasExplorers: boolean,
 ) {
   const site = new Site(app, hasExplorers);
@@ -23,8 +24,8 @@ export function servePages(
   const robots = 'User-agent: *\nDisallow: /\n';
   site.serveFile('/robots.txt', () => robots, forDay);
   serveReference(site);
-  serveGuides(site);
-  serveFrontPage(site, version);
+  if (config.guides) serveGuides(site, config.guides);
+  serveFrontPage(site, config);
   if (!hasExplorers) return;
   serveGraphiQL(site);
   serveSandbox(site);

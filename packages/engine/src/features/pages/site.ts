@@ -62,7 +62,7 @@ export class Site {
     return this.app.hasRoute({ method: 'GET', url: path });
   }
 
-  /** The path of the first list, and what it lists: `Animals`. */
+  /** The path of the first list, and what it lists: `Books`. */
   firstList(): { path: string; title: string } {
     const { paths = {} } = this.app.swagger();
     const [path = ''] = Object.keys(paths);

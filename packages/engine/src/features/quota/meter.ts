@@ -8,13 +8,13 @@ import type { Quota, QuotaState } from './quota.ts';
  * `qu` allows registered units only, and ours is not registered (section
  * 3.1.2), so a parameter with a prefix names it.
  */
-function rateLimitHeaders({
-  limit,
-  remaining,
-  reset,
-}: QuotaState): Record<string, string> {
+function rateLimitHeaders(
+  { limit, remaining, reset }: QuotaState,
+  { name, items }: Quota['service'],
+): Record<string, string> {
+  const unit = `${name}-unit="operations+${items}"`;
   return {
-    'ratelimit-policy': `"key";q=${limit};w=${windowSeconds};animal-store-unit="operations+animals"`,
+    'ratelimit-policy': `"key";q=${limit};w=${windowSeconds};${unit}`,
     ratelimit: `"key";r=${remaining};t=${reset}`,
   };
 }
@@ -74,7 +74,7 @@ export class QuotaMeter implements Meter {
     await this.#release?.();
     this.#release = undefined;
     if (!this.#state) return {};
-    return rateLimitHeaders(this.#state);
+    return rateLimitHeaders(this.#state, this.quota.service);
   }
 
   /**

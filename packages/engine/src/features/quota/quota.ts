@@ -27,17 +27,17 @@ export class Quota {
   /**
    * @param perMinute units per caller
    * @param limiters where they are counted
-   * @param service its name
+   * @param service its name, and its items in the plural
    */
   constructor(
     readonly perMinute: number,
     limiters: LimiterStore,
-    readonly service = 'service',
+    readonly service = { name: 'service', items: 'items' },
   ) {
     this.#limiter = limiters({
       points: perMinute,
       duration: windowSeconds,
-      keyPrefix: `${service}:quota`,
+      keyPrefix: `${service.name}:quota`,
     });
   }
 

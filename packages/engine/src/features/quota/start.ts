@@ -32,7 +32,7 @@ export async function startQuota(
   const isShared = isOn && Boolean(url);
   const counter = isShared ? await import('./redis.ts') : undefined;
   const redis = counter?.countInRedis(`${url}`, log);
-  const quota = new Quota(perMinute, redis?.limiter ?? limiters, config.name);
+  const quota = new Quota(perMinute, redis?.limiter ?? limiters, config);
   const parts: Parts = {
     http(app) {
       describeQuota(app);

@@ -21,7 +21,7 @@ const scopeName =
 const scopeNames = kind('list of `theirs=ours`', (given) => {
   if (given.split(',').every((one) => scopeName.test(one))) return given;
   throw new Error(
-    `must be names with read, write or all, or one of a module, like pets:read=read,visits:write=visits:write, not "${given}"`,
+    `must be names with read, write or all, or one of a module, like THEIRS=read,THEIRS=MODULE:write, not "${given}"`,
   );
 });
 

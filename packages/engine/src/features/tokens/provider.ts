@@ -9,7 +9,7 @@ export interface Provider {
   audience: string;
   /** Where its keys are; by discovery when absent. */
   jwksUrl: string | undefined;
-  /** The provider's and ours: `pets:read=read,pets:write=write`. */
+  /** The provider's and ours: `books:read=read,books:write=write`. */
   scopes: string;
   /** The claim with the tenant. */
   tenant: string | undefined;

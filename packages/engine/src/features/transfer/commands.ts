@@ -48,8 +48,8 @@ export function transferCommands(program: Command, stores: Stores) {
     .option(...json);
   withExamples(
     exporting,
-    `${program.name()} export > pets.ndjson`,
-    `${program.name()} export pets --output pets.csv`,
+    `${program.name()} export > items.ndjson`,
+    `${program.name()} export --output items.csv`,
   );
 
   const importing = command(
@@ -66,8 +66,8 @@ export function transferCommands(program: Command, stores: Stores) {
     .option(...json);
   withExamples(
     importing,
-    `${program.name()} import --input pets.ndjson`,
-    `gzip -dc pets.csv.gz | ${program.name()} import pets --format csv`,
+    `${program.name()} import --input items.ndjson`,
+    `gzip -dc items.csv.gz | ${program.name()} import --format csv`,
   );
 }
 

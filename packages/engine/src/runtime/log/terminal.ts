@@ -36,7 +36,7 @@ function shortLine({ pid: _pid, host: _host, ...line }: LogLine) {
 }
 
 /**
- * `GET /v1/pets 200 12 ms key 1`; GraphQL adds its operation, a failure its
+ * `GET /v1/books 200 12 ms key 1`; GraphQL adds its operation, a failure its
  * code.
  */
 function requestOf({ req, ms, key, ...members }: Members, msg: string) {
