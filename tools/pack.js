@@ -15,10 +15,26 @@ import { join, resolve } from 'node:path';
 import { root } from '../bin/node.js';
 
 /**
- * What the engine serves and this project has elsewhere. In its own folder it
+ * What the engine has from elsewhere in this project. `web` in its own folder
  * would move `root` (config.ts) of running processes.
  */
-const pages = ['web/assets', 'web/explorer/dist', 'dist/guide'];
+const parts = {
+  bin: 'packages/engine/bin',
+  'bin/bundle.js': 'tools/bundle.js',
+  docs: 'docs',
+  template: 'examples/own-service',
+  'web/assets': 'web/assets',
+  'web/explorer/dist': 'web/explorer/dist',
+};
+/** Images, the page of the example, and what it has installed. */
+const unpacked =
+  /docs\/images|own-service\/(?:README\.md|node_modules|\.data|package-lock)/;
+
+/**
+ * Its peer is one version of PGlite, and ours is a later one: npm would refuse
+ * it, unless each service overrides that. So it comes in our package.
+ */
+const bundled = '@electric-sql/pglite-prepopulatedfs';
 
 const target = resolve(process.argv[2] ?? join(root, 'release'));
 const staging = mkdtempSync(join(tmpdir(), 'animal-store-pack-'));
@@ -40,8 +56,12 @@ function pack(name) {
   const to = join(staging, name);
   for (const part of ['dist', 'README.md', 'LICENSE'])
     cpSync(join(from, part), join(to, part), { recursive: true });
-  for (const part of name === 'engine' ? pages : [])
-    cpSync(join(root, part), join(to, part), { recursive: true });
+  if (name === 'engine')
+    for (const [part, source] of Object.entries(parts))
+      cpSync(join(root, source), join(to, part), {
+        recursive: true,
+        filter: (path) => !unpacked.test(path),
+      });
   const text = readFileSync(join(from, 'package.json'), 'utf8');
   const manifest = {
     ...JSON.parse(text),
@@ -49,8 +69,26 @@ function pack(name) {
     scripts: undefined,
     devDependencies: undefined,
   };
-  writeFileSync(join(to, 'package.json'), JSON.stringify(manifest, null, 2));
+  if (manifest.dependencies?.[bundled]) {
+    manifest.bundleDependencies = [bundled];
+    bundle(to);
+  }
+  writeManifest(to, manifest);
   const args = ['pack', '--silent', '--pack-destination', target];
   const { status } = spawnSync('npm', args, { cwd: to, stdio: 'inherit' });
   if (status !== 0) throw new Error(`${name} is not packed`);
+}
+
+/** @param {string} folder of the package */
+function bundle(folder) {
+  const to = join(folder, 'node_modules', bundled);
+  cpSync(join(root, 'node_modules', bundled), to, { recursive: true });
+  const text = readFileSync(join(to, 'package.json'), 'utf8');
+  writeManifest(to, { ...JSON.parse(text), peerDependencies: undefined });
+}
+
+/** @param {string} folder @param {object} manifest */
+function writeManifest(folder, manifest) {
+  const text = JSON.stringify(manifest, null, 2);
+  writeFileSync(join(folder, 'package.json'), text);
 }

@@ -6,14 +6,14 @@ import { Migration } from '@mikro-orm/migrations';
 
 const book = resource({
   name: 'Book',
-  description: 'A book of the library.',
+  description: 'A book.',
   path: '/books',
   operations: ['list', 'find', 'create', 'change', 'remove', 'follow'],
   members: {
     title: textSchema({ maxLength: 200, description: 'The title.' }),
-    isbn: int64Schema({ description: 'The number on its back.' }),
+    number: int64Schema({ description: 'Its number.' }),
   },
-  example: { title: 'On Growth and Form', isbn: 9780521458085 },
+  example: { title: 'On Growth and Form', number: 9780521458085n },
 });
 
 const BookEntity = defineEntity({
@@ -25,13 +25,13 @@ const BookEntity = defineEntity({
 class CreateBook extends Migration {
   override up(): void {
     this.addSql(
-      'create table "book" ("id" bigserial primary key, "title" text not null, "isbn" bigint not null, "version" int not null default 1)',
+      'create table "book" ("id" bigserial primary key, "title" text not null, "number" bigint not null, "version" int not null default 1)',
     );
   }
 }
 
 export const booksModule: Module = {
-  tag: { name: 'Books', description: 'A library.' },
+  tag: { name: 'Books', description: 'All books.' },
   entities: [BookEntity],
   migrations: [{ name: '2026_12_01_000000_create_book', class: CreateBook }],
   open: ({ database }) => ({

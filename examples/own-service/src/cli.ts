@@ -1,3 +1,4 @@
+#!/usr/bin/env node
 import { run } from '@animal-store/engine/cli';
 import { service } from './service.ts';
 

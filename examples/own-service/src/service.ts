@@ -3,7 +3,7 @@ import { embeddedStore } from '@animal-store/engine/features/embedded-store';
 
 export const service: Service = {
   name: 'own-service',
-  about: { title: 'Library', description: 'The books of a library.' },
+  about: { title: 'Own service', description: 'It serves books.' },
   command: 'node src/cli.ts',
   url: import.meta.url,
   modules: async () => [(await import('./books.ts')).booksModule],

@@ -18,10 +18,10 @@ const ask = async (path: string, body: string) => {
 test('both APIs have a book, exact to the last digit', async () => {
   const created = await ask(
     '/v1/books',
-    '{"title":"Emma","isbn":9007199254740993}',
+    '{"title":"Emma","number":9007199254740993}',
   );
-  const book = '{"id":1,"title":"Emma","isbn":9007199254740993,"version":1}';
+  const book = '{"id":1,"title":"Emma","number":9007199254740993,"version":1}';
   assert.equal(created, book);
-  const listed = await ask('/graphql', '{"query":"{ books { isbn } }"}');
-  assert.equal(listed, '{"data":{"books":[{"isbn":"9007199254740993"}]}}');
+  const listed = await ask('/graphql', '{"query":"{ books { number } }"}');
+  assert.equal(listed, '{"data":{"books":[{"number":"9007199254740993"}]}}');
 });

@@ -5,7 +5,7 @@ import { doctorCommand } from './commands/doctor.ts';
 import { keyCommands } from './commands/keys.commands.ts';
 import { migrateCommand } from './commands/migrate.command.ts';
 import { runProgram, startFlag, withExamples } from './commands/program.ts';
-import { allVariables, assertNode, manifestOf } from './config/config.ts';
+import { allVariables, manifestOf, prepareNode } from './config/config.ts';
 import { envFileVariable, readEnvFile } from './config/env-file.ts';
 import type { Variable } from './config/variables.ts';
 import { collectImportFaults } from './errors.ts';
@@ -86,17 +86,17 @@ export async function run(
       await emitContracts(service, flags);
     });
 
-  await runProgram(program, () => prepare(name));
+  await runProgram(program, () => prepare(service));
 }
 
 /**
  * Reads `.env`. Environment variables take precedence. The start and `doctor`
  * print its path.
  */
-function prepare(service: string) {
-  assertNode();
+function prepare(service: Service) {
+  prepareNode(service);
   collectImportFaults();
-  const variable = envFileVariable(service);
+  const variable = envFileVariable(service.name);
   const named = process.env[variable];
   // Empty disables `.env`, so that tests do not read a developer's.
   if (named === '' || (named === undefined && !existsSync('.env'))) return;

@@ -1,6 +1,6 @@
 import { LogOutput } from '@animal-store/log/log-output';
 import type { Logger } from 'pino';
-import { assertNode, loadConfig } from './config/config.ts';
+import { loadConfig, prepareNode } from './config/config.ts';
 import { collectImportFaults } from './errors.ts';
 import type { Service } from './feature.ts';
 import type { Serving } from './process/service-types.ts';
@@ -22,7 +22,7 @@ const lastLinesTimeout = 1000;
  * this file exits or handles signals.
  */
 async function main(service: Service, program: string) {
-  assertNode();
+  prepareNode(service);
   collectImportFaults();
   let logger: Logger | undefined;
   /** Undefined before the service runs. */
