@@ -3,6 +3,7 @@
 import { spawnSync } from 'node:child_process';
 import {
   cpSync,
+  globSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -22,6 +23,7 @@ const parts = {
   bin: 'packages/engine/bin',
   'bin/bundle.js': 'tools/bundle.js',
   docs: 'docs',
+  'exports.md': 'packages/engine/exports.md',
   template: 'examples/own-service',
   'web/assets': 'web/assets',
   'web/explorer/dist': 'web/explorer/dist',
@@ -56,12 +58,7 @@ function pack(name) {
   const to = join(staging, name);
   for (const part of ['dist', 'README.md', 'LICENSE'])
     cpSync(join(from, part), join(to, part), { recursive: true });
-  if (name === 'engine')
-    for (const [part, source] of Object.entries(parts))
-      cpSync(join(root, source), join(to, part), {
-        recursive: true,
-        filter: (path) => !unpacked.test(path),
-      });
+  if (name === 'engine') addParts(to);
   const text = readFileSync(join(from, 'package.json'), 'utf8');
   const manifest = {
     ...JSON.parse(text),
@@ -77,6 +74,26 @@ function pack(name) {
   const args = ['pack', '--silent', '--pack-destination', target];
   const { status } = spawnSync('npm', args, { cwd: to, stdio: 'inherit' });
   if (status !== 0) throw new Error(`${name} is not packed`);
+}
+
+/** @param {string} folder of the package */
+function addParts(folder) {
+  for (const [part, source] of Object.entries(parts))
+    cpSync(join(root, source), join(folder, part), {
+      recursive: true,
+      filter: (path) => !unpacked.test(path),
+    });
+  const pages = globSync('{README.md,docs/*.md}', { cwd: folder });
+  for (const page of pages.map((name) => join(folder, name)))
+    writeFileSync(page, linked(readFileSync(page, 'utf8')));
+}
+
+/** Links lead to where the package has it. @param {string} page */
+function linked(page) {
+  return page
+    .replaceAll('](../packages/engine/exports.md', '](../exports.md')
+    .replaceAll('](../examples/own-service/', '](../template/')
+    .replaceAll('](../../docs/', '](docs/');
 }
 
 /** @param {string} folder of the package */

@@ -1,39 +1,14 @@
 import { globSync, readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { expect, test } from '../support/jest.ts';
 
-const engine = 'packages/engine';
-
-/** The names that an entry exports, as in `records Records`. */
-function namesOf(entry: string, file: string) {
-  const text = readFileSync(`${engine}/src/${file}.ts`, 'utf8');
-  const listed = [...text.matchAll(/^export (?:type )?\{([^}]*)\}/gm)];
-  const declared = text.matchAll(
-    /^export (?:async )?(?:function|const) (\w+)/gm,
-  );
-  return [
-    ...listed.flatMap(([, names = '']) => names.split(',')),
-    ...[...declared].map(([, name = '']) => name),
-  ]
-    .map((name) => name.replace(/^\s*type\s+/, '').trim())
-    .filter(Boolean)
-    .map((name) => `${entry} ${name}`);
-}
-
-test('packages/engine/exports.txt lists what the engine exports', () => {
-  const { exports } = JSON.parse(
-    readFileSync(`${engine}/package.json`, 'utf8'),
-  ) as { exports: Record<string, string | { default: string }> };
-  const entries = Object.entries(exports).flatMap(([entry, target]) => {
-    if (typeof target === 'string') return [];
-    const path = target.default.replace(/^\.\/dist\/|\.js$/g, '');
-    return globSync(`${engine}/src/${path}.ts`).flatMap((file) => {
-      const found = file.slice(`${engine}/src/`.length, -'.ts'.length);
-      const [, name = ''] = /^features\/([^/]+)\/index$/.exec(found) ?? [];
-      return namesOf(entry.replace('*', name), found);
-    });
-  });
-  const listed = readFileSync(`${engine}/exports.txt`, 'utf8');
-  expect(`${entries.sort().join('\n')}\n`).toBe(listed);
+test('packages/engine/exports.md is what the engine exports, and says what each is', async () => {
+  const { exportsPage } = await import(resolve('tools/exports.mjs'));
+  const page: string = exportsPage();
+  expect(page).toBe(readFileSync('packages/engine/exports.md', 'utf8'));
+  const rows = page.split('\n').filter((line) => line.includes(' | 1.'));
+  expect(rows.length).toBeGreaterThan(80);
+  expect(rows.filter((row) => row.endsWith('|  |'))).toEqual([]);
 });
 
 test('the store imports the engine by its exports only', () => {

@@ -1,3 +1,4 @@
+/** A variable of the environment: how it is read, and what it means. */
 export interface Variable<Value> {
   default: Value;
   /** What it means, in a sentence. */
@@ -41,9 +42,11 @@ function wholeNumber(text: string, min: number, max: number, other = '') {
   );
 }
 
+/** A whole number between two bounds. */
 export const whole = (min: number, max: number) =>
   kind(`${min} to ${max}`, (text) => wholeNumber(text, min, max));
 export const port = whole(1, 65_535);
+/** Up to a day. */
 export const milliseconds = whole(1, 86_400_000);
 
 export const share = kind('0 to 1', (text) => {
@@ -57,7 +60,9 @@ export const processes = kind('1 to 256, `auto`', (text): number | 'auto' => {
   return wholeNumber(text, 1, 256, ', or auto');
 });
 
+/** Any text. */
 export const text = kind('text', (text) => text);
+/** A text that no log shows. */
 export const secretText = kind('text', (text) => text, true);
 
 function choice<const Choice extends string>(...choices: Choice[]) {
@@ -81,6 +86,7 @@ export const logLevel = choice(
 export const logFormat = choice('auto', 'json');
 export const flagOrAuto = choice('auto', 'true', 'false');
 
+/** `true` or `false`. */
 export const flag = kind('`true` `false`', (text) => {
   if (text === 'true' || text === 'false') return text === 'true';
   throw new Error(`must be true or false, not "${text}"`);
@@ -169,6 +175,7 @@ export function commaSeparated(text: string) {
     .filter(Boolean);
 }
 
+/** Variables by their names. */
 export type Variables = Record<string, Variable<unknown>>;
 /** A module or a feature. */
 export interface VariableOwner {

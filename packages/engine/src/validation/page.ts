@@ -101,6 +101,8 @@ export interface PageQuery {
 }
 
 /**
+ * The query parameters of a page.
+ *
  * @param noun names one item in the descriptions; its plural ends in s
  * @param sort the orders that its collection declares
  * @param maximum the most items of a page

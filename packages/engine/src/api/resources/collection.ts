@@ -22,4 +22,5 @@ export interface Collection {
   sample?: ((pick: PickOne) => object | Promise<object>) | undefined;
 }
 
+/** Picks one of several, the same for the same seed. */
 export type PickOne = <Member>(members: readonly Member[]) => Member;

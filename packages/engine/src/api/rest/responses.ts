@@ -13,7 +13,11 @@ import {
 } from '../subscriptions/format.ts';
 import { lastEventIdOf, sendStream } from '../subscriptions/subscriptions.ts';
 
-/** @throws StoreError NOT_FOUND when there is no item */
+/**
+ * Returns the item that was found.
+ *
+ * @throws StoreError NOT_FOUND when there is none
+ */
 export function orNotFound<Item>(
   item: Item | null,
   noun: string,

@@ -3,7 +3,7 @@ import type { GraphQLContext } from '../../api/graphql/context.ts';
 import { secretText, text } from '../../config/variables.ts';
 import { feature } from '../../feature.ts';
 
-/** Apollo Server executes, so that its plugins and GraphOS see operations. */
+/** `studio` with plugins of Apollo Server. */
 export const studioWith = (
   ...own: readonly ApolloServerPlugin<GraphQLContext>[]
 ) =>
@@ -34,4 +34,5 @@ export const studioWith = (
     },
   });
 
+/** Apollo Server executes, so that its plugins and GraphOS see operations. */
 export const studio = studioWith();
