@@ -42,7 +42,14 @@ const target = resolve(process.argv[2] ?? join(root, 'release'));
 const staging = mkdtempSync(join(tmpdir(), 'animal-store-pack-'));
 try {
   mkdirSync(target, { recursive: true });
-  for (const name of packages()) pack(name);
+  for (const name of packages()) stage(name);
+  const args = ['pack', '--silent', '--pack-destination', target];
+  const folders = packages().map((name) => `./${name}`);
+  const { status } = spawnSync('npm', [...args, ...folders], {
+    cwd: staging,
+    stdio: 'inherit',
+  });
+  if (status !== 0) throw new Error('The packages are not packed.');
 } finally {
   rmSync(staging, { recursive: true });
 }
@@ -53,7 +60,7 @@ function packages() {
 }
 
 /** @param {string} name */
-function pack(name) {
+function stage(name) {
   const from = join(root, 'packages', name);
   const to = join(staging, name);
   for (const part of ['dist', 'README.md', 'LICENSE'])
@@ -63,6 +70,7 @@ function pack(name) {
   const manifest = {
     ...JSON.parse(text),
     private: undefined,
+    publishConfig: { access: 'public' },
     scripts: undefined,
     devDependencies: undefined,
   };
@@ -71,9 +79,6 @@ function pack(name) {
     bundle(to);
   }
   writeManifest(to, manifest);
-  const args = ['pack', '--silent', '--pack-destination', target];
-  const { status } = spawnSync('npm', args, { cwd: to, stdio: 'inherit' });
-  if (status !== 0) throw new Error(`${name} is not packed`);
 }
 
 /** @param {string} folder of the package */
@@ -92,6 +97,7 @@ function addParts(folder) {
 function linked(page) {
   return page
     .replaceAll('](../packages/engine/exports.md', '](../exports.md')
+    .replaceAll('](../examples/own-service/README', '](../template/AGENTS')
     .replaceAll('](../examples/own-service/', '](../template/')
     .replaceAll('](../../docs/', '](docs/');
 }

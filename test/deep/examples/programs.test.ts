@@ -289,18 +289,23 @@ describe('the package of the typed client', () => {
     npm_config_audit: 'false',
     npm_config_update_notifier: 'false',
   };
-  // The files of a clone that has not been built.
+  // The files of a clone. Its client has not been built.
   const files =
     '.ci/release .gitignore .npmrc CHANGELOG.md package.json schema/openapi.json tsconfig.json';
+  // What the packages of the engine are made of: a build would take a minute.
+  const packed =
+    'bin dist/src/cli.js docs examples/own-service packages tools/bundle.js tools/pack.js web';
   beforeAll(async () => {
     folder = await newFolder();
     sources = join(folder, 'clone');
     for (const file of files.split(' ')) await cp(file, join(sources, file));
-    const isSource = (path: string) => !path.includes('typescript/dist');
-    await cp('clients/typescript', join(sources, 'clients/typescript'), {
-      recursive: true,
-      filter: isSource,
-    });
+    const isSource = (path: string) =>
+      !/typescript\/dist|packages\/.*\/(?:src|test|node_modules)\b/.test(path);
+    for (const part of ['clients/typescript', ...packed.split(' ')])
+      await cp(part, join(sources, part), {
+        recursive: true,
+        filter: isSource,
+      });
     await symlink(resolve('node_modules'), join(sources, 'node_modules'));
   });
   afterAll(() => rm(folder, { recursive: true }));
@@ -420,6 +425,10 @@ echo "${name} $*" >>"$RECORD"
       expect((await release('--force')).code).toBe(2);
     });
 
+    const released =
+      'client cluster engine exact-json graphql-limits log openapi-mcp pglite-server'.split(
+        ' ',
+      );
     test('publishes once, when all is ready and --publish is given', async () => {
       const changelog = join(sources, 'CHANGELOG.md');
       const text = await readFile(changelog, 'utf8');
@@ -439,7 +448,9 @@ echo "${name} $*" >>"$RECORD"
       expect(await release('--publish')).toMatchObject({ code: 0, stderr: '' });
       expect((await record()).replace(build, '').split('\n')).toEqual([
         'docker push animal-store:1.0.0',
-        'npm publish ./release/animal-store-client-1.0.0.tgz',
+        ...released.map(
+          (name) => `npm publish ./release/animal-store-${name}-1.0.0.tgz`,
+        ),
         'git push origin v1.0.0',
         '',
       ]);
