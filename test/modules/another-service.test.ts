@@ -1,3 +1,5 @@
+// runs: embedded
+
 import { rm } from 'node:fs/promises';
 import { contracts } from '#engine/process/contracts.js';
 import { newFolder } from '../support/folder.ts';

@@ -2,8 +2,8 @@ import type { MigrationObject } from '@mikro-orm/core';
 import { Migration } from '@mikro-orm/migrations';
 import { Database } from '#engine/database/database.js';
 import { modelOf } from '#engine/process/model.js';
-import { modules } from '../../src/modules.ts';
 import { optionsFor, type TestDatabase } from './database.ts';
+import { modules } from './features.ts';
 
 /**
  * A migration of the next release. @param isTransactional false for one that

@@ -13,7 +13,6 @@ import { type Feature, type Running, startFeatures } from '#engine/feature.js';
 import { modelOf } from '#engine/process/model.js';
 import { Log } from '#engine/runtime/log/log.js';
 import { type Observers, observersOf } from '#engine/runtime/observers.js';
-import { modules } from '../../src/modules.ts';
 import { service } from '../../src/service.ts';
 import { Contract } from './contract.ts';
 import {
@@ -21,7 +20,7 @@ import {
   optionsFor,
   type TestDatabase,
 } from './database.ts';
-import { features } from './features.ts';
+import { features, modules } from './features.ts';
 import { fieldsOfModulesForAll } from './field-resolvers.ts';
 import { afterAll, beforeAll } from './jest.ts';
 import { distributionOf, type Layout } from './servers/citus.ts';

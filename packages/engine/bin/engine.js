@@ -14,6 +14,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 const [command, folder = '', resource = 'Book', ...more] =
   process.argv.slice(2);
 if (command === 'bundle') {
+  // In the packed engine (tools/pack.js).
   const { bundle } = await import('./bundle.js');
   await bundle(process.cwd(), ['src/main.ts', 'src/cli.ts']);
   process.exit();
