@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { defineEntity, p } from '@mikro-orm/core';
 import { Database } from '#engine/database/database.js';
-import { modelOf } from '#engine/process/model.js';
+import { modelOf, skipTables } from '#engine/process/model.js';
 import { modules } from '../../src/modules.ts';
 import { PetEntity } from '../../src/pets/pet.entity.ts';
 import { createEmptyDatabase, optionsFor } from '../support/database.ts';
@@ -13,8 +13,11 @@ import { storeForAll } from '../support/store.ts';
 const store = storeForAll();
 
 test('the migrations build exactly the tables that the entities describe', async () => {
-  expect(await store.database.orm.schema.getUpdateSchemaSQL()).toBe('');
-  expect(await store.database.orm.migrator.checkSchema()).toBe(false);
+  const { schema, config, migrator } = store.database.orm;
+  expect(await schema.getUpdateSchemaSQL()).toBe('');
+  // The snapshot of the last migration has the tables of modules.
+  config.set('schemaGenerator', { skipTables });
+  expect(await migrator.checkSchema()).toBe(false);
 });
 
 test('every migration in the folder is listed by its name', () => {

@@ -49,8 +49,8 @@ export function modelOf(modules: Module[]): Model {
   };
 }
 
-/** Their own migrations change them. */
-const skipTables = [
+/** Tables of the engine, which its own migrations change. */
+export const skipTables = [
   'api_key',
   'deprecated_call',
   'idempotency_key',
