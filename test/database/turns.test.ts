@@ -1,4 +1,6 @@
 import { Call } from '#engine/call.js';
+import { Records } from '#engine/records/records.js';
+import { PetEntity } from '../../src/pets/pet.entity.ts';
 import { expect, test } from '../support/jest.ts';
 import { storeForAll } from '../support/store.ts';
 
@@ -43,4 +45,26 @@ test('one table leaves half of the connections, and another one half of these', 
   resolve();
   await Promise.all(works);
   expect([...running.values()]).toEqual([20, 20, 20, 20]);
+});
+
+test('a transaction does not wait for the connections of a table, whose users may wait for it', async () => {
+  const { database } = store;
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const kinds = Array.from({ length: 20 }, (_, kind) => `${kind}`);
+  const occupied = kinds.map((operation) =>
+    database.inTurn(
+      new Call(),
+      { collection: 'pet', operation },
+      () => promise,
+    ),
+  );
+  const call = Call.ofOperator();
+  const pets = new Records<any, any>(database, PetEntity);
+  const frame = { creates: [PetEntity] };
+  const pet = await database.transaction(call, frame, () =>
+    pets.create({ name: 'Rex', categoryId: 5, status: 'available' }, call),
+  );
+  expect(pet.name).toBe('Rex');
+  resolve();
+  await Promise.all(occupied);
 });

@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -218,19 +219,28 @@ export async function killAll(): Promise<void> {
 }
 
 // Below the system's ephemeral ports. Each worker of a run has its own range,
-// because a test may close a port and open it again. The random start makes a
-// collision with another run unlikely.
+// because a test may close a port and open it again. The UDP port of the same
+// number, held until the worker ends, keeps it from other runs: two servers
+// would be started on one port, and the test of the one that fails would be
+// answered by the other one.
 const ports = { first: 10_000 + (threadId % 8) * 2500, count: 2500 };
 let nextPort = Math.floor(Math.random() * ports.count);
 
-/** Finds a free port of 127.0.0.1. */
-export function freePort(): Promise<number> {
+/** Finds a free port of 127.0.0.1, and keeps it for this worker. */
+export async function freePort(): Promise<number> {
   const port = ports.first + (nextPort++ % ports.count);
-  return new Promise((done) => {
-    const server = createServer();
-    server.once('error', () => done(freePort()));
-    server.listen(port, '127.0.0.1', () => server.close(() => done(port)));
-  });
+  const lock = createSocket('udp4').unref();
+  const server = createServer();
+  try {
+    lock.bind({ port, address: '127.0.0.1', exclusive: true });
+    await once(lock, 'listening');
+    await once(server.listen(port, '127.0.0.1'), 'listening');
+    await new Promise((closed) => server.close(closed));
+    return port;
+  } catch {
+    lock.close();
+    return freePort();
+  }
 }
 
 class Gone extends Error {}

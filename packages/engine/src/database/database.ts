@@ -330,11 +330,14 @@ export class Database {
       Math.max(1, Math.floor(this.options.poolMax / 3)),
     );
     const { observers = [] } = this.options;
-    const shared: typeof run = (inputs) =>
-      this.#shares
+    const inShare: typeof run = (inputs) => {
+      // It has a connection, for which others may wait.
+      if (currentTransaction()) return run(inputs);
+      return this.#shares
         .use(options.collection, () => run(inputs))
         .catch((error) => this.#judge(error));
-    const batches = new Batches(shared, {
+    };
+    const batches = new Batches(inShare, {
       ...options,
       maxWaiting,
       maxAge,
@@ -351,8 +354,7 @@ export class Database {
    *   although the database is migrated: the SQL is wrong
    */
   async #judge(error: unknown): Promise<never> {
-    // A transaction may hold the only connection of an embedded store.
-    if (currentTransaction() || !isUnmigrated(error)) throw error;
+    if (!isUnmigrated(error)) throw error;
     const pending = await assertColumns(this.checks.rows, this.orm)
       .then(() => pendingMigrations(this.checks, this.model))
       .catch(() => ['unknown']);
