@@ -57,7 +57,6 @@ test.each([
   ['database.ts', 'poolMax / 3', 'a third of `DATABASE_POOL_MAX`'],
   ['lifecycle.ts', 'mostUnread = 128 * 1024', '128 MiB'],
   ['insertions.ts', 'new SharedBudget(maxWaiting)', '8192 for a table'],
-  ['server.ts', 'Math.max(120_000', 'two minutes'],
   ['log-output.ts', 'maxPending = 4 * 1024', '4 MiB'],
   ['traces.ts', '?? 2048', '2048 ('],
 ])('%s has `%s`, and the page says `%s`', (file, constant, words) => {

@@ -133,7 +133,8 @@ const build = async (options: AppOptions): Promise<FastifyInstance> => {
 
   // Shared by REST and GraphQL, in the order in which a request passes.
   proxies(app, config.http);
-  lifecycle(app, timeout, requestObservers);
+  const slowReader = config.http.slowReaderTimeout;
+  lifecycle(app, { timeout, slowReader }, requestObservers);
   connections(app, {
     max:
       config.http.maxConnections || roomForConnections(config.database.poolMax),

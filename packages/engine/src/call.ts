@@ -118,6 +118,11 @@ export class Call {
   operation: CalledOperation | undefined;
   /** The error code of the response; the first of several. */
   code: string | undefined;
+  /**
+   * Why the service has closed the connection before the end: its client takes
+   * nothing for too long, or the unread answers of its key exceed their share.
+   */
+  cut: 'slow' | 'unread' | undefined;
   /** Why its key or token was refused. */
   reason: string | undefined;
   /** What features and modules add to its log line. */

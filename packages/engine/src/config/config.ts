@@ -108,6 +108,10 @@ export const coreVariables = {
     72_000,
     'Longest time that an idle connection stays open; longer than that of a proxy.',
   ),
+  SLOW_READER_TIMEOUT_MS: milliseconds(
+    120_000,
+    'Pause after which a client that reads nothing of a long answer is cut off, at twice that at the latest.',
+  ),
   MAX_CONNECTIONS: whole(0, 1_000_000)(
     0,
     'Most client connections of a worker; 0: as files allow (operate.md).',
@@ -263,6 +267,7 @@ export function loadConfig(
       trustProxy: values.TRUST_PROXY,
       requestTimeout: values.REQUEST_TIMEOUT_MS,
       keepAliveTimeout: values.KEEP_ALIVE_TIMEOUT_MS,
+      slowReaderTimeout: values.SLOW_READER_TIMEOUT_MS,
       maxConnections: values.MAX_CONNECTIONS,
       maxLoopDelay: values.EVENT_LOOP_MAX_DELAY_MS,
       bodyLimit: values.BODY_LIMIT_BYTES,

@@ -39,15 +39,20 @@ const maxUnanswered = 50;
 /** The same for all connections: each costs some 20 kB. */
 const maxPipelined = 4096;
 
+interface Limits {
+  /** How long (ms) a request may take. */
+  timeout: number;
+  /** How long (ms) its client may read nothing of a long answer. */
+  slowReader: number;
+}
+
 /**
  * The first and last steps of every request: deadline, observers, headers,
  * failures, and the end of its connection.
- *
- * @param timeout in milliseconds
  */
 export function lifecycle(
   app: FastifyInstance,
-  timeout: number,
+  { timeout, slowReader }: Limits,
   observers: readonly RequestObserver[],
 ) {
   const active = { count: 0 };
@@ -94,23 +99,42 @@ export function lifecycle(
     done();
   });
   answers(app);
+  app.addHook('onSend', (request, { raw: response }, payload, done) => {
+    if (isLong(payload) && !isOwn(request))
+      response.setTimeout(slowReader, () => {
+        request.call.cut ??= 'slow';
+        response.destroy();
+      });
+    done(null, payload);
+  });
+}
+
+/** The service makes it itself: it passes no network. */
+function isOwn({ raw }: FastifyRequest) {
+  return 'isLightMyRequest' in raw;
+}
+
+/** The socket takes others at once. */
+function isLong(payload: unknown) {
+  const isWhole = typeof payload === 'string' || Buffer.isBuffer(payload);
+  return !isWhole || payload.length > smallAnswer;
 }
 
 function requestEnd(
-  { call, raw, routeOptions: { url, schema } }: FastifyRequest,
+  request: FastifyRequest,
   { raw: response }: FastifyReply,
 ): RequestEnd {
+  const { call, routeOptions } = request;
+  const { url, schema } = routeOptions;
   // A stream normally ends when its client disconnects.
   const isStream = call.streamedAfter !== undefined;
-  // A request that the service makes itself passes no network.
-  const isOwn = 'isLightMyRequest' in raw;
   const id = schema?.operationId;
   let api: RequestEnd['api'] = 'other';
   if (url === '/graphql') api = 'graphql';
   if (id) api = 'rest';
   return {
     milliseconds: performance.now() - call.arrived,
-    isAnswered: response.writableFinished || isStream || isOwn,
+    isAnswered: response.writableFinished || isStream || isOwn(request),
     api,
     id,
   };

@@ -22,7 +22,8 @@ export function serverOptions(options: Config['http']): FastifyServerOptions {
     pluginTimeout: 0,
     requestTimeout,
     keepAliveTimeout,
-    // Also limits clients that read their response slowly.
+    // Bodies and idle connections have limits of their own, which may be
+    // longer; slow readers have another (`lifecycle`).
     connectionTimeout: Math.max(120_000, requestTimeout, keepAliveTimeout),
     trustProxy: trustOf(trustProxy),
     http: {

@@ -159,7 +159,10 @@ class Subscriptions {
     for (const items of parts) {
       await meter?.charge(items.length * feed.units);
       const frames = await this.#make(items, request, feed);
-      if (!frames) return this.#streams.get(request)?.cut();
+      if (!frames) {
+        if (this.unread.isOver(request)) call.cut = 'unread';
+        return this.#streams.get(request)?.cut();
+      }
       call.items += items.length;
       this.delivered += items.length;
       yield frames;
@@ -222,6 +225,7 @@ class Subscriptions {
       const isSlow = response.writableLength > 0 && this.unread.isOver(request);
       if (isOld || isSlow) {
         this.unread.set(request, response, 0);
+        if (isSlow) request.call.cut = 'unread';
         stream.cut();
       } else stream.keepAlive();
       void this.#checkKey(request);

@@ -107,6 +107,11 @@ function measureRequests(
     'http_server_aborted_requests_total',
     'The client disconnected before the answer.',
   );
+  const cuts = metrics.counter(
+    'service_answers_cut_total',
+    'Answers that the service has cut off.',
+    ['reason'],
+  );
   const replays = metrics.counter(
     'service_idempotent_replays_total',
     'Answers repeated for an idempotency key.',
@@ -130,7 +135,8 @@ function measureRequests(
         { http_request_method, http_route, http_response_status_code },
         seconds,
       );
-      if (!isAnswered) aborted.inc();
+      if (call.cut) cuts.inc({ reason: call.cut });
+      else if (!isAnswered) aborted.inc();
       const operation = http_route === other ? other : id;
       // A request that the client aborted neither succeeded nor failed.
       if (operation && (isAnswered || code !== undefined))

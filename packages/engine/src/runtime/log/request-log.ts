@@ -73,8 +73,8 @@ export function requestLog(
       const { method, headers, call } = request;
       const { statusCode: status } = reply;
       const { sample } = log;
-      const mayBeLeftOut =
-        sample < 1 && isAnswered && status < 400 && call.code === undefined;
+      const isOrdinary = isAnswered && !call.cut && call.code === undefined;
+      const mayBeLeftOut = sample < 1 && isOrdinary && status < 400;
       if (mayBeLeftOut && Math.random() >= sample) return;
 
       const { caller, traceId, operation, code, reason } = call;
@@ -114,12 +114,13 @@ export function requestLog(
       if (hasBody && bytes !== undefined) line += `,"bytes":${Number(bytes)}`;
       if (method === 'POST' && reply.hasHeader('idempotent-replayed'))
         line += ',"replayed":true';
+      if (call.cut) line += `,"cut":"${call.cut}"`;
       if (mayBeLeftOut) line += `,"sample":${sample}`;
       if (details)
         line += `,"details":${redactor.withoutSecrets(JSON.stringify(details))}`;
-      log.stream.write(
-        `${line},"msg":"${isAnswered ? 'answered' : 'aborted by the client'}"}\n`,
-      );
+      let message = isAnswered ? 'answered' : 'aborted by the client';
+      if (call.cut) message = 'cut off';
+      log.stream.write(`${line},"msg":"${message}"}\n`);
     },
   };
 }
