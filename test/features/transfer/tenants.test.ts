@@ -15,6 +15,10 @@ import {
   RemarkEntity,
   remark,
 } from '../../modules/diaries/diary.ts';
+import {
+  EntityRecords,
+  type Repositories,
+} from '../../modules/repositories/entity-records.ts';
 import { newFolder } from '../../support/folder.ts';
 import { graphqlText } from '../../support/graphql.ts';
 import { beforeAll, describe, expect, test } from '../../support/jest.ts';
@@ -26,26 +30,32 @@ import { providerForAll } from '../tokens/provider.ts';
 /** Callers who see the rows of all tenants mix none of them. */
 
 const owner = { member: 'createdBy', by: 'tenant' } as const;
-const open: Module['open'] = ({ database }) => {
-  const diaries = new Records<Diary, NewDiary>(database, DiaryEntity, {
-    ...diary.lists,
-    owner,
-  });
-  const remarks = new Records<Remark, NewRemark>(database, RemarkEntity, {
-    ...remark.lists,
-    owner,
-  });
-  return {
-    resources: [
-      diary.serve(diaries),
-      remark.serve(remarks, { related: { diary: diaries } }),
-    ],
+const openOn =
+  (Collection: Repositories): Module['open'] =>
+  ({ database }) => {
+    const diaries = new Collection<Diary, NewDiary>(database, DiaryEntity, {
+      ...diary.lists,
+      owner,
+    });
+    const remarks = new Collection<Remark, NewRemark>(database, RemarkEntity, {
+      ...remark.lists,
+      owner,
+    });
+    return {
+      resources: [
+        diary.serve(diaries),
+        remark.serve(remarks, { related: { diary: diaries } }),
+      ],
+    };
   };
-};
 
 const describeHere = citusLayout ? describe.skip : describe;
 
-describeHere('rows of tenants', () => {
+const collections: Array<[string, Repositories]> = [
+  ['Records', Records],
+  ['MikroORM', EntityRecords],
+];
+describeHere.each(collections)('rows of tenants on %s', (_, Collection) => {
   const provider = providerForAll();
   const env: Record<string, string> = {};
   beforeAll(() =>
@@ -55,7 +65,7 @@ describeHere('rows of tenants', () => {
     }),
   );
   const store = storeForAll(env, undefined, {
-    more: [{ ...diariesModule, open }],
+    more: [{ ...diariesModule, open: openOn(Collection) }],
   });
   const tokenOf = (org: string, scope = 'pets:write') =>
     provider.token({ scope, org });

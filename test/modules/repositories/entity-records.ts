@@ -60,9 +60,18 @@ export class EntityRecords<Item extends Row, New extends object>
       lists,
       this.ownerMember,
     );
-    const has = async (id: unknown, call: Call) =>
-      (await this.find(id as Int64, call)) !== null;
+    const has = async (id: unknown, call: Call, tenant: unknown) => {
+      const found = await this.find(id as Int64, call);
+      const own = found && this.#tenantOf(found);
+      const isSame = !tenant || !own || own === tenant;
+      return found !== null && isSame;
+    };
     if (owner) database.owned.set(this.table.name, has);
+  }
+
+  /** False where rows belong to no tenants. */
+  #tenantOf(item: object) {
+    return this.owned.isByTenant && this.owned.of(item);
   }
 
   get ownerMember() {
@@ -137,7 +146,8 @@ export class EntityRecords<Item extends Row, New extends object>
     const { check } = this.options;
     const own = this.owned.claim(item, call);
     const created = await this.#write(call, own, async (em) => {
-      await assertSeen(this.database, this.table, own, call);
+      const tenant = this.#tenantOf(own);
+      await assertSeen(this.database, this.table, own, call, tenant);
       await check?.(own, call);
       const row = em.create(this.entity, own);
       await em.flush();
@@ -160,8 +170,9 @@ export class EntityRecords<Item extends Row, New extends object>
       ([name, value]) => value !== undefined && name !== this.ownerMember,
     );
     return this.#write(call, undefined, async (em) => {
-      await assertSeen(this.database, this.table, change, call);
       const row = await this.#locked(em, id, call);
+      const tenant = row && this.#tenantOf(row);
+      await assertSeen(this.database, this.table, change, call, tenant);
       if (!row) return null;
       if (row.version !== version) throw staleVersion(row.version, version);
       await check?.(change as Partial<New>, call, this.#itemOf(row));
