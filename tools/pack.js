@@ -28,9 +28,9 @@ const parts = {
   'web/assets': 'web/assets',
   'web/explorer/dist': 'web/explorer/dist',
 };
-/** Images, the page of the example, and what it has installed. */
+/** Images, sources of guides, and what is not of the example itself. */
 const unpacked =
-  /docs\/images|own-service\/(?:README\.md|node_modules|\.data|package-lock)/;
+  /docs\/images|first-steps\.md|guide\.html|own-service\/(?:README\.md|node_modules|dist|\.data|package-lock)/;
 
 /**
  * Its peer is one version of PGlite, and ours is a later one: npm would refuse
