@@ -257,13 +257,12 @@ function countOf(answer: Answer): Count {
 }
 
 /** Not `crypto.randomUUID`, which browsers offer only over HTTPS. */
-function written(
-  idempotencyKey = Array.from(crypto.getRandomValues(new Uint32Array(4)), (n) =>
-    n.toString(36),
-  ).join('-'),
-) {
+function written(idempotencyKey?: string | null) {
+  const numbers = crypto.getRandomValues(new Uint32Array(4));
+  const random = Array.from(numbers, (n) => n.toString(36)).join('-');
   return {
     'content-type': 'application/json',
-    'idempotency-key': idempotencyKey,
+    // A program in JavaScript may give null.
+    'idempotency-key': idempotencyKey ?? random,
   };
 }

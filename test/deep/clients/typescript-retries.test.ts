@@ -85,8 +85,7 @@ describe('a creation whose response is lost is sent again, and happens once', ()
       json(503, unavailable),
       real,
       json(503, unavailable),
-      real,
-      real,
+      ...[real, real, real, real],
     ]);
     await client.create({ name: 'a', categoryId: 1 });
     await client.create({ name: 'b', categoryId: 1 });
@@ -94,9 +93,14 @@ describe('a creation whose response is lost is sent again, and happens once', ()
       { name: 'c', categoryId: 1 },
       { idempotencyKey: 'order-7' },
     );
+    for (const idempotencyKey of [null as never, undefined])
+      await client.create({ name: 'd', categoryId: 1 }, { idempotencyKey });
     const names = requests.map(({ headers }) => headers.get('idempotency-key'));
-    expect(names).toEqual([names[0], names[0], names[2], names[2], 'order-7']);
-    expect(new Set(names).size).toBe(3);
+    expect(names.slice(0, 5)).toEqual([
+      ...[names[0], names[0], names[2], names[2], 'order-7'],
+    ]);
+    expect(new Set(names).size).toBe(5);
+    expect(names).not.toContain('null');
   });
 });
 
