@@ -45,7 +45,7 @@ export async function cors(app: FastifyInstance, origins: string[]) {
   if (origins.length === 0) return;
   const optionsOf = async ({ method, headers }: FastifyRequest) => {
     const isPreflight = headers['access-control-request-method'] !== undefined;
-    // `addresses` answers an OPTIONS request that is not a preflight.
+    // `answerNotFound` answers an OPTIONS request that is not a preflight.
     const isConcerned =
       headers.origin !== undefined && (method !== 'OPTIONS' || isPreflight);
     const methods = [...app.allowedMethods.all]
