@@ -388,6 +388,20 @@ describe.each<[string, Class]>([
     });
   });
 
+  test('a failure of the service is the answer only when none is created', async () => {
+    const item = { id: 1 };
+    const failure = new StoreError('SERVICE_UNAVAILABLE', 'Later.');
+    const refusal = new StoreError('BAD_USER_INPUT', 'Never.');
+    const answer = (...outcomes: object[]) => {
+      const service = { createMany: async () => outcomes };
+      return createEach(service as never, [], new Call());
+    };
+    const some = [item, failure, refusal];
+    expect(await answer(...some)).toEqual(some);
+    expect(await answer(refusal, refusal)).toEqual([refusal, refusal]);
+    await expect(answer(refusal, failure)).rejects.toBe(failure);
+  });
+
   test('an input keeps its claim, whether the service refuses one before it, or creates more for it', async () => {
     let isClosed = true;
     const service = {
