@@ -1,5 +1,6 @@
 // runs: embedded, postgres, pgbouncer
 
+import { refusalIn } from '#engine/database/transaction.js';
 import { creators } from '../support/apis.ts';
 import { sql } from '../support/database-access.ts';
 import { beforeEach, describe, expect, test } from '../support/jest.ts';
@@ -88,6 +89,16 @@ where('inputs that the database refuses (Citus has no triggers)', () => {
       expect(stored.flat().sort()).toEqual([...good].sort());
     },
   );
+});
+
+test('a policy of row security refuses with 403, a lack of rights with 500', () => {
+  const denied = (routine: string) =>
+    Object.assign(new Error('denied'), { code: '42501', routine });
+  const policy = denied('ExecWithCheckOptions');
+  const refusal = { code: 'FORBIDDEN', status: 403, message: rule };
+  expect(refusalIn({} as never, policy)).toMatchObject(refusal);
+  const rights = denied('aclcheck_error');
+  expect(refusalIn({} as never, rights)).toBe(rights);
 });
 
 function refused({ status, message }: { status: number; message: string }) {

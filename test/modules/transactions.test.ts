@@ -411,11 +411,15 @@ describeHere('a transaction', () => {
         const { rows } = await other.query(text, [isGranted]);
         return Number(rows[0].count);
       };
-      await eventually(async () => (await held(false)) === 2);
-      expect(await held(true)).toBe(1);
-      await other.query('commit');
-      expect(await Promise.all(both)).toEqual(['done', 'done']);
-      await other.end();
+      try {
+        await eventually(async () => (await held(false)) === 2);
+        expect(await held(true)).toBe(1);
+        await other.query('commit');
+        expect(await Promise.all(both)).toEqual(['done', 'done']);
+      } finally {
+        await other.end();
+        await Promise.allSettled(both);
+      }
     },
   );
 
