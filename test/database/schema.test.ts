@@ -1,7 +1,7 @@
-import { readdirSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { defineEntity, p } from '@mikro-orm/core';
 import { Database } from '#engine/database/database.js';
-import { modelOf, skipTables } from '#engine/process/model.js';
+import { modelOf } from '#engine/process/model.js';
 import { modules } from '../../src/modules.ts';
 import { PetEntity } from '../../src/pets/pet.entity.ts';
 import { createEmptyDatabase, optionsFor } from '../support/database.ts';
@@ -13,11 +13,13 @@ import { storeForAll } from '../support/store.ts';
 const store = storeForAll();
 
 test('the migrations build exactly the tables that the entities describe', async () => {
-  const { schema, config, migrator } = store.database.orm;
+  const { schema } = store.database.orm;
   expect(await schema.getUpdateSchemaSQL()).toBe('');
-  // The snapshot of the last migration has the tables of modules.
-  config.set('schemaGenerator', { skipTables });
-  expect(await migrator.checkSchema()).toBe(false);
+  // The tables of modules, which MikroORM's own command compares (test/deep).
+  const snapshot = JSON.parse(
+    readFileSync('migrations/.snapshot.json', 'utf8'),
+  );
+  expect(snapshot.tables).toMatchObject([{ name: 'pet' }]);
 });
 
 test('every migration in the folder is listed by its name', () => {

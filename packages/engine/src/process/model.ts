@@ -50,7 +50,7 @@ export function modelOf(modules: Module[]): Model {
 }
 
 /** Tables of the engine, which its own migrations change. */
-export const skipTables = [
+const skipTables = [
   'api_key',
   'deprecated_call',
   'idempotency_key',
