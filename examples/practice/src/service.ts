@@ -5,7 +5,8 @@ import { tokens } from '@animal-store/engine/features/tokens';
 
 export const service: Service = {
   name: 'practice',
-  description: 'Clinics for animals.',
+  about: { title: 'Practice', description: 'Clinics for animals.' },
+  command: 'node src/cli.ts',
   url: import.meta.url,
   modules: async () => [(await import('./practice.ts')).practiceModule],
   features: [assistants, embeddedStore, tokens],

@@ -188,7 +188,7 @@ export class ListReader<Item extends Identified> {
 function lastStoredIn({ name }: Table, owner = ''): Statement {
   const own = owner && `where ${owner} = $1 and id <= $2`;
   return {
-    name: `last_${name} ${owner}`,
+    name: owner ? `last_own_${name}` : `last_${name}`,
     text: `select max(id)::text from ${quoted(name)} ${own}`,
   };
 }
