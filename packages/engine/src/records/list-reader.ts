@@ -149,10 +149,9 @@ export class ListReader<Item extends Identified> {
   #itemsIn(row: ListRow, { limit, end }: BoundedListing) {
     const { columns, decodeColumns } = this.table;
     const ids = `${row[0]}`.split(',');
-    const texts = columns.map((column, at) => {
-      const aggregate = `${row[at]}`;
-      return textsOf(column, aggregate, ids);
-    });
+    const texts = columns.map((column, at) =>
+      at === 0 ? ids : textsOf(column, `${row[at]}`, ids),
+    );
     const found = ids.length;
     const length = Math.min(found, limit);
     const items: Item[] = [];
