@@ -190,7 +190,7 @@ where(
       await expect(late.ping()).rejects.toThrow('cannot be reached');
       await proxy.open();
       const pending = Array.from({ length: 50 }, (_, at) =>
-        late.rows({ name: `n${at % 3}`, text: `select ${at % 3}` }, []),
+        late.rows({ name: `test ${at % 3}`, text: `select ${at % 3}` }, []),
       );
       expect(await Promise.all(pending)).toEqual(
         pending.map((_, at) => [[`${at % 3}`]]),
