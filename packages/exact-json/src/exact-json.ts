@@ -11,8 +11,9 @@ const decoder = new TextDecoder('utf-8', { fatal: true });
 /**
  * Parses UTF-8 JSON (RFC 8259; a byte order mark is skipped). Integers beyond
  * 2^53, however they are spelled, become `bigint`, all other numbers `number`;
- * a fraction that a double would change becomes an `InexactNumber`. The last of duplicate members counts. `__proto__` is an own
- * member like any other: copy it by a spread, not by an assignment.
+ * a fraction that a double would change becomes an `InexactNumber`. The last of
+ * duplicate members counts. `__proto__` is an own member like any other: copy it
+ * by a spread, not by an assignment.
  *
  * @throws Error whose message says why it is not JSON, without a full stop
  */

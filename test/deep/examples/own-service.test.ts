@@ -1,9 +1,6 @@
-import { execFile } from 'node:child_process';
 import { existsSync, globSync } from 'node:fs';
 import { readFile, rm, symlink } from 'node:fs/promises';
-import { dirname, join, resolve } from 'node:path';
-import { promisify } from 'node:util';
-import { newFolder } from '../../support/folder.ts';
+import { join } from 'node:path';
 import { send } from '../../support/http.ts';
 import { afterAll, beforeAll, expect, test } from '../../support/jest.ts';
 import {
@@ -12,30 +9,23 @@ import {
   killAll,
   runCommand,
 } from '../../support/process.ts';
+import { env, expectRightTypes, follow, run } from './page.ts';
 
 /**
  * The page of examples/own-service, followed in an empty folder outside the
  * project, with the packages that a release publishes.
  */
 
-const run = promisify(execFile);
-const env = {
-  ...(process.env as Record<string, string>),
-  npm_config_prefer_offline: 'true',
-  npm_config_audit: 'false',
-  PATH: `${dirname(process.execPath)}:${process.env.PATH}`,
-};
 let folder: string;
 let library: string;
 let tested: string;
 
 beforeAll(async () => {
-  folder = await newFolder();
-  library = join(folder, 'library');
-  const page = await readFile('examples/own-service/README.md', 'utf8');
-  const [, commands = ''] = /```sh\n(.*?)npm start\n```/s.exec(page) ?? [];
-  const here = commands.replaceAll('../library', library);
-  tested = (await run('sh', ['-ec', here], { env })).stdout;
+  const page = 'examples/own-service/README.md';
+  const followed = await follow(page, 'library', /```sh\n(.*?)npm start\n```/s);
+  folder = followed.parent;
+  library = followed.folder;
+  tested = followed.stdout;
 });
 afterAll(async () => {
   await killAll();
@@ -46,13 +36,8 @@ test('its own test passes', () => {
   expect(tested).toMatch(/pass 1\n.*fail 0\n/s);
 });
 
-test('its types are right against the declarations of the packages', async () => {
-  const compiler = resolve('node_modules/.bin/tsc');
-  const checked = run(compiler, [], { cwd: library, env });
-  expect(await checked.catch(({ stdout }) => stdout)).toMatchObject({
-    stdout: '',
-  });
-});
+test('its types are right against the declarations of the packages', () =>
+  expectRightTypes(library));
 
 test('packages of features that it does not list are not installed', () => {
   const installed = [

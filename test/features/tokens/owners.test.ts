@@ -1,16 +1,9 @@
-import type { Module } from '#engine/api/module.js';
 import { Records } from '#engine/records/records.js';
-import { diariesModule } from '../../modules/diaries/diaries.module.ts';
 import {
-  type Diary,
-  DiaryEntity,
-  diary,
-  type NewDiary,
-  type NewRemark,
-  type Remark,
-  RemarkEntity,
-  remark,
-} from '../../modules/diaries/diary.ts';
+  diariesModule,
+  openDiariesOn,
+} from '../../modules/diaries/diaries.module.ts';
+import type { Diary } from '../../modules/diaries/diary.ts';
 import { graphqlText } from '../../support/graphql.ts';
 import { beforeAll, describe, expect, test } from '../../support/jest.ts';
 import { rest } from '../../support/rest.ts';
@@ -69,22 +62,7 @@ describe('a user', () => {
 
 describe('a tenant', () => {
   const owner = { member: 'createdBy', by: 'tenant' } as const;
-  const open: Module['open'] = ({ database }) => {
-    const diaries = new Records<Diary, NewDiary>(database, DiaryEntity, {
-      ...diary.lists,
-      owner,
-    });
-    const remarks = new Records<Remark, NewRemark>(database, RemarkEntity, {
-      ...remark.lists,
-      owner,
-    });
-    return {
-      resources: [
-        diary.serve(diaries),
-        remark.serve(remarks, { related: { diary: diaries } }),
-      ],
-    };
-  };
+  const open = openDiariesOn(Records, { owner });
   const env: Record<string, string> = {};
   beforeAll(() =>
     Object.assign(env, provider.env, {

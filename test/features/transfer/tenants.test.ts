@@ -1,20 +1,13 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Module, openModules } from '#engine/api/module.js';
+import { openModules } from '#engine/api/module.js';
 import type { Collection } from '#engine/api/resources/collection.js';
 import { importFile } from '#engine/features/transfer/import.js';
 import { Records } from '#engine/records/records.js';
-import { diariesModule } from '../../modules/diaries/diaries.module.ts';
 import {
-  type Diary,
-  DiaryEntity,
-  diary,
-  type NewDiary,
-  type NewRemark,
-  type Remark,
-  RemarkEntity,
-  remark,
-} from '../../modules/diaries/diary.ts';
+  diariesModule,
+  openDiariesOn,
+} from '../../modules/diaries/diaries.module.ts';
 import {
   EntityRecords,
   type Repositories,
@@ -30,25 +23,6 @@ import { providerForAll } from '../tokens/provider.ts';
 /** Callers who see the rows of all tenants mix none of them. */
 
 const owner = { member: 'createdBy', by: 'tenant' } as const;
-const openOn =
-  (Collection: Repositories): Module['open'] =>
-  ({ database }) => {
-    const diaries = new Collection<Diary, NewDiary>(database, DiaryEntity, {
-      ...diary.lists,
-      owner,
-    });
-    const remarks = new Collection<Remark, NewRemark>(database, RemarkEntity, {
-      ...remark.lists,
-      owner,
-    });
-    return {
-      resources: [
-        diary.serve(diaries),
-        remark.serve(remarks, { related: { diary: diaries } }),
-      ],
-    };
-  };
-
 const describeHere = citusLayout ? describe.skip : describe;
 
 const collections: Array<[string, Repositories]> = [
@@ -65,7 +39,7 @@ describeHere.each(collections)('rows of tenants on %s', (_, Collection) => {
     }),
   );
   const store = storeForAll(env, undefined, {
-    more: [{ ...diariesModule, open: openOn(Collection) }],
+    more: [{ ...diariesModule, open: openDiariesOn(Collection, { owner }) }],
   });
   const tokenOf = (org: string, scope = 'pets:write') =>
     provider.token({ scope, org });

@@ -13,6 +13,26 @@ import {
   remark,
 } from './diary.ts';
 
+/** @param options in place of their own: `{ owner }` */
+export const openDiariesOn =
+  (Collection: Repositories, options: object = {}): Module['open'] =>
+  ({ database }) => {
+    const diaries = new Collection<Diary, NewDiary>(database, DiaryEntity, {
+      ...diary.lists,
+      ...options,
+    });
+    const remarks = new Collection<Remark, NewRemark>(database, RemarkEntity, {
+      ...remark.lists,
+      ...options,
+    });
+    return {
+      resources: [
+        diary.serve(diaries),
+        remark.serve(remarks, { related: { diary: diaries } }),
+      ],
+    };
+  };
+
 /** Rows that belong to their callers. */
 export const diariesOn = (Collection: Repositories): Module => ({
   tag: { name: 'Diaries', description: 'Diaries of callers.' },
@@ -38,24 +58,7 @@ export const diariesOn = (Collection: Repositories): Module => ({
         references "diary" ("id") on delete cascade`,
     ]),
   ],
-  open({ database }) {
-    const diaries = new Collection<Diary, NewDiary>(
-      database,
-      DiaryEntity,
-      diary.lists,
-    );
-    const remarks = new Collection<Remark, NewRemark>(
-      database,
-      RemarkEntity,
-      remark.lists,
-    );
-    return {
-      resources: [
-        diary.serve(diaries),
-        remark.serve(remarks, { related: { diary: diaries } }),
-      ],
-    };
-  },
+  open: openDiariesOn(Collection),
 });
 
 export const diariesModule = diariesOn(Records);

@@ -65,8 +65,8 @@ type Opened = Apis & Served;
  * Opens each module once.
  *
  * @param config the values of their variables
- * @throws Error without a module, for a service of a module that is not listed, or that needs the
- *   asking one
+ * @throws Error without a module, for a service of a module that is not listed,
+ *   or that needs the asking one
  */
 export function openModules(
   modules: Module[],

@@ -269,8 +269,9 @@ const knownPreferences = ['handling=strict', 'handling=lenient', 'count=exact'];
  * gets unvalidated input. Fastify validates the others later
  * (`buildValidator`).
  *
- * Refuses what a route lacks, for a client with `Prefer: handling=strict` (RFC 7240, section 4.4): without a misspelt filter
- * the answer would be the whole list. The log names the parameters for all.
+ * Refuses what a route lacks, for a client with `Prefer: handling=strict` (RFC
+ * 7240, section 4.4): without a misspelt filter the answer would be the whole
+ * list. The log names the parameters for all.
  *
  * @throws Error for a route that takes a body without a schema
  */
