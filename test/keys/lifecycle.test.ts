@@ -4,7 +4,7 @@ import { Authenticator } from '#engine/access/keys/authenticator.js';
 import { createSecret } from '#engine/access/keys/secret.js';
 import { Unavailable } from '#engine/errors.js';
 import { apis } from '../support/apis.ts';
-import { sql, statementsOf } from '../support/database-access.ts';
+import { readsOf, sql } from '../support/database-access.ts';
 import { describe, expect, test } from '../support/jest.ts';
 import { rest } from '../support/rest.ts';
 import { onNode, storeForAll } from '../support/store.ts';
@@ -108,7 +108,7 @@ test('a hundred parallel requests with two keys share one look-up', async () => 
     (await keys.issue({ name: 'a' })).key,
     (await keys.issue({ name: 'b' })).key,
   ];
-  const statements = await statementsOf(store.database, async () => {
+  const count = await readsOf('api_key', store.database, async () => {
     const callers = await Promise.all(
       Array.from({ length: 100 }, (_, at) =>
         authenticator.lookUp(secrets[at % 2] ?? '', '127.0.0.1'),
@@ -118,7 +118,7 @@ test('a hundred parallel requests with two keys share one look-up', async () => 
       new Set(['a', 'b']),
     );
   });
-  expect(statements).toEqual(['select_keys']);
+  expect(count).toBe(1);
 });
 
 test('a key is looked up again after 0.9 seconds, and not before; setting the clock has no effect', () =>
@@ -129,12 +129,9 @@ test('a key is looked up again after 0.9 seconds, and not before; setting the cl
       setTo(offset);
       const day = Date.now() + jump;
       Date.now = () => day;
-      return (
-        await statementsOf(
-          store.database,
-          async () => void (await authenticator.lookUp(key, '127.0.0.1')),
-        )
-      ).length;
+      return readsOf('api_key', store.database, async () =>
+        authenticator.lookUp(key, '127.0.0.1'),
+      );
     };
     expect(await lookupsAt(0)).toBe(1);
     expect(await lookupsAt(899)).toBe(0);

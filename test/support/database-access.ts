@@ -57,27 +57,22 @@ export async function withRows<Result>(
   }
 }
 
-/** The names of the statements that `work` sends to the database. */
-export async function statementsOf(
+/** How often `work` reads a table: the price of what it does. */
+export async function readsOf(
+  table: string,
   database: Database,
   work: () => Promise<unknown>,
-): Promise<string[]> {
-  return (await sentDuring(database, work)).map(({ name }) => name);
-}
-
-/** The statements that `work` sends to the database, with their values. */
-export async function sentDuring(
-  database: Database,
-  work: () => Promise<unknown>,
-) {
-  const sent: Array<{ name: string; values: unknown[] }> = [];
+): Promise<number> {
+  const source = new RegExp(`from "?${table}\\b`);
+  let count = 0;
   const note =
     (rows: Database['rows']) => (statement: Statement, values: unknown[]) => {
-      sent.push({ name: statement.name, values });
+      const isRead = !statement.isWrite && source.test(statement.text);
+      if (isRead) count += 1;
       return rows(statement, values) as never;
     };
   await withRows(database, note, work);
-  return sent;
+  return count;
 }
 
 /**
