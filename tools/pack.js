@@ -3,6 +3,7 @@
 import { spawnSync } from 'node:child_process';
 import {
   cpSync,
+  existsSync,
   globSync,
   mkdirSync,
   mkdtempSync,
@@ -12,7 +13,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { root } from '../bin/node.js';
 
 /**
@@ -37,6 +38,9 @@ const unpacked =
  * it, unless each service overrides that. So it comes in our package.
  */
 const bundled = '@electric-sql/pglite-prepopulatedfs';
+
+/** In Markdown: its text and its target. */
+const link = /!?\[([^\]]*)\]\(([^)#\s]+)[^)]*\)/g;
 
 const target = resolve(process.argv[2] ?? join(root, 'release'));
 const staging = mkdtempSync(join(tmpdir(), 'animal-store-pack-'));
@@ -90,16 +94,25 @@ function addParts(folder) {
     });
   const pages = globSync('{README.md,docs/*.md}', { cwd: folder });
   for (const page of pages.map((name) => join(folder, name)))
-    writeFileSync(page, linked(readFileSync(page, 'utf8')));
+    writeFileSync(page, linked(page));
 }
 
-/** Links lead to where the package has it. @param {string} page */
+/**
+ * Links lead to where the package has their targets. The text of others stays.
+ *
+ * @param {string} page
+ */
 function linked(page) {
-  return page
+  const text = readFileSync(page, 'utf8')
     .replaceAll('](../packages/engine/exports.md', '](../exports.md')
     .replaceAll('](../examples/own-service/README', '](../template/AGENTS')
     .replaceAll('](../examples/own-service/', '](../template/')
     .replaceAll('](../../docs/', '](docs/');
+  return text.replace(link, (all, words, target) => {
+    const isElsewhere = /^\w+:/.test(target);
+    const isHere = existsSync(join(dirname(page), target));
+    return isElsewhere || isHere ? all : words;
+  });
 }
 
 /** @param {string} folder of the package */

@@ -1,6 +1,6 @@
 import { existsSync, globSync } from 'node:fs';
 import { readFile, rm, symlink } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { send } from '../../support/http.ts';
 import { afterAll, beforeAll, expect, test } from '../../support/jest.ts';
 import {
@@ -74,6 +74,22 @@ test('it needs no more than 150 MB, and overrides no version', async () => {
   expect(Number.parseInt(stdout, 10)).toBeLessThan(150_000);
   const manifest = await readFile(join(library, 'package.json'), 'utf8');
   expect(JSON.parse(manifest).overrides).toBeUndefined();
+});
+
+test('links of the packed pages lead to files of the package', async () => {
+  const root = join(library, 'node_modules/@animal-store/engine');
+  const pages = globSync('{*.md,docs/*.md}', { cwd: root });
+  expect(pages.length).toBeGreaterThan(20);
+  const broken: string[] = [];
+  for (const page of pages) {
+    const text = await readFile(join(root, page), 'utf8');
+    for (const [, target = ''] of text.matchAll(/\]\(([^)#\s]+)/g)) {
+      const isElsewhere = /^\w+:/.test(target);
+      const path = join(root, dirname(page), target);
+      if (!isElsewhere && !existsSync(path)) broken.push(`${page}: ${target}`);
+    }
+  }
+  expect(broken).toEqual([]);
 });
 
 const engine = (...args: string[]) =>
