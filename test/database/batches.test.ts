@@ -1,10 +1,7 @@
 import { mock } from 'node:test';
 import { Call } from '#engine/call.js';
-import {
-  Batches,
-  type BatchOptions,
-  FairQueue,
-} from '#engine/database/batches.js';
+import { Batches, type BatchOptions } from '#engine/database/batches.js';
+import { FairQueue } from '#engine/database/fair-queue.js';
 import { describe, expect, test } from '../support/jest.ts';
 
 /** A round trip that ends when the test ends it. */

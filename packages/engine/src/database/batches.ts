@@ -1,6 +1,8 @@
 import type { Call } from '../call.ts';
 import { Unavailable } from '../errors.ts';
 import type { Holder } from '../shared-budget.ts';
+import { AdaptiveWindow } from './adaptive-window.ts';
+import { FairQueue } from './fair-queue.ts';
 import {
   type Failure,
   failureOf,
@@ -99,8 +101,6 @@ interface Waiting {
 type Batch = Waiting[];
 
 const sweepInterval = 100;
-/** A round trip this much (ms) longer than the shortest halves the window. */
-const longExcess = 100;
 /** How long (ms) a batch in flight counts in the window. */
 const hangsAfter = 1000;
 
@@ -134,15 +134,7 @@ export class Batches<In, Out> {
   #isConcurrent = false;
   #sweeper: NodeJS.Timeout | undefined;
   #refused = 0;
-  /** How many inputs may be in flight. */
-  #window: number;
-  /** True when more wait than the window lets through. */
-  #isLimited = false;
-  /**
-   * The shortest round trip (ms). With the smallest window it moves towards the
-   * usual one.
-   */
-  #shortest = Number.POSITIVE_INFINITY;
+  readonly #window: AdaptiveWindow;
 
   /**
    * @param run returns results in the order of the inputs; an `Error` among
@@ -161,7 +153,8 @@ export class Batches<In, Out> {
       observers: [],
       ...options,
     };
-    this.#window = this.#options.minWindow;
+    const { minWindow, maxBatch } = this.#options;
+    this.#window = new AdaptiveWindow(minWindow, 2 * maxBatch);
   }
 
   /**
@@ -237,7 +230,7 @@ export class Batches<In, Out> {
     for (const [batch, sentAt] of this.#inFlight) {
       if (sentAt > countedSince) counted += batch.length;
     }
-    return Math.min(maxBatch, this.#window - counted);
+    return Math.min(maxBatch, this.#window.size - counted);
   }
 
   #schedule() {
@@ -258,7 +251,7 @@ export class Batches<In, Out> {
   /** A full batch and a retried input do not wait for the one in flight. */
   get #isBlocked() {
     if (this.#blocking === undefined || this.#retries.length > 0) return false;
-    const full = Math.min(this.#options.maxBatch, this.#window);
+    const full = Math.min(this.#options.maxBatch, this.#window.size);
     return this.#length < full;
   }
 
@@ -288,7 +281,7 @@ export class Batches<In, Out> {
     // The window may have become smaller since the batch was scheduled.
     while (this.#length > 0 && this.#room > 0) {
       const next = this.#takeNext();
-      this.#isLimited = this.#waiting.length > 0;
+      this.#window.isLimiting = this.#waiting.length > 0;
       const batch = next.filter(isWanted);
       if (batch.length > 0) return batch;
     }
@@ -316,7 +309,8 @@ export class Batches<In, Out> {
     let failure: Failure | undefined;
     try {
       const outputs = await this.#run(batch.map(({ input }) => input));
-      this.#adapt(batch.length, performance.now() - sentAt);
+      this.#answeredAt = performance.now();
+      this.#window.adapt(batch.length, this.#answeredAt - sentAt);
       for (const [at, one] of batch.entries()) settle(one, outputs[at]);
     } catch (error) {
       failure = failureOf(error);
@@ -354,30 +348,6 @@ export class Batches<In, Out> {
       while (own.length > 0) parts.push(own.splice(0, size));
       this.#retries.unshift(holder, parts);
     }
-  }
-
-  /**
-   * Chooses how many inputs may be in flight, as TCP does: fewer when round
-   * trips are long, more when more wait, and as at first when nothing waits. So
-   * the inputs of another caller need not wait for many.
-   */
-  #adapt(size: number, duration: number) {
-    this.#answeredAt = performance.now();
-    this.#shortest = Math.min(this.#shortest, duration);
-    const { minWindow, maxBatch } = this.#options;
-    const excess = duration - this.#shortest;
-    // With the minimum window, a long trip is the database's own speed.
-    if (this.#window === minWindow) this.#shortest += excess / 64;
-    const isLong = duration - this.#shortest > longExcess;
-    // Small batches make a full database slower.
-    const most = Math.min(2 * maxBatch, this.#nextWindow(size, isLong));
-    this.#window = Math.max(minWindow, most);
-  }
-
-  #nextWindow(size: number, isLong: boolean) {
-    if (isLong) return Math.floor(this.#window / 2);
-    if (this.#isLimited) return this.#window + size;
-    return this.#window - 1;
   }
 
   /**
@@ -424,86 +394,4 @@ function holderOf({ call }: Waiting): Holder {
 
 function ageOf({ since }: Waiting) {
   return performance.now() - since;
-}
-
-/** What callers wait for: one of each in turn. */
-export class FairQueue<Item> {
-  length = 0;
-  readonly #queues = new Map<Holder, Item[]>();
-
-  constructor(private readonly size: number) {}
-
-  /** The first item of each caller. */
-  get heads() {
-    const queues = [...this.#queues.values()];
-    return queues.flatMap((queue) => queue.slice(0, 1));
-  }
-
-  get items() {
-    return [...this.#queues.values()].flat();
-  }
-
-  headOf(holder: Holder): Item | undefined {
-    return this.#queues.get(holder)?.[0];
-  }
-
-  /**
-   * Callers share the size as that of a `SharedBudget`.
-   *
-   * @returns false when the caller has too many
-   */
-  push(holder: Holder, item: Item) {
-    const queue = this.#queues.get(holder) ?? [];
-    const left = this.size - this.length;
-    const hasRoom = this.length === 0 || queue.length + 2 <= left;
-    if (!hasRoom) return false;
-    queue.push(item);
-    this.length += 1;
-    this.#queues.set(holder, queue);
-    return true;
-  }
-
-  /** Puts items before the others of this caller. */
-  unshift(holder: Holder, items: Item[]) {
-    const queue = this.#queues.get(holder) ?? [];
-    this.#queues.set(holder, [...items, ...queue]);
-    this.length += items.length;
-  }
-
-  /**
-   * Takes the next items.
-   *
-   * @param before items of the same callers that go before these
-   * @param weigh for how many an item counts
-   */
-  take(
-    count: number,
-    before?: FairQueue<unknown>,
-    weigh: (item: Item) => number = () => 1,
-  ) {
-    let weight = 0;
-    const taken: Item[] = [];
-    // A map yields what is set meanwhile, last.
-    for (const [holder, queue] of this.#queues) {
-      if (weight >= count) break;
-      if (before?.headOf(holder)) continue;
-      const item = queue.shift() as Item;
-      taken.push(item);
-      weight += weigh(item);
-      this.#queues.delete(holder);
-      if (queue.length > 0) this.#queues.set(holder, queue);
-    }
-    this.length -= taken.length;
-    return taken;
-  }
-
-  /** Removes the items for which `keeps` is false. */
-  filter(keeps: (item: Item) => boolean) {
-    for (const [holder, queue] of this.#queues) {
-      const kept = queue.filter(keeps);
-      this.length += kept.length - queue.length;
-      if (kept.length > 0) this.#queues.set(holder, kept);
-      else this.#queues.delete(holder);
-    }
-  }
 }
