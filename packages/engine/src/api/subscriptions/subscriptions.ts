@@ -1,4 +1,3 @@
-import type { ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import {
   setImmediate as nextTurn,
@@ -6,9 +5,8 @@ import {
 } from 'node:timers/promises';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Authenticator } from '../../access/keys/authenticator.ts';
-import { authenticate } from '../../access/keys/bearer.ts';
 import type { Config } from '../../config/config.ts';
-import { badInput, StoreError, Unavailable } from '../../errors.ts';
+import { badInput, type StoreError } from '../../errors.ts';
 import { serialiseOnce } from '../../records/list-reader.ts';
 import type { ListEvent } from '../../records/live-list.ts';
 import { type Int64, int64, int64FromText } from '../../validation/int64.ts';
@@ -16,6 +14,8 @@ import { toLoggedFailure } from '../http/failures.ts';
 import { largeBodyBytes, type Unread } from '../http/lifecycle.ts';
 import { EventStream, silenceBeforeCut } from './event-stream.ts';
 import { type StreamFormat, streamHeaders } from './format.ts';
+import { KeyChecks } from './key-checks.ts';
+import { gone, Places } from './places.ts';
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -57,21 +57,22 @@ const tickInterval = 50;
 class Subscriptions {
   /** Number of items sent so far. */
   delivered = 0;
-  /** The requests that have a place, until their responses are closed. */
-  readonly #places = new Set<FastifyRequest>();
+  readonly #places: Places;
   readonly #streams = new Map<FastifyRequest, EventStream>();
-  /** The `Authorization` headers that are being checked. */
-  readonly #checking = new Set<string>();
+  readonly #keys: KeyChecks;
   #timer: NodeJS.Timeout | undefined;
   /** Settles when the previous frames are made. */
   #turn: Promise<unknown> = Promise.resolve();
 
   constructor(
-    private readonly keys: Authenticator,
-    /** `max` counts the subscriptions of this process. */
+    keys: Authenticator,
     private readonly limits: Config['subscriptions'],
     private readonly unread: Unread,
-  ) {}
+  ) {
+    const left = (one: FastifyRequest) => this.#streams.delete(one);
+    this.#places = new Places(limits, left);
+    this.#keys = new KeyChecks(keys, this.#streams);
+  }
 
   get count(): number {
     return this.#streams.size;
@@ -91,7 +92,7 @@ class Subscriptions {
   ): Promise<EventStream> {
     const { format, batches } = feed;
     const { call } = request;
-    this.#takePlace(request, response);
+    this.#places.take(request, response);
     const { value } = await batches.next();
     // The client has left meanwhile, and nothing else would close the
     // subscription.
@@ -111,34 +112,6 @@ class Subscriptions {
     this.#streams.set(request, stream);
     this.#timer ??= setInterval(() => this.#tick(), tickInterval).unref();
     return stream;
-  }
-
-  #takePlace(request: FastifyRequest, response: ServerResponse): void {
-    const { max, perKey } = this.limits;
-    if (request.server.isDraining)
-      throw new Unavailable(
-        'The service is shutting down; subscribe again shortly.',
-      );
-    if (this.#places.size >= max)
-      throw new Unavailable(
-        'Too many subscriptions are open; try again shortly.',
-      );
-    const { caller } = request.call;
-    const ofKey = [...this.#places].filter(
-      ({ call }) => call.caller?.id === caller?.id,
-    );
-    if (ofKey.length >= perKey) {
-      const message = `This key has ${perKey} subscriptions open here, which is all it may have; close one first.`;
-      throw new StoreError('TOO_MANY_REQUESTS', message, {
-        headers: { 'retry-after': '5' },
-      });
-    }
-    if (request.raw.socket.destroyed) throw gone();
-    this.#places.add(request);
-    response.once('close', () => {
-      this.#places.delete(request);
-      this.#streams.delete(request);
-    });
   }
 
   /**
@@ -228,33 +201,13 @@ class Subscriptions {
         if (isSlow) request.call.cut = 'unread';
         stream.cut();
       } else stream.keepAlive();
-      void this.#checkKey(request);
+      void this.#keys.check(request);
     }
     // What was cut is in memory until its connection is closed.
     this.#countUnsent();
     if (this.#places.size > 0) return;
     clearInterval(this.#timer);
     this.#timer = undefined;
-  }
-
-  /**
-   * Checks a key once for all its subscriptions. While the database is
-   * unavailable, they stay open and get no items.
-   */
-  async #checkKey(request: FastifyRequest): Promise<void> {
-    const authorization = `${request.headers.authorization}`;
-    if (this.#checking.has(authorization)) return;
-    this.#checking.add(authorization);
-    try {
-      await authenticate(this.keys, request, request.call.continued());
-    } catch (error) {
-      const { code } = error as Partial<StoreError>;
-      for (const [other, stream] of this.#streams) {
-        const isOfKey = other.headers.authorization === authorization;
-        if (code === 'UNAUTHENTICATED' && isOfKey) stream.end(error);
-      }
-    }
-    this.#checking.delete(authorization);
   }
 }
 
@@ -298,8 +251,4 @@ export function subscriptions(
   const open = new Subscriptions(keys, limits, app.unread);
   app.decorate('subscriptions', open);
   app.addHook('preClose', () => open.close());
-}
-
-function gone(): StoreError {
-  return new Unavailable('The client has disconnected.');
 }
