@@ -52,9 +52,11 @@ export function permits(scope: string, needed: Scope) {
   return isOfModule && (includes || own.right === wanted.right);
 }
 
+/** Each request asks. */
 function halvesOf(scope: string) {
-  const [right, module] = scope.split(':').reverse();
-  return { module, right };
+  const colon = scope.indexOf(':');
+  const module = scope.slice(0, Math.max(0, colon));
+  return { module, right: scope.slice(colon + 1) };
 }
 
 /**
