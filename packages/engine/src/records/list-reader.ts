@@ -20,6 +20,9 @@ import { type Table, textsOf } from './table.ts';
 
 type ListRow = Array<string | null>;
 
+/** In characters: those of 100 plain items. */
+const longPage = 10_000;
+
 interface BoundedListing extends Listing {
   /** The horizon: items with a greater id are left out. */
   readonly end?: Int64;
@@ -30,6 +33,8 @@ export class ListReader<Item extends Identified> {
   readonly #lastStored: Statement;
   readonly #lastDrawn: Statement;
   #isSharded: boolean | undefined;
+  /** The usual characters of an item. */
+  #itemLength = 0;
 
   constructor(
     private readonly database: Database,
@@ -38,6 +43,17 @@ export class ListReader<Item extends Identified> {
   ) {
     this.#lastStored = lastStoredIn(table);
     this.#lastDrawn = lastDrawnIn(table);
+  }
+
+  /**
+   * How many short pages a page counts for, as far as items have their usual
+   * length. Equal lists are read once.
+   */
+  weightOf({ key, limit }: Listing, known: Set<unknown>) {
+    const isKnown = known.has(key);
+    known.add(key);
+    const length = isKnown ? 0 : limit * this.#itemLength;
+    return 1 + Math.floor(length / longPage);
   }
 
   /** Equal lists share one page. */
@@ -153,6 +169,9 @@ export class ListReader<Item extends Identified> {
       at === 0 ? ids : textsOf(column, `${row[at]}`, ids),
     );
     const found = ids.length;
+    let characters = 0;
+    for (const text of row) characters += text?.length ?? 0;
+    this.#itemLength += (characters / found - this.#itemLength) / 16;
     const length = Math.min(found, limit);
     const items: Item[] = [];
     for (let place = 0; place < length; place += 1) {

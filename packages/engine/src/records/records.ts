@@ -95,7 +95,8 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
         collection,
         operation,
       });
-    this.#lists = queue('list', (lists) => reader.pages(lists), 4, weightOf);
+    const weigh = reader.weightOf.bind(reader);
+    this.#lists = queue('list', (lists) => reader.pages(lists), 4, weigh);
     this.#finds = queue('find', (ids) => this.#readRows(ids));
     // Counts are slow, so they use one connection at most.
     this.#totals = queue('count', (lists) => reader.totals(lists), 1);
@@ -247,11 +248,4 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
     }
     return ids.map((id) => found.get(`${id}`) ?? null);
   }
-}
-
-/** A long page counts as several short ones; equal lists are read once. */
-function weightOf({ key, limit }: Listing, known: Set<unknown>) {
-  const isKnown = known.has(key);
-  known.add(key);
-  return isKnown ? 1 : 1 + Math.floor(limit / 25);
 }
