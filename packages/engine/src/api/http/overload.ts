@@ -3,6 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Incident } from '@animal-store/log/incident';
 import type { FastifyInstance } from 'fastify';
 import { Unavailable } from '../../errors.ts';
+import type { Holder } from '../../shared-budget.ts';
+import { holderOf } from './lifecycle.ts';
 
 // More than the event loop can do.
 
@@ -78,15 +80,16 @@ const busyShare = 0.7;
  * Rejects new work with 503 while the event loop is overloaded, that is, while
  * most of its turns in a second were long and it used its core: turns are also
  * long on a machine that other programs keep busy, where refusals do not help.
+ * Only callers whose work took long are refused, or all when none is known.
  * Public routes, including health checks, are exempt.
  *
  * `maxDelay` is the median delay (ms) of the event loop beyond which it is
- * overloaded; 0 for no limit.
+ * overloaded.
  */
 export function overload(app: FastifyInstance, maxDelay: number) {
   app.decorate('shedRequests', 0);
-  if (maxDelay === 0) return;
-  let isFull = false;
+  /** undefined unless the event loop is full. */
+  let heaviest: Set<Holder> | undefined;
   const refusals = new Incident(app.log, {
     begins: 'requests are refused: the event loop is full',
     ends: 'requests are no longer refused',
@@ -101,8 +104,10 @@ export function overload(app: FastifyInstance, maxDelay: number) {
     const { user, system } = process.threadCpuUsage(used);
     const microseconds = 1000 * (performance.now() - since);
     const isBusy = user + system > busyShare * microseconds;
-    isFull = isBusy && delay.percentile(50) / 1e6 > maxDelay + resolution;
-    if (!isFull) refusals.recovered();
+    const isLate = delay.percentile(50) / 1e6 > maxDelay + resolution;
+    const heavy = app.turns.takeHeaviest();
+    heaviest = isBusy && isLate ? heavy : undefined;
+    if (!heaviest) refusals.recovered();
     delay.reset();
     used = process.threadCpuUsage();
     since = performance.now();
@@ -111,8 +116,11 @@ export function overload(app: FastifyInstance, maxDelay: number) {
     clearInterval(timer);
     delay.disable();
   });
-  app.addHook('onRequest', ({ routeOptions }, reply, done) => {
-    if (!isFull || routeOptions.config.public === true) return done();
+  app.addHook('onRequest', (request, reply, done) => {
+    const isPublic = request.routeOptions.config.public === true;
+    if (!heaviest || isPublic) return done();
+    const isLight = heaviest.size > 0 && !heaviest.has(holderOf(request));
+    if (isLight) return done();
     app.shedRequests += 1;
     refusals.occurred();
     reply.header('connection', 'close');
