@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises';
 import fastify from 'fastify';
 import { parseJsonBodies } from '#engine/api/http/bodies.js';
-import { takeTurns } from '#engine/api/http/turns.js';
+import { Turns, takeTurns } from '#engine/api/http/turns.js';
 import { expect, test } from '../support/jest.ts';
 
 /** In which order the work of callers begins while turns are long. */
@@ -28,6 +28,7 @@ async function newApp() {
     Object.defineProperty(call, 'hasLeft', { get: hasLeft });
     request.call = call as never;
   });
+  app.decorate('turns', new Turns());
   takeTurns(app);
   parseJsonBodies(app);
   app.route({

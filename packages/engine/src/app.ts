@@ -20,7 +20,7 @@ import { caching } from './api/http/negotiation.ts';
 import { acceptConnectionsFirst, overload } from './api/http/overload.ts';
 import { requireKnownAddress, routeHooks } from './api/http/routes.ts';
 import { origin, proxies, serverOptions } from './api/http/server.ts';
-import { takeTurns } from './api/http/turns.ts';
+import { Turns, takeTurns } from './api/http/turns.ts';
 import {
   collectionsOf,
   type Example,
@@ -146,7 +146,8 @@ const build = async (options: AppOptions): Promise<FastifyInstance> => {
   await cors(app, config.http.corsOrigins);
   acceptConnectionsFirst(app);
   bearer(app, keys);
-  overload(app, config.http.maxLoopDelay || Number.POSITIVE_INFINITY);
+  app.decorate('turns', new Turns());
+  overload(app, config.http.maxLoopDelay);
   takeTurns(app);
   requireKnownAddress(app);
   await caching(app, config.http.compression);

@@ -3,7 +3,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Incident } from '@animal-store/log/incident';
 import type { FastifyInstance } from 'fastify';
 import { Unavailable } from '../../errors.ts';
-import type { Holder } from '../../shared-budget.ts';
 import { holderOf } from './lifecycle.ts';
 
 // More than the event loop can do.
@@ -80,16 +79,18 @@ const busyShare = 0.7;
  * Rejects new work with 503 while the event loop is overloaded, that is, while
  * most of its turns in a second were long and it used its core: turns are also
  * long on a machine that other programs keep busy, where refusals do not help.
- * Only callers whose work took long are refused, or all when none is known.
+ * Only the caller whose work made most turns long is refused, or, when none is
+ * known, all are.
  * Public routes, including health checks, are exempt.
  *
  * `maxDelay` is the median delay (ms) of the event loop beyond which it is
- * overloaded.
+ * overloaded; 0 for no limit.
  */
 export function overload(app: FastifyInstance, maxDelay: number) {
   app.decorate('shedRequests', 0);
-  /** undefined unless the event loop is full. */
-  let heaviest: Set<Holder> | undefined;
+  if (maxDelay === 0) return;
+  let isFull = false;
+  let heaviest = app.turns.takeHeaviest();
   const refusals = new Incident(app.log, {
     begins: 'requests are refused: the event loop is full',
     ends: 'requests are no longer refused',
@@ -104,10 +105,9 @@ export function overload(app: FastifyInstance, maxDelay: number) {
     const { user, system } = process.threadCpuUsage(used);
     const microseconds = 1000 * (performance.now() - since);
     const isBusy = user + system > busyShare * microseconds;
-    const isLate = delay.percentile(50) / 1e6 > maxDelay + resolution;
-    const heavy = app.turns.takeHeaviest();
-    heaviest = isBusy && isLate ? heavy : undefined;
-    if (!heaviest) refusals.recovered();
+    isFull = isBusy && delay.percentile(50) / 1e6 > maxDelay + resolution;
+    heaviest = app.turns.takeHeaviest();
+    if (!isFull) refusals.recovered();
     delay.reset();
     used = process.threadCpuUsage();
     since = performance.now();
@@ -118,9 +118,9 @@ export function overload(app: FastifyInstance, maxDelay: number) {
   });
   app.addHook('onRequest', (request, reply, done) => {
     const isPublic = request.routeOptions.config.public === true;
-    if (!heaviest || isPublic) return done();
-    const isLight = heaviest.size > 0 && !heaviest.has(holderOf(request));
-    if (isLight) return done();
+    if (!isFull || isPublic) return done();
+    const holder = holderOf(request);
+    if ((heaviest ?? holder) !== holder) return done();
     app.shedRequests += 1;
     refusals.occurred();
     reply.header('connection', 'close');
