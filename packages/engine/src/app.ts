@@ -20,6 +20,7 @@ import { caching } from './api/http/negotiation.ts';
 import { acceptConnectionsFirst, overload } from './api/http/overload.ts';
 import { requireKnownAddress, routeHooks } from './api/http/routes.ts';
 import { origin, proxies, serverOptions } from './api/http/server.ts';
+import { Turns, takeTurns } from './api/http/turns.ts';
 import {
   collectionsOf,
   type Example,
@@ -144,8 +145,10 @@ const build = async (options: AppOptions): Promise<FastifyInstance> => {
   });
   await cors(app, config.http.corsOrigins);
   acceptConnectionsFirst(app);
-  overload(app, config.http.maxLoopDelay);
   bearer(app, keys);
+  app.decorate('turns', new Turns());
+  overload(app, config.http.maxLoopDelay);
+  takeTurns(app);
   requireKnownAddress(app);
   await caching(app, config.http.compression);
   subscriptions(app, keys, config.subscriptions);

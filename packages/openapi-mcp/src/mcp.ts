@@ -81,7 +81,7 @@ export async function openApiMcp(
       if (!isMessage(body)) {
         throw refuse(
           400,
-          'The body must be one JSON-RPC 2.0 request or notification; no batch.',
+          'The body must be one JSON-RPC 2.0 request or notification, of at most 1000 arguments; no batch.',
         );
       }
       const answer = await answered(request, body);
@@ -156,5 +156,10 @@ function isMessage(body: unknown): body is object {
   if (!isJsonObject(body) || typeof body.method !== 'string') return false;
   const { id = '', params = {} } = body;
   const isId = typeof id === 'string' || Number.isSafeInteger(id);
-  return isId && isJsonObject(params);
+  if (!isId || !isJsonObject(params)) return false;
+  return [body, params, ...Object.values(params)].every(isShort);
 }
+
+/** The SDK reads each name for a microsecond, and more than once. */
+const isShort = (part: unknown) =>
+  !isJsonObject(part) || Object.keys(part).length <= 1000;

@@ -107,6 +107,22 @@ test('while the event loop is full new work is refused with 503 and health check
   await eventually(async () => (await get('/v1/pets')).status === 200);
 });
 
+test('while the work of one key fills the event loop, another key is served', async () => {
+  const release = claimCore();
+  const costly = { call: { caller: { id: -5 }, hasLeft: false } };
+  const end = fillEventLoop(() =>
+    node.app.turns.take(costly as never, () => work(150)),
+  );
+  try {
+    const until = performance.now() + 4000;
+    while (performance.now() < until)
+      expect((await get('/v1/pets')).status).toBe(200);
+  } finally {
+    end();
+    release();
+  }
+});
+
 test('long turns in which other programs use the processor are no overload', async () => {
   const shedBefore = node.app.shedRequests;
   const end = fillEventLoop(stall);

@@ -68,6 +68,9 @@ const failure = (text: string) => ({
 const big = '9007199254740993';
 const rex = { name: 'Rex', categoryId: big, status: 'sold' };
 
+const names = (count: number) =>
+  Array.from({ length: count }, (_, at) => `"a${at}":1`).join();
+
 describe('a session', () => {
   test('of an earlier revision begins with initialize, and has no session id', async () => {
     const clientInfo = { name: 'test', version: '1' };
@@ -472,6 +475,24 @@ describe('a request', () => {
       400,
       'BAD_USER_INPUT',
       '{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}',
+    ],
+    [
+      '1001 arguments',
+      400,
+      'BAD_USER_INPUT',
+      `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_pets","arguments":{${names(1001)}}}}`,
+    ],
+    [
+      '1001 parameters',
+      400,
+      'BAD_USER_INPUT',
+      `{"jsonrpc":"2.0","id":1,"method":"ping","params":{${names(1001)}}}`,
+    ],
+    [
+      '1001 members',
+      400,
+      'BAD_USER_INPUT',
+      `{"jsonrpc":"2.0","id":1,"method":"ping",${names(998)}}`,
     ],
     ['2 MB', 413, 'PAYLOAD_TOO_LARGE', `{"x":"${'x'.repeat(2e6)}"}`],
     [

@@ -38,6 +38,9 @@ import { type Uses, usesOf } from './scopes.ts';
  */
 export const executionOptions = { maxCoercionErrors: 5 };
 
+/** Each costs a stack and suggestions. */
+const maxErrors = 50;
+
 /** Prepares the execution of an operation. */
 export type Executor = (operation: Operation) => Execute;
 
@@ -146,7 +149,7 @@ export class Apollo<
       executionOptions,
       validationRules: rules,
       // When the schema is closed, no error message may reveal its names.
-      validationOptions: { hideSuggestions: !introspection },
+      validationOptions: { maxErrors, hideSuggestions: !introspection },
       ...(!apq && { persistedQueries: false as const }),
       formatError: (_, error) => formatError(graphQLErrorOf(error as Error)),
       stopOnTerminationSignals: false,

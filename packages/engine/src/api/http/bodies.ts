@@ -16,14 +16,16 @@ export function parseJsonBodies(app: FastifyInstance) {
   app.addContentTypeParser<Buffer>(
     'application/json',
     { parseAs: 'buffer' },
-    ({ headers, call }, body, done) => {
-      call.restartDeadline();
-      try {
-        assertPlainUtf8(headers);
-        done(null, body.length === 0 ? undefined : parseJson(body));
-      } catch (error) {
-        done(error as Error);
-      }
+    (request, body, done) => {
+      request.call.restartDeadline();
+      app.turns.take(request, () => {
+        try {
+          assertPlainUtf8(request.headers);
+          done(null, body.length === 0 ? undefined : parseJson(body));
+        } catch (error) {
+          done(error as Error);
+        }
+      });
     },
   );
 }

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Incident } from '@animal-store/log/incident';
 import type { FastifyInstance } from 'fastify';
 import { Unavailable } from '../../errors.ts';
+import { holderOf } from './lifecycle.ts';
 
 // More than the event loop can do.
 
@@ -78,6 +79,8 @@ const busyShare = 0.7;
  * Rejects new work with 503 while the event loop is overloaded, that is, while
  * most of its turns in a second were long and it used its core: turns are also
  * long on a machine that other programs keep busy, where refusals do not help.
+ * Only the caller whose work made most turns long is refused, or, when none is
+ * known, all are.
  * Public routes, including health checks, are exempt.
  *
  * `maxDelay` is the median delay (ms) of the event loop beyond which it is
@@ -87,6 +90,7 @@ export function overload(app: FastifyInstance, maxDelay: number) {
   app.decorate('shedRequests', 0);
   if (maxDelay === 0) return;
   let isFull = false;
+  let heaviest = app.turns.takeHeaviest();
   const refusals = new Incident(app.log, {
     begins: 'requests are refused: the event loop is full',
     ends: 'requests are no longer refused',
@@ -102,6 +106,7 @@ export function overload(app: FastifyInstance, maxDelay: number) {
     const microseconds = 1000 * (performance.now() - since);
     const isBusy = user + system > busyShare * microseconds;
     isFull = isBusy && delay.percentile(50) / 1e6 > maxDelay + resolution;
+    heaviest = app.turns.takeHeaviest();
     if (!isFull) refusals.recovered();
     delay.reset();
     used = process.threadCpuUsage();
@@ -111,8 +116,11 @@ export function overload(app: FastifyInstance, maxDelay: number) {
     clearInterval(timer);
     delay.disable();
   });
-  app.addHook('onRequest', ({ routeOptions }, reply, done) => {
-    if (!isFull || routeOptions.config.public === true) return done();
+  app.addHook('onRequest', (request, reply, done) => {
+    const isPublic = request.routeOptions.config.public === true;
+    if (!isFull || isPublic) return done();
+    const holder = holderOf(request);
+    if ((heaviest ?? holder) !== holder) return done();
     app.shedRequests += 1;
     refusals.occurred();
     reply.header('connection', 'close');

@@ -1,0 +1,87 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { FairQueue } from '../../database/batches.ts';
+import type { Holder } from '../../shared-budget.ts';
+import { holderOf } from './lifecycle.ts';
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    turns: Turns;
+  }
+}
+
+/** Milliseconds after which a turn of the event loop begins no more work. */
+const longTurn = 10;
+
+/**
+ * Begins the work of requests: at once, or, after a long turn of the event
+ * loop, one of each caller in turn. So costly requests, also those that are
+ * refused, delay their own caller.
+ */
+export class Turns {
+  readonly #waiting = new FairQueue<() => void>(Number.POSITIVE_INFINITY);
+  #turnBegan: number | undefined;
+  /** Whose work began last. */
+  #last: Holder;
+  /** Whose work made most turns long (majority vote, Boyer and Moore). */
+  #heaviest: Holder;
+  #votes = 0;
+
+  take(request: FastifyRequest, begin: () => void) {
+    const holder = holderOf(request);
+    const beginWanted = () => {
+      this.#last = holder;
+      if (!request.call.hasLeft) begin();
+    };
+    if (this.#waiting.length === 0 && !this.#isLong()) return beginWanted();
+    this.#waiting.push(holder, beginWanted);
+    this.#beginNext();
+  }
+
+  /** @returns the heaviest caller since the last call */
+  takeHeaviest() {
+    const heaviest = this.#heaviest;
+    this.#heaviest = undefined;
+    this.#votes = 0;
+    return heaviest;
+  }
+
+  /** Node finishes the work of one immediate before it runs the next. */
+  #beginNext() {
+    setImmediate(() => {
+      if (this.#isLong()) this.#beginNext();
+      else this.#waiting.take(1)[0]?.();
+    });
+  }
+
+  #isLong() {
+    const now = performance.now();
+    this.#turnBegan ??= this.#beginTurn(now);
+    const isLong = now - this.#turnBegan > longTurn;
+    if (isLong && this.#last !== undefined) this.#blame(this.#last);
+    return isLong;
+  }
+
+  #beginTurn(now: number) {
+    setImmediate(() => {
+      this.#isLong();
+      this.#turnBegan = undefined;
+      this.#last = undefined;
+    });
+    return now;
+  }
+
+  #blame(holder: Holder) {
+    if (this.#votes === 0) this.#heaviest = holder;
+    this.#votes += this.#heaviest === holder ? 1 : -1;
+    this.#last = undefined;
+  }
+}
+
+/** Those that write wait when their body has arrived (`bodies.ts`). */
+export function takeTurns(app: FastifyInstance) {
+  app.addHook('onRequest', (request, _reply, done) => {
+    const isPublic = request.routeOptions.config.public === true;
+    if (isPublic || request.call.isWrite) done();
+    else app.turns.take(request, done);
+  });
+}
