@@ -56,6 +56,7 @@ export type { Repository } from './records/repository.ts';
 export { type Int64, int64FromText } from './validation/int64.ts';
 export { listQuery } from './validation/list-query.ts';
 export { pageQueryMembers } from './validation/page.ts';
+export { type Kind, ofKind } from './validation/rules.ts';
 export {
   changeSchema,
   decimalSchema,

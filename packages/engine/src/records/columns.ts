@@ -1,12 +1,7 @@
-import { parseStoredJson } from '@animal-store/exact-json';
-import {
-  BigIntType,
-  JsonType,
-  p,
-  type UniversalPropertyOptionsBuilder,
-} from '@mikro-orm/core';
+import { p, type UniversalPropertyOptionsBuilder } from '@mikro-orm/core';
 import type { Static, TObject, TSchema } from 'typebox';
-import { int64FromDigits } from '../validation/int64.ts';
+import { int64Column } from '../validation/kinds.ts';
+import { ofKind } from '../validation/rules.ts';
 import { mapMembers, memberOf } from '../validation/schemas.ts';
 
 type ColumnBuilder<Name, Value> = UniversalPropertyOptionsBuilder<
@@ -19,32 +14,6 @@ type ColumnBuilder<Name, Value> = UniversalPropertyOptionsBuilder<
 export interface Assigned {
   id: { primary: true; autoincrement: true };
   version: { version: true };
-}
-
-/** In memory, an int64 of an entity is that of an item. */
-class Int64Type extends BigIntType<'bigint'> {
-  constructor() {
-    super('bigint');
-  }
-
-  override convertToJSValue(digits: unknown): bigint {
-    return int64FromDigits(`${digits}`) as bigint;
-  }
-
-  override toJSON(value: unknown): bigint {
-    return value as bigint;
-  }
-}
-
-/** JSON with exact integers, of which pg would round some. */
-class ExactJsonType extends JsonType {
-  override convertToJSValueSQL(column: string): string {
-    return `${column}::text`;
-  }
-
-  override convertToJSValue(text: string): unknown {
-    return parseStoredJson(text);
-  }
 }
 
 /**
@@ -68,22 +37,11 @@ export function columnsOf<Schema extends TObject>({ properties }: Schema) {
 }
 
 function propertyOf(name: string, schema: TSchema) {
-  if (name === 'id') return p.type(Int64Type).primary().autoincrement();
+  if (name === 'id') return int64Column().primary().autoincrement();
   if (name === 'version') return p.integer().version();
-  const { kind, isNullable, values, digits } = memberOf(schema);
-  const column = {
-    int64: () => p.type(Int64Type),
-    decimal: () => p.decimal().precision(digits[0]).scale(digits[1]),
-    moment: p.datetime,
-    date: p.date,
-    uuid: p.uuid,
-    json: () => p.type(ExactJsonType),
-    texts: p.array,
-    enum: () => p.enum(values),
-    integer: p.integer,
-    number: p.double,
-    boolean: p.boolean,
-    string: p.text,
-  }[kind]();
+  const { kind, schema: member, isNullable } = memberOf(schema);
+  const column = kind.column(member);
+  // MikroORM would copy an object.
+  Object.assign(column['~options'], { [ofKind]: () => kind });
   return isNullable ? column.nullable() : column;
 }

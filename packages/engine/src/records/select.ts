@@ -5,11 +5,12 @@ import type { Call } from '../call.ts';
 import type { Database } from '../database/database.ts';
 import { badInput } from '../errors.ts';
 import type { Int64 } from '../validation/int64.ts';
+import { kinds } from '../validation/kinds.ts';
 import { totalCost } from '../validation/page.ts';
 import { type Member, memberOf } from '../validation/schemas.ts';
 import { maxPageLength } from '../validation/validator.ts';
 import type { Ownership } from './ownership.ts';
-import { codecs, oneOf, parameterOf, Table, textIn } from './table.ts';
+import { oneOf, parameterOf, Table, textIn } from './table.ts';
 
 const mostRows = 1000;
 
@@ -123,7 +124,7 @@ function ofSchema({ properties }: TObject) {
     ...memberOf(schema),
   }));
   return {
-    texts: members.map(({ name, kind }) => textIn(codecs[kind], quoted(name))),
+    texts: members.map(({ name, kind }) => textIn(kind.codec, quoted(name))),
     decode(texts: Texts) {
       const values = members.map((member, at) => [
         member.name,
@@ -138,7 +139,8 @@ function decoded(
   { name, kind, isNullable, values }: Member & { name: string },
   text: string | null,
 ) {
-  const { fromText = String } = kind === 'enum' ? oneOf(values) : codecs[kind];
+  const { fromText = String } =
+    kind === kinds.enum ? oneOf(values) : kind.codec;
   if (text === null && isNullable) return null;
   const value = text === null ? undefined : fromText(text);
   if (value !== undefined) return value;

@@ -1,125 +1,9 @@
-import { exact, parseStoredJson } from '@animal-store/exact-json';
 import type { EntityMetadata, EntityProperty } from '@mikro-orm/core';
 import { escapeIdentifier as quoted } from 'pg';
 import type { Statement } from '../database/database.ts';
 import { reportFault } from '../errors.ts';
-import { int64FromDigits } from '../validation/int64.ts';
-import type { Kind } from '../validation/schemas.ts';
-
-/**
- * How the values of a column are transferred as PostgreSQL's text, and parsed.
- */
-interface Codec {
-  /** SQL that converts a value to text, unless a cast does. */
-  toText?: (column: string) => string;
-  /**
-   * Parses the text; when absent, the text is the value. Undefined for a value
-   * that the service would not store.
-   */
-  fromText?: (text: string) => unknown;
-  /** SQL for the JSON of a value in a cursor, unless the text is. */
-  toCursor?: (key: string) => string;
-  /** Converts it for the cursor, unless it is the text of a parameter. */
-  fromCursor?: (json: string) => string;
-  /** Converts a value to a parameter, where PostgreSQL has many spellings. */
-  write?: (value: never) => string;
-  /** True when a value's text may be empty or hold a comma. */
-  isAnyText?: true;
-}
-
-const integral: Codec = { fromText: int64FromDigits };
-const word: Codec = {};
-/** No setting of a session changes the texts. By the kind of a member. */
-export const codecs: Record<Kind, Codec> = {
-  int64: integral,
-  // It refuses what is no integer.
-  integer: integral,
-  number: {
-    toText: bytesOf,
-    fromText(bytes) {
-      const value = doubleFrom(bytes);
-      return Number.isFinite(value) ? value : undefined;
-    },
-    toCursor: bytesOf,
-    fromCursor: (bytes) => `${doubleFrom(bytes)}`,
-  },
-  boolean: { fromText: (value) => value === 'true' },
-  moment: {
-    toText: (column) =>
-      within(
-        column,
-        ['0001-01-01T00:00:00Z', '9999-12-31T23:59:59.999Z'],
-        `(extract(epoch from ${column}) * 1000)::bigint::text`,
-      ),
-    fromText: (value) =>
-      value === beyond ? undefined : new Date(Number(value)),
-    toCursor: (key) => key,
-  },
-  date: {
-    toText: (column) =>
-      within(
-        column,
-        ['0001-01-01', '9999-12-31'],
-        `to_char(${column}, 'YYYY-MM-DD')`,
-      ),
-    fromText: (value) => (value === beyond ? undefined : value),
-    toCursor: (key) => key,
-  },
-  uuid: word,
-  // Not NaN, and no infinity.
-  decimal: { fromText: (value) => (/\d$/.test(value) ? value : undefined) },
-  enum: word,
-  json: {
-    fromText: parseStoredJson,
-    write: (value) => JSON.stringify(value, exact),
-    isAnyText: true,
-  },
-  texts: {
-    toText: (column) => `to_json(${column})::text`,
-    fromText(value) {
-      const texts: unknown[] = JSON.parse(value);
-      return texts.every((one) => typeof one === 'string') ? texts : undefined;
-    },
-    write: arrayOf,
-    isAnyText: true,
-  },
-  string: { isAnyText: true },
-};
-
-const beyond = 'beyond';
-
-/** A text for values beyond those that clients may give. */
-function within(column: string, [first, last]: [string, string], text: string) {
-  return `case when ${column} not between '${first}' and '${last}' then '${beyond}' else ${text} end`;
-}
-
-/** A double as it is: the digits of its text are a setting of the session. */
-function bytesOf(column: string) {
-  return `encode(float8send(${column}::float8), 'hex')`;
-}
-
-function doubleFrom(bytes: string) {
-  return Buffer.from(bytes, 'hex').readDoubleBE();
-}
-
-/**
- * Kinds by PostgreSQL's type and MikroORM's. A cast to another type, like
- * `varchar(10)`, could change a value.
- */
-const kindsByType: Record<string, Kind> = {
-  'bigint bigint': 'int64',
-  'int number': 'integer',
-  'smallint number': 'integer',
-  'double precision number': 'number',
-  'boolean boolean': 'boolean',
-  'timestamptz Date': 'moment',
-  'date string': 'date',
-  'uuid string': 'uuid',
-  'numeric string': 'decimal',
-  'jsonb any': 'json',
-  'text[] string[]': 'texts',
-  'text string': 'string',
-};
+import { kinds } from '../validation/kinds.ts';
+import { type Codec, type Kind, ofKind } from '../validation/rules.ts';
 
 /** SQL for the text of a column. */
 export function textIn({ toText }: Codec, column: string) {
@@ -196,8 +80,8 @@ export class Table {
     };
     // PostgreSQL writes a decimal with all digits of its scale, and JSON with
     // its own order of members.
-    const isGenerated = ({ type, fallback }: Column) =>
-      /^(?:numeric|jsonb)/.test(type) || fallback !== undefined;
+    const isGenerated = ({ isSpelled, fallback }: Column) =>
+      isSpelled || fallback !== undefined;
     this.generated = columns.filter(
       (column, at) => props[at]?.autoincrement || isGenerated(column),
     );
@@ -310,21 +194,24 @@ function columnOf(property: EntityProperty, table: string) {
   const { runtimeType } = targetMeta?.getPrimaryProps()[0] ?? property;
   const isWord =
     type === 'text' && items?.every((item) => /^\w+$/.test(`${item}`));
-  const types = `${type.replace(/^numeric\(.+/, 'numeric')} ${runtimeType}`;
-  const kind = isWord ? 'enum' : kindsByType[types];
+  const plain = type.replace(/^numeric\(.+/, 'numeric');
+  const types = `${plain.replace('smallint', 'int')} ${runtimeType}`;
+  const { [ofKind]: carried } = property as { [ofKind]?: () => Kind };
+  const typed = Object.values<Kind>(kinds).find((one) => one.type === types);
+  const kind = isWord ? kinds.enum : (!items && carried?.()) || typed;
   if (!kind || !isStored(property)) {
     reportFault(
       `${table}.${fieldNames?.[0] ?? name} has an unsupported type: ${declared}. Supported are ${supported}.`,
     );
   }
   const codec = {
-    ...codecs[kind ?? 'string'],
+    ...(kind ?? kinds.string).codec,
     ...(type === 'text' && items && oneOf(items)),
   };
   const sql = quoted(`${fieldNames?.[0]}`);
   // Its lists have one order on every database, whatever its collation: no
   // upgrade of the system's library changes it.
-  const isFolded = kind === 'string';
+  const isFolded = kind === kinds.string;
   const place = `${table}.${fieldNames?.[0]}`;
   for (const sqlName of place.split('.'))
     if (Buffer.byteLength(sqlName) > 63)
@@ -362,6 +249,8 @@ function columnOf(property: EntityProperty, table: string) {
     decode: decoderOf(codec, place, nullable === true),
     place,
     isSafeToJoin: !codec.isAnyText,
+    /** PostgreSQL may spell its value in another way. */
+    isSpelled: codec.isSpelled === true,
     isNullable: nullable === true,
     /** SQL for the JSON of its value in a cursor. */
     cursor: (codec.toCursor ?? asText)(key),
@@ -535,10 +424,4 @@ export function parameterOf(value: unknown) {
   if (value instanceof Date) return value.toISOString();
   if (typeof value === 'bigint') return `${value}`;
   return value ?? null;
-}
-
-/** An array as PostgreSQL's text. */
-function arrayOf(texts: string[]) {
-  const quoted = texts.map((text) => `"${text.replace(/["\\]/g, '\\$&')}"`);
-  return `{${quoted.join(',')}}`;
 }

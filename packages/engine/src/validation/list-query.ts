@@ -8,9 +8,10 @@ import {
 } from 'typebox';
 import { reportFault } from '../errors.ts';
 import { int64 } from './int64.ts';
+import { kinds } from './kinds.ts';
 import { type PageQuery, pageQueryMembers, sortSchema } from './page.ts';
+import { unwrapped } from './rules.ts';
 import { memberOf, textSchema, use } from './schemas.ts';
-import { unwrapped } from './validator.ts';
 
 /** Members of an item, by which its lists are filtered and sorted. */
 export interface Lists<Member extends string = string> {
@@ -157,7 +158,7 @@ export function listQuery<Item extends TObject>(
     const schema = schemaOf(member);
     const words = `whose ${member} begins with this, in upper or lower case`;
     add(`${member}_prefix`, schema, words);
-    if (memberOf(schema).kind !== 'string')
+    if (memberOf(schema).kind !== kinds.string)
       reportFault(`No ${member} of ${noun}s has a beginning: it is no text.`);
   }
   const { $id } = item as { $id?: string };
@@ -178,8 +179,8 @@ const ofPages = ['limit', 'first', 'last', 'after', 'before', 'sort'];
 function described(schema: TSchema, description: string) {
   if ('items' in schema) return { ...schema, description };
   const { kind } = memberOf(schema);
-  if (kind === 'string') return textSchema({ description });
+  if (kind === kinds.string) return textSchema({ description });
   const { default: _, ...member } = unwrapped(schema).member;
-  if (kind === 'enum') return use(member as TSchema, description);
+  if (kind === kinds.enum) return use(member as TSchema, description);
   return { ...member, description } as TSchema;
 }

@@ -1,12 +1,15 @@
 import { type Static, type TProperties, type TSchema, Type } from 'typebox';
 import { reportFault } from '../errors.ts';
 import { type Int64, int64 } from './int64.ts';
+import { kindIn, kinds } from './kinds.ts';
 import {
   decimalDigits,
-  type Input,
+  type Kind,
   type MemberSchema,
+  ofKind,
   unwrapped,
-} from './validator.ts';
+} from './rules.ts';
+import type { Input } from './validator.ts';
 
 /**
  * int64 on the wire: a JSON integer, exact to the last digit.
@@ -66,36 +69,14 @@ export function decimalSchema(
     maxLength: precision + 2,
     pattern: decimalPattern(precision, scale),
     [decimalDigits]: [precision, scale] as const,
+    [ofKind]: kinds.decimal,
   });
 }
-
-const kinds = [
-  'int64',
-  'decimal',
-  'moment',
-  'date',
-  'uuid',
-  'json',
-  'texts',
-  'enum',
-  'integer',
-  'number',
-  'boolean',
-  'string',
-] as const;
-export type Kind = (typeof kinds)[number];
-
-/** Formats with a column of their own. */
-const kindsByFormat: Record<string, Kind> = {
-  int64: 'int64',
-  'date-time': 'moment',
-  date: 'date',
-  uuid: 'uuid',
-};
 
 /** What a member holds. Its column and its GraphQL type follow from it. */
 export interface Member {
   readonly kind: Kind;
+  readonly schema: MemberSchema;
   readonly isNullable: boolean;
   /** The component of an enumeration, and its values. */
   readonly $id?: string | undefined;
@@ -113,29 +94,24 @@ export interface Member {
  */
 export function memberOf(schema: TSchema): Member {
   const { member, isNullable } = unwrapped(schema);
-  const { type, format = '', enum: values, items, description } = member;
-  const { [decimalDigits]: digits, $ref } = member;
+  const { enum: values = [], items, description, $ref } = member;
   const { $id = $ref?.replace('#', '') } = member;
-  const isEnum = values !== undefined || $ref !== undefined;
-  const isTexts = items !== undefined && memberOf(items).kind === 'string';
-  const found =
-    (isEnum && 'enum') ||
-    (digits && 'decimal') ||
-    (isTexts && 'texts') ||
-    (kindsByFormat[format] ?? type ?? 'json');
-  const kind = kinds.find((one) => one === found);
+  const isTexts = items !== undefined && memberOf(items).kind === kinds.string;
+  const kind = isTexts ? kinds.texts : kindIn(member);
   if (!kind)
     reportFault(
       `No column and no GraphQL type follows from ${JSON.stringify(schema)}: write it by hand.`,
     );
+  const { [decimalDigits]: digits = [0, 0] } = member;
   return {
-    kind: kind ?? 'string',
+    kind: kind ?? kinds.string,
+    schema: member,
     isNullable,
     $id,
-    values: values ?? [],
+    values,
     description,
-    digits: digits ?? [0, 0],
-    isCompared: found !== 'json' && found !== 'texts',
+    digits,
+    isCompared: !kind?.isOpaque,
   };
 }
 
@@ -227,7 +203,7 @@ export function itemSchema<Members extends TProperties>(
         reportFault(
           `${name} of ${options.$id} may be absent, so it must be nullable: Type.Optional(nullable(...)).`,
         );
-      if (kind !== 'string') return stored;
+      if (kind !== kinds.string) return stored;
       const { minLength: _, maxLength: __, pattern: ___, ...text } = stored;
       return text;
     },

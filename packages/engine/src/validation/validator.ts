@@ -1,13 +1,16 @@
-import {
-  InexactNumber,
-  isRawJSON,
-  nearestDouble,
-  rawJSON,
-} from '@animal-store/exact-json';
+import { InexactNumber } from '@animal-store/exact-json';
 import type { Static, TObject, TSchema } from 'typebox';
-import Format from 'typebox/format';
 import { badInput, reportFault } from '../errors.ts';
-import { int64, int64From, int64FromText } from './int64.ts';
+import { int64FromText } from './int64.ts';
+import { kindIn } from './kinds.ts';
+import {
+  isRecord,
+  isSeparate,
+  type MemberSchema,
+  onlyIf,
+  type Rule,
+  unwrapped,
+} from './rules.ts';
 
 // A TypeBox schema describes each input once: OpenAPI shows it, `validator`
 // validates by it, and TypeScript derives its type from it. A schema with parts
@@ -170,77 +173,6 @@ function jsonTypeOf(value: unknown) {
   return typeof value;
 }
 
-/** True for a JSON object. */
-export function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-/** @returns undefined for a value that is not right */
-const onlyIf = <Value>(isRight: boolean, value: Value) =>
-  isRight ? value : undefined;
-
-/** The validation of one member of an input. */
-interface Rule {
-  /** The type of valid values, in JSON Schema's words. */
-  readonly type?: string | undefined;
-  /** The keywords that it checks. */
-  readonly keywords?: readonly string[];
-  /**
-   * @param place of the value
-   * @param faults gets those of members of an object, and of items
-   * @returns the value for the service; undefined when the given value is
-   *   invalid.
-   */
-  read(value: unknown, place?: string, faults?: string[]): unknown;
-  /** Describes valid values, for the error about an invalid one. */
-  describe(value: unknown): string;
-  /** Parses a text of a query string or of GraphQL. */
-  parse?(text: string): unknown;
-  readonly isLenient?: boolean;
-  /** How many characters a text may have. */
-  readonly maxLength?: number | undefined;
-  /** True for what may be an array. */
-  readonly isList?: boolean;
-  /** True for what has faults of its own. */
-  readonly hasPlaces?: boolean;
-}
-
-/** A keyword of arrays: an invalid value is refused without the others. */
-export const isSeparate = 'x-separate';
-
-/**
- * The precision and scale of an exact decimal. It is a symbol, so no contract
- * shows it. A copy of a schema keeps it.
- */
-export const decimalDigits = Symbol('decimalDigits');
-
-/** The JSON Schema of a member. */
-export interface MemberSchema
-  extends Omit<TSchema, 'type'>,
-    Partial<Record<NumberKeyword, number>>,
-    Partial<Record<TextKeyword, string>>,
-    Partial<Record<'enum' | 'required', string[]>>,
-    Partial<Record<'allOf' | 'anyOf', TSchema[]>> {
-  examples?: unknown[];
-  default?: unknown;
-  properties?: Record<string, TSchema>;
-  additionalProperties?: boolean;
-  items?: TSchema;
-  nullable?: boolean;
-  [isSeparate]?: boolean;
-  [decimalDigits]?: readonly [precision: number, scale: number];
-}
-type NumberKeyword =
-  | keyof typeof conditions
-  | `${'min' | 'max'}${'Length' | 'Items' | 'Properties'}`;
-type TextKeyword =
-  | '$id'
-  | '$ref'
-  | 'type'
-  | 'format'
-  | 'pattern'
-  | 'description';
-
 const annotations = [
   '$id',
   'type',
@@ -250,38 +182,10 @@ const annotations = [
   'examples',
   'deprecated',
 ];
-type Holds = (value: number, bound: number) => boolean;
-const holds = (words: string, holds: Holds) => ({ words, holds });
-/** The keywords of numbers: their words, and what holds for a value. */
-const conditions = {
-  minimum: holds('at least', (value, bound) => value >= bound),
-  maximum: holds('at most', (value, bound) => value <= bound),
-  exclusiveMinimum: holds('greater than', (value, bound) => value > bound),
-  exclusiveMaximum: holds('less than', (value, bound) => value < bound),
-  multipleOf: holds('a multiple of', (value, bound) =>
-    Number.isInteger(value / bound),
-  ),
-};
-const ofNumbers = Object.keys(conditions) as Array<keyof typeof conditions>;
-
-/** The schema of a member without `nullable` and `use`. */
-export function unwrapped(
-  schema: TSchema,
-  orNull = false,
-): { member: MemberSchema; isNullable: boolean } {
-  const { nullable: isNullable = orNull, ...member } = schema as MemberSchema;
-  const { anyOf = [], allOf = anyOf } = member;
-  const [inner, other] = allOf as MemberSchema[];
-  const isOrNull = anyOf.length === 2 && other?.type === 'null';
-  const isWrapped = isOrNull || allOf.length === 1;
-  if (!inner || !isWrapped) return { member, isNullable };
-  return unwrapped(inner as TSchema, isOrNull || isNullable);
-}
-
 /** @throws Error for a schema with an unsupported keyword or without a bound */
 function ruleOf(schema: TSchema, isLenient: boolean, name = ''): Rule {
   const { member, isNullable } = unwrapped(schema);
-  const found = kindOf(member, isLenient);
+  const found = ruleFor(member, isLenient);
   const known = [...annotations, ...(found.keywords ?? [])];
   const unchecked = Object.keys(member).filter((one) => !known.includes(one));
   const isUnknown = found === noRule;
@@ -300,23 +204,11 @@ function ruleOf(schema: TSchema, isLenient: boolean, name = ''): Rule {
 const noRule: Rule = { read: () => undefined, describe: () => '' };
 
 /** The rule for a member. */
-function kindOf(member: MemberSchema, isLenient: boolean): Rule {
-  const { type, format = '', enum: values, maxLength } = member;
-  const formatted = byFormat[format];
-  if (values) return oneOf(values);
-  if (formatted) return formatted;
-  const isKnown = format === '' || Format.Has(format);
-  if (type === 'string' && maxLength !== undefined && isKnown) {
-    const rule = boundedText({ ...member, maxLength });
-    return member[decimalDigits] ? decimal(rule) : rule;
-  }
+function ruleFor(member: MemberSchema, isLenient: boolean): Rule {
   if (member.properties) return nested(member as TObject, isLenient);
   if (member.items && member.maxItems !== undefined)
     return several(member, isLenient);
-  if (!type) return anyJson;
-  if (type === 'boolean') return trueOrFalse;
-  if (type === 'number') return finite(member);
-  return (type === 'integer' && integer(member)) || noRule;
+  return kindIn(member)?.rule(member) ?? noRule;
 }
 
 /** In texts, too. */
@@ -372,12 +264,6 @@ function separate(schema: TObject, isLenient: boolean): Rule {
   };
 }
 
-const trueOrFalse: Rule = {
-  describe: () => 'true or false',
-  read: (value) => onlyIf(typeof value === 'boolean', value),
-  parse: (text) => [true, false].find((one) => `${one}` === text),
-};
-
 function several(schema: MemberSchema, isLenient: boolean): Rule {
   const { minItems: least = 0, maxItems: most = 0 } = schema;
   const ruleOfItems = schema[isSeparate] ? separate : ruleOf;
@@ -418,228 +304,8 @@ function several(schema: MemberSchema, isLenient: boolean): Rule {
   };
 }
 
-function oneOf(values: string[]): Rule {
-  const lower = values.map((value) => value.toLowerCase());
-  const isNear = (value: unknown) =>
-    typeof value === 'string' && lower.includes(value.trim().toLowerCase());
-  return {
-    keywords: ['enum'],
-    read: (value) => values.find((one) => one === value),
-    describe(value) {
-      const hint = isNear(value) ? ', spelled exactly so' : '';
-      return `one of ${values.join(', ')}${hint}`;
-    },
-  };
-}
-
-/** @returns undefined for an integer without bounds */
-function integer(schema: MemberSchema): Rule | undefined {
-  const { format, multipleOf: step = 1, ...bounds } = schema;
-  const { exclusiveMinimum: above = NaN, exclusiveMaximum: below = NaN } =
-    bounds;
-  const { minimum: least = above + 1, maximum: most = below - 1 } = bounds;
-  const isInt64 = format === 'int64';
-  const isBounded = least <= most && !format;
-  if (!isInt64 && !isBounded) return undefined;
-  const min = Number.isNaN(least) ? int64.min : BigInt(least);
-  const max = Number.isNaN(most) ? int64.max : BigInt(most);
-  const multiple = step === 1 ? '' : `, a multiple of ${step}`;
-  return {
-    keywords: ['format', ...ofNumbers],
-    describe: () => `an integer between ${min} and ${max}${multiple}`,
-    parse: int64FromText,
-    read(value) {
-      const integer = int64From(value);
-      if (integer === undefined || integer < min || integer > max)
-        return undefined;
-      return onlyIf(BigInt(integer) % BigInt(step) === 0n, integer);
-    },
-  };
-}
-
 /** A text such as `5.0` or `+5` names an integer within or beyond bounds. */
 function isAlmostInteger(value: unknown) {
   const isOther = typeof value === 'string' && !/^(0|-?[1-9]\d*)$/.test(value);
   return isOther && Number(value) % 1 === 0;
 }
-
-function finite(bounds: MemberSchema): Rule {
-  const given = ofNumbers.filter((name) => bounds[name] !== undefined);
-  const words = given.map(
-    (name) => `${conditions[name].words} ${bounds[name]}`,
-  );
-  return {
-    keywords: ofNumbers,
-    describe: () => ['a number', ...words].join(', '),
-    parse: (text) => onlyIf(digits.test(text), Number(text)),
-    read(value) {
-      const number = nearestDouble(value);
-      const isNumber = typeof number === 'number' && Number.isFinite(number);
-      const isMet = (name: (typeof given)[number]) =>
-        conditions[name].holds(number as number, bounds[name] as number);
-      return onlyIf(isNumber && given.every(isMet), number);
-    },
-  };
-}
-
-const digits = /^-?\d+(?:\.\d+)?(?:e[+-]?\d+)?$/i;
-
-// PostgreSQL's text cannot store U+0000, and a lone surrogate is not a
-// character.
-function isStorable(text: string) {
-  return !text.includes('\u0000') && text.isWellFormed();
-}
-
-function boundedText({
-  minLength = 0,
-  maxLength,
-  pattern,
-  format,
-  examples,
-}: MemberSchema & { maxLength: number }): Rule {
-  const expression = pattern !== undefined && new RegExp(pattern, 'u');
-  const like = examples ? `, like ${examples[0]}` : '';
-  const range = minLength > 0 ? `${minLength} to` : 'at most';
-  const faultOf = (value: unknown) => {
-    if (typeof value !== 'string') return 'a string';
-    if (!isStorable(value)) return 'free of U+0000 and of lone surrogates';
-    // JSON Schema counts code points, of at most two code units each.
-    const isTooLong = value.length > 2 * maxLength;
-    const length = isTooLong ? value.length : [...value].length;
-    if (length < minLength || length > maxLength)
-      return `${range} ${maxLength} characters long`;
-    if (expression && !expression.test(value))
-      return `a text that matches ${pattern}${like}`;
-    if (format && !Format.Test(format, value))
-      return `a text in the format ${format}`;
-    return undefined;
-  };
-  return {
-    keywords: ['minLength', 'maxLength', 'pattern', 'format'],
-    maxLength,
-    read: (value) => onlyIf(faultOf(value) === undefined, value),
-    describe: (value) => `${faultOf(value)}`,
-  };
-}
-
-/** One text for each number: 1.10 is 1.1, and -0.0 is 0. */
-function decimal({ read, ...rule }: Rule): Rule {
-  const shortest = (text: string) =>
-    text.replace(/\.0*$|(\.\d*?)0+$/, '$1').replace(/^-0$/, '0');
-  return {
-    ...rule,
-    read(value) {
-      if (read(value) === undefined) return undefined;
-      return shortest(`${value}`);
-    },
-  };
-}
-
-const ofFormats = ['format', 'maxLength'];
-
-const rfc3339 =
-  /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/i;
-const isRfc3339 = (value: unknown): value is string =>
-  typeof value === 'string' && rfc3339.test(value);
-const firstYear = Date.parse('0001-01-01T00:00:00Z');
-const lastYear = Date.parse('9999-12-31T23:59:59.999Z');
-
-/** Parses RFC 3339, section 5.6, to a Date of the years 1 to 9999. */
-const dateTime: Rule = {
-  keywords: ofFormats,
-  describe(value) {
-    const article = isRfc3339(value) ? 'an existing' : 'a';
-    return `${article} date and time like 2030-12-05T00:00:00Z`;
-  },
-  read(value) {
-    // Date reads 30 February as 1 March, and 24:00 as the next day.
-    if (!isRfc3339(value) || !Format.IsDateTime(value)) return undefined;
-    const date = new Date(value);
-    const isInRange = +date >= firstYear && +date <= lastYear;
-    return onlyIf(isInRange, date);
-  },
-};
-
-/** Of a member with any JSON: characters of its text, and levels. */
-const jsonBounds = { length: 8000, depth: 32 };
-
-const anyJson: Rule = {
-  isList: true,
-  maxLength: jsonBounds.length,
-  describe: () =>
-    `JSON of at most ${jsonBounds.length} characters and ${jsonBounds.depth} levels, with exact numbers, and free of U+0000 and of lone surrogates`,
-  read(value) {
-    if (value === null) return undefined;
-    try {
-      const read = storable(value, jsonBounds.depth, { ...jsonBounds });
-      const { length } = JSON.stringify(read, inDigits);
-      return onlyIf(length <= jsonBounds.length, read);
-    } catch {
-      return undefined;
-    }
-  },
-};
-
-/** For `JSON.stringify`: PostgreSQL writes 1.5e-7 without an exponent. */
-function inDigits(_name: string, value: unknown): unknown {
-  if (typeof value !== 'number') return value;
-  const [digits = '', exponent] = `${value}`.split('e-');
-  if (exponent === undefined) return value;
-  const zeros = '0'.repeat(Number(exponent) - 1);
-  const text = digits.replace('.', '').replace(/^-?/, `$&0.${zeros}`);
-  return rawJSON(text);
-}
-
-// One for all, because a stack costs more than the check.
-const notStorable = new Error('It is not storable.');
-
-/**
- * Any JSON, its members in order.
- *
- * @throws Error when it would be changed
- */
-function storable(
-  value: unknown,
-  depth: number,
-  room: { length: number },
-): unknown {
-  // A value has at least one character, and is not read beyond the bound.
-  room.length -= typeof value === 'string' ? value.length + 2 : 1;
-  const isTooLarge = depth < 0 || room.length < 0;
-  if (isTooLarge || value instanceof InexactNumber) throw notStorable;
-  if (typeof value === 'bigint') return rawJSON(`${value}`);
-  if (typeof value === 'string' && !isStorable(value)) throw notStorable;
-  const within = (one: unknown) => storable(one, depth - 1, room);
-  if (Array.isArray(value)) return value.map(within);
-  if (!isRecord(value) || isRawJSON(value)) return value;
-  const members = Object.keys(value)
-    .sort()
-    .map((name) => [storable(name, depth, room), within(value[name])]);
-  return Object.fromEntries(members);
-}
-
-/** A text that is the same in upper case. */
-function formatted(words: string, isRight: (text: string) => boolean): Rule {
-  return {
-    keywords: ofFormats,
-    describe: () => words,
-    read(value) {
-      if (typeof value !== 'string' || !isRight(value)) return undefined;
-      return value.toLowerCase();
-    },
-  };
-}
-
-/** Rules of formats that need no `maxLength`. */
-const byFormat: Record<string, Rule> = {
-  'date-time': dateTime,
-  // PostgreSQL has no year 0.
-  date: formatted(
-    'an existing date like 2030-12-05',
-    (day) => Format.IsDate(day) && day > '0001',
-  ),
-  uuid: formatted(
-    'a UUID like 0190163d-8694-739b-aea5-966c26f8ad91',
-    Format.IsUuid,
-  ),
-};

@@ -1,6 +1,10 @@
 import 'reflect-metadata';
 import type { EntityMetadata } from '@mikro-orm/core';
-import { type GraphQLNamedType, isObjectType } from 'graphql';
+import {
+  type GraphQLNamedType,
+  GraphQLScalarType,
+  isObjectType,
+} from 'graphql';
 import {
   ArgsType,
   type ClassType,
@@ -19,7 +23,9 @@ import {
   Type,
 } from 'typebox';
 import { reportFault } from '../../errors.ts';
+import { kinds } from '../../validation/kinds.ts';
 import { pageLimit } from '../../validation/page.ts';
+import type { Kind, MemberSchema } from '../../validation/rules.ts';
 import {
   int64Schema,
   type Member,
@@ -27,16 +33,7 @@ import {
   memberOf,
   textSchema,
 } from '../../validation/schemas.ts';
-import type { MemberSchema } from '../../validation/validator.ts';
-import {
-  AnyJSON,
-  CalendarDate,
-  Decimal,
-  Float,
-  ID,
-  metadataOf,
-  UUID,
-} from './types.ts';
+import { AnyJSON, Float, ID, metadataOf } from './types.ts';
 
 // A member and its description are written once, in the schema that REST has.
 // These functions put type-graphql's decorators on an empty class; a type that
@@ -179,19 +176,23 @@ function classOf(
   return Members;
 }
 
-const scalars = {
-  int64: ID,
-  decimal: Decimal,
-  moment: GraphQLISODateTime,
-  date: CalendarDate,
-  uuid: UUID,
-  json: AnyJSON,
-  texts: [String],
-  integer: Int,
-  number: Float,
-  boolean: Boolean,
-  string: String,
+/** By their names; those of other kinds are added. */
+const scalars: Record<string, object> = {
+  ID,
+  DateTimeISO: GraphQLISODateTime,
+  JSON: AnyJSON,
+  '[String!]': [String],
+  Int,
+  Float,
+  Boolean,
+  String,
 };
+function scalarOf({ graphql }: Kind): object {
+  const { name } = graphql;
+  const scalar = scalars[name] ?? new GraphQLScalarType(graphql);
+  scalars[name] = scalar;
+  return scalar;
+}
 
 function typeOf(schema: TSchema, isInput: boolean): object {
   const { items, properties } = schema as MemberSchema;
@@ -200,9 +201,9 @@ function typeOf(schema: TSchema, isInput: boolean): object {
   if (properties) return isInput ? inputTypeOf(nested) : objectTypeOf(nested);
   const member = memberOf(schema);
   const { kind } = member;
-  if (kind === 'enum') return enumOf(member);
-  if (kind === 'moment' && isInput) return String;
-  return scalars[kind];
+  if (kind === kinds.enum) return enumOf(member);
+  if (kind === kinds.moment && isInput) return String;
+  return scalarOf(kind);
 }
 
 /**
@@ -250,7 +251,7 @@ export function assertSameMembers(
         `${column} is ${expected ?? 'absent'} in the REST schema ${className}, and ${found ?? 'absent'} in the GraphQL type.`,
       );
     const isSame = `${member?.digits}` === `${[precision, scale]}`;
-    if (member?.kind === 'decimal' && !isSame)
+    if (member?.kind === kinds.decimal && !isSame)
       reportFault(
         `${column} has other digits in the REST schema than in the table.`,
       );
@@ -259,7 +260,6 @@ export function assertSameMembers(
 
 /** As the schema definition language has it. */
 function typeTextOf({ kind, $id, isNullable }: Member): string {
-  const others = { enum: { name: $id }, texts: { name: '[String!]' } };
-  const { name } = { ...scalars, ...others }[kind];
+  const name = kind.graphql.name || $id;
   return isNullable ? `${name}` : `${name}!`;
 }

@@ -24,6 +24,7 @@ import {
 import { type TObject, type TSchema, Type } from 'typebox';
 import { badInput } from '../../errors.ts';
 import { type Int64, int64FromText } from '../../validation/int64.ts';
+import { kinds } from '../../validation/kinds.ts';
 import {
   maxExactTotal,
   type Page,
@@ -31,12 +32,9 @@ import {
   type Total,
   totalCost,
 } from '../../validation/page.ts';
+import { type MemberSchema } from '../../validation/rules.ts';
 import { memberOf } from '../../validation/schemas.ts';
-import {
-  type Input,
-  type MemberSchema,
-  validator,
-} from '../../validation/validator.ts';
+import { type Input, validator } from '../../validation/validator.ts';
 
 // What modules share: ids, lists as arrays and as connections, and decorators
 // of resolver methods.
@@ -85,21 +83,6 @@ function floatFrom(value: unknown) {
   return GraphQLFloat.parseValue(nearestDouble(value));
 }
 
-// The schema of the input checks these, so that both APIs refuse in the same
-// words.
-export const Decimal = new GraphQLScalarType({
-  name: 'Decimal',
-  description:
-    'An exact decimal, as a string like "12.30": most clients read a JSON number as a double.',
-});
-export const CalendarDate = new GraphQLScalarType({
-  name: 'Date',
-  description: 'A day of the calendar, without a time zone: "2030-12-05".',
-});
-export const UUID = new GraphQLScalarType({
-  name: 'UUID',
-  description: 'A UUID of RFC 9562, in lower case.',
-});
 export const AnyJSON = new GraphQLScalarType({
   name: 'JSON',
   description: 'Any JSON. Its integers are exact to the last digit.',
@@ -258,7 +241,7 @@ export function connectionValidator<Schema extends TObject>(schema: Schema) {
   const members = { first, last: first, ...others };
   const check = validator(Type.Object(members as never), { isLenient: true });
   // The list itself reads the cursors of its other orders.
-  const isId = memberOf(id as TSchema).kind === 'int64';
+  const isId = memberOf(id as TSchema).kind === kinds.int64;
   const placeOf = (fault: string, cursor?: string | null) => {
     const place = isId ? int64FromText(cursor) : cursor;
     if (cursor != null && place === undefined)

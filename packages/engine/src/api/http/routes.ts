@@ -15,10 +15,10 @@ import type { Static, TObject, TSchema } from 'typebox';
 import { idempotencyHooks } from '../../access/idempotency/idempotency-key.ts';
 import { mayWrite, requireScope } from '../../access/keys/bearer.ts';
 import { badInput, reportFault, StoreError } from '../../errors.ts';
+import { unwrapped } from '../../validation/rules.ts';
 import {
   mostNamed,
   unknownIn,
-  unwrapped,
   type Validated,
   validator,
 } from '../../validation/validator.ts';

@@ -5,11 +5,8 @@ import type { Static, TArray, TObject } from 'typebox';
 import type { Call } from '../../call.ts';
 import type { Database } from '../../database/database.ts';
 import { totalCost } from '../../validation/page.ts';
-import {
-  type Input,
-  type MemberSchema,
-  validator,
-} from '../../validation/validator.ts';
+import { type MemberSchema } from '../../validation/rules.ts';
+import { type Input, validator } from '../../validation/validator.ts';
 import {
   argumentsType,
   inputTypeOf,

@@ -1,8 +1,8 @@
 import { listedIn } from '@animal-store/graphql-limits/cost';
 import type { FastifyRequest } from 'fastify';
 import { int64FromText } from '../../validation/int64.ts';
+import type { MemberSchema } from '../../validation/rules.ts';
 import { idSchema } from '../../validation/schemas.ts';
-import type { MemberSchema } from '../../validation/validator.ts';
 import type { Routes } from '../http/routes.ts';
 import { failure, pageOf, success } from '../rest/documented-responses.ts';
 import { orNotFound, sendPage } from '../rest/responses.ts';

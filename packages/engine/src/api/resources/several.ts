@@ -3,7 +3,7 @@ import { type TObject, Type } from 'typebox';
 import type { Call } from '../../call.ts';
 import { StoreError } from '../../errors.ts';
 import { createInTurn } from '../../records/create-in-turn.ts';
-import { isSeparate } from '../../validation/validator.ts';
+import { isSeparate } from '../../validation/rules.ts';
 import { toLoggedFailure } from '../http/failures.ts';
 import { ErrorSchema } from '../rest/documented-responses.ts';
 import type { ResourceService } from './definition.ts';

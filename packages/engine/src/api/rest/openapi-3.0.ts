@@ -1,5 +1,5 @@
+import { isRecord } from '../../validation/rules.ts';
 import { mapMembers } from '../../validation/schemas.ts';
-import { isRecord } from '../../validation/validator.ts';
 
 /**
  * The same contract in OpenAPI 3.0, the version of the specification, for

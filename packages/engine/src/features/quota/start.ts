@@ -8,7 +8,7 @@ import type {
 import type { TObject } from 'typebox';
 import type { FeatureContext, Parts } from '../../feature.ts';
 import { mostItems } from '../../validation/page.ts';
-import type { MemberSchema } from '../../validation/validator.ts';
+import type { MemberSchema } from '../../validation/rules.ts';
 import { describeQuota } from './contract.ts';
 import { QuotaMeter } from './meter.ts';
 import { Quota } from './quota.ts';

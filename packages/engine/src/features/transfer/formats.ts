@@ -5,7 +5,7 @@ import { parse } from 'csv-parse';
 import { stringify } from 'csv-stringify/sync';
 import type { TObject } from 'typebox';
 import { linesOf } from '../../commands/files.ts';
-import { isRecord } from '../../validation/validator.ts';
+import { isRecord } from '../../validation/rules.ts';
 
 /**
  * An item and the line (from 1) where it begins, or the reason why it cannot be

@@ -3,7 +3,7 @@ import type { RequestParameters } from '../../api/graphql/context.ts';
 import type { GraphQLParts } from '../../api/graphql/handler.ts';
 import { readText } from '../../config/text-file.ts';
 import { StoreError } from '../../errors.ts';
-import { isRecord } from '../../validation/validator.ts';
+import { isRecord } from '../../validation/rules.ts';
 
 /** The documents that may run, by hash. */
 type TrustedDocuments = ReadonlyMap<unknown, string>;

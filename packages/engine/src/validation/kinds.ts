@@ -1,0 +1,248 @@
+import { exact, parseStoredJson } from '@animal-store/exact-json';
+import { BigIntType, JsonType, p } from '@mikro-orm/core';
+import Format from 'typebox/format';
+import { int64FromDigits } from './int64.ts';
+import {
+  anyJson,
+  boundedText,
+  dateTime,
+  decimal,
+  decimalDigits,
+  finite,
+  formatted,
+  integer,
+  type Kind,
+  type MemberSchema,
+  ofKind,
+  oneOf,
+  trueOrFalse,
+} from './rules.ts';
+
+/** In memory, an int64 of an entity is that of an item. */
+class Int64Type extends BigIntType<'bigint'> {
+  constructor() {
+    super('bigint');
+  }
+
+  override convertToJSValue(digits: unknown): bigint {
+    return int64FromDigits(`${digits}`) as bigint;
+  }
+
+  override toJSON(value: unknown): bigint {
+    return value as bigint;
+  }
+}
+export const int64Column = () => p.type(Int64Type);
+
+/** JSON with exact integers, of which pg would round some. */
+class ExactJsonType extends JsonType {
+  override convertToJSValueSQL(column: string): string {
+    return `${column}::text`;
+  }
+
+  override convertToJSValue(text: string): unknown {
+    return parseStoredJson(text);
+  }
+}
+
+/**
+ * The kinds that need no `ofKind`. A cast of a column to another type than
+ * `type`, like `varchar(10)`, could change a value. No setting of a session
+ * changes the texts.
+ */
+export const kinds = {
+  int64: {
+    rule: (member) => (member.type === 'integer' ? integer(member) : undefined),
+    column: int64Column,
+    codec: { fromText: int64FromDigits },
+    type: 'bigint bigint',
+    graphql: { name: 'ID' },
+  },
+  decimal: {
+    rule(member) {
+      const text = boundedText(member);
+      return text && decimal(text);
+    },
+    column({ [decimalDigits]: [precision, scale] = [0, 0] }) {
+      return p.decimal().precision(precision).scale(scale);
+    },
+    // Not NaN, and no infinity.
+    codec: {
+      fromText: (value) => (/\d$/.test(value) ? value : undefined),
+      isSpelled: true,
+    },
+    type: 'numeric string',
+    graphql: {
+      name: 'Decimal',
+      description:
+        'An exact decimal, as a string like "12.30": most clients read a JSON number as a double.',
+    },
+  },
+  moment: {
+    rule: () => dateTime,
+    column: () => p.datetime(),
+    codec: {
+      toText: (column) =>
+        within(
+          column,
+          ['0001-01-01T00:00:00Z', '9999-12-31T23:59:59.999Z'],
+          `(extract(epoch from ${column}) * 1000)::bigint::text`,
+        ),
+      fromText: (value) =>
+        value === beyond ? undefined : new Date(Number(value)),
+      toCursor: (key) => key,
+    },
+    type: 'timestamptz Date',
+    graphql: { name: 'DateTimeISO' },
+  },
+  date: {
+    // PostgreSQL has no year 0.
+    rule: () =>
+      formatted(
+        'an existing date like 2030-12-05',
+        (day) => Format.IsDate(day) && day > '0001',
+      ),
+    column: () => p.date(),
+    codec: {
+      toText: (column) =>
+        within(
+          column,
+          ['0001-01-01', '9999-12-31'],
+          `to_char(${column}, 'YYYY-MM-DD')`,
+        ),
+      fromText: (value) => (value === beyond ? undefined : value),
+      toCursor: (key) => key,
+    },
+    type: 'date string',
+    graphql: {
+      name: 'Date',
+      description: 'A day of the calendar, without a time zone: "2030-12-05".',
+    },
+  },
+  uuid: {
+    rule: () =>
+      formatted(
+        'a UUID like 0190163d-8694-739b-aea5-966c26f8ad91',
+        Format.IsUuid,
+      ),
+    column: () => p.uuid(),
+    codec: {},
+    type: 'uuid string',
+    graphql: {
+      name: 'UUID',
+      description: 'A UUID of RFC 9562, in lower case.',
+    },
+  },
+  json: {
+    rule: () => anyJson,
+    column: () => p.type(ExactJsonType),
+    codec: {
+      fromText: parseStoredJson,
+      write: (value) => JSON.stringify(value, exact),
+      isAnyText: true,
+      isSpelled: true,
+    },
+    type: 'jsonb any',
+    graphql: { name: 'JSON' },
+    isOpaque: true,
+  },
+  texts: {
+    // The validator has the rule of arrays.
+    rule: () => undefined,
+    column: () => p.array(),
+    codec: {
+      toText: (column) => `to_json(${column})::text`,
+      fromText(value) {
+        const texts: unknown[] = JSON.parse(value);
+        const areTexts = texts.every((one) => typeof one === 'string');
+        return areTexts ? texts : undefined;
+      },
+      write: arrayOf,
+      isAnyText: true,
+    },
+    type: 'text[] string[]',
+    graphql: { name: '[String!]' },
+    isOpaque: true,
+  },
+  enum: {
+    rule: ({ enum: values = [] }) => oneOf(values),
+    column: ({ enum: values = [] }) => p.enum(values),
+    codec: {},
+    graphql: { name: '' },
+  },
+  integer: {
+    rule: integer,
+    column: () => p.integer(),
+    // It refuses what is no integer.
+    codec: { fromText: int64FromDigits },
+    type: 'int number',
+    graphql: { name: 'Int' },
+  },
+  number: {
+    rule: finite,
+    column: () => p.double(),
+    codec: {
+      toText: bytesOf,
+      fromText(bytes) {
+        const value = doubleFrom(bytes);
+        return Number.isFinite(value) ? value : undefined;
+      },
+      toCursor: bytesOf,
+      fromCursor: (bytes) => `${doubleFrom(bytes)}`,
+    },
+    type: 'double precision number',
+    graphql: { name: 'Float' },
+  },
+  boolean: {
+    rule: () => trueOrFalse,
+    column: () => p.boolean(),
+    codec: { fromText: (value) => value === 'true' },
+    type: 'boolean boolean',
+    graphql: { name: 'Boolean' },
+  },
+  string: {
+    rule: boundedText,
+    column: () => p.text(),
+    codec: { isAnyText: true },
+    type: 'text string',
+    graphql: { name: 'String' },
+  },
+} satisfies Record<string, Kind>;
+
+/** Formats with a kind of their own. */
+const byFormat: Record<string, Kind> = {
+  int64: kinds.int64,
+  'date-time': kinds.moment,
+  date: kinds.date,
+  uuid: kinds.uuid,
+};
+
+/** The kind of a schema without `nullable` and `use`, but of arrays. */
+export function kindIn(member: MemberSchema): Kind | undefined {
+  const { type = 'json', format = '', enum: values, $ref } = member;
+  if (member[ofKind]) return member[ofKind];
+  if (values ?? $ref) return kinds.enum;
+  return byFormat[format] ?? kinds[type as keyof typeof kinds];
+}
+
+const beyond = 'beyond';
+
+/** A text for values beyond those that clients may give. */
+function within(column: string, [first, last]: [string, string], text: string) {
+  return `case when ${column} not between '${first}' and '${last}' then '${beyond}' else ${text} end`;
+}
+
+/** A double as it is: the digits of its text are a setting of the session. */
+function bytesOf(column: string) {
+  return `encode(float8send(${column}::float8), 'hex')`;
+}
+
+function doubleFrom(bytes: string) {
+  return Buffer.from(bytes, 'hex').readDoubleBE();
+}
+
+/** An array as PostgreSQL's text. */
+function arrayOf(texts: string[]) {
+  const quoted = texts.map((text) => `"${text.replace(/["\\]/g, '\\$&')}"`);
+  return `{${quoted.join(',')}}`;
+}

@@ -1,0 +1,191 @@
+// runs: embedded, postgres
+
+import { defineEntity } from '@mikro-orm/core';
+import type { Module } from '#engine/api/module.js';
+import {
+  type ItemOf,
+  type NewOf,
+  resource,
+} from '#engine/api/resources/resource.js';
+import { csvColumnsOf, formats } from '#engine/features/transfer/formats.js';
+import { importLines } from '#engine/features/transfer/import.js';
+import type { Transfer } from '#engine/features/transfer/types.js';
+import { Records } from '#engine/records/records.js';
+import { nullable } from '#engine/validation/schemas.js';
+import { sql } from '../support/database-access.ts';
+import { graphqlThrice } from '../support/graphql.ts';
+import { beforeEach, expect, test } from '../support/jest.ts';
+import { migrationOf } from '../support/migrations.ts';
+import { rest } from '../support/rest.ts';
+import { storeForAll } from '../support/store.ts';
+import { moneyPattern, moneySchema } from './money/money.ts';
+
+/** A kind that the engine does not know: it is one entry in one file. */
+
+const due = resource({
+  name: 'Due',
+  description: 'What is owed.',
+  path: '/dues',
+  operations: ['list', 'find', 'create', 'change', 'remove'],
+  members: {
+    sum: moneySchema({ description: 'How much.' }),
+    fee: nullable(moneySchema({ description: 'How much more.' })),
+  },
+  in: ['sum'],
+  orders: ['sum'],
+  ranges: ['sum'],
+});
+const DueEntity = defineEntity({
+  name: 'Due',
+  tableName: 'due',
+  properties: due.columns,
+  indexes: [{ properties: ['sum', 'id'] }],
+});
+const dues: Module = {
+  tag: { name: 'Dues', description: 'Dues.' },
+  entities: [DueEntity],
+  migrations: [
+    migrationOf('2027_05_01_000000_create_due', [
+      `create table "due" ("id" bigserial primary key, "sum" bigint not null,
+        "fee" bigint null, "version" int not null default 1)`,
+      'create index "due_sum_id_index" on "due" ("sum", "id")',
+    ]),
+  ],
+  open: ({ database }) => ({
+    resources: [
+      due.serve(
+        new Records<ItemOf<typeof due>, NewOf<typeof due>>(
+          database,
+          DueEntity,
+          due.lists,
+        ),
+      ),
+    ],
+  }),
+};
+const store = storeForAll({}, undefined, { more: [dues] });
+const most = '9999999999999999.99';
+const sums = ['12.5', '-0.05', most, '3', '12.50'];
+
+beforeEach(async () => {
+  await sql(store.database, 'truncate "due" restart identity');
+  for (const sum of sums) await add({ sum, fee: null });
+});
+const add = (json: object) => rest(store, '/v1/dues', { method: 'POST', json });
+
+async function sumsOf(query: string) {
+  const { json } = await rest(store, `/v1/dues?${query}`);
+  return json.map(({ sum }: { sum: string }) => sum);
+}
+
+test('REST stores cents, and shows one text of each amount', async () => {
+  expect(await sumsOf('')).toEqual(['12.50', '-0.05', most, '3.00', '12.50']);
+  const cents = await sql(store.database, 'select sum::text from "due"');
+  expect(JSON.stringify(cents)).toContain('999999999999999999');
+  const { json: changed } = await rest(store, '/v1/dues/1', {
+    method: 'PATCH',
+    json: { version: 1, sum: '7.1', fee: '0.3' },
+  });
+  expect(changed).toEqual({ id: 1, version: 2, sum: '7.10', fee: '0.30' });
+  expect((await rest(store, '/v1/dues/1')).json).toEqual(changed);
+});
+
+test.each(['1.005', '1e3', '', 5, null, '12345678901234567'])(
+  'REST and GraphQL refuse %p in the same words',
+  async (sum) => {
+    const { json } = await add({ sum, fee: null });
+    expect(json).toMatchObject({ code: 'BAD_USER_INPUT', status: 400 });
+    expect(json.message).toContain('sum must be an amount such as 12.50');
+    if (typeof sum !== 'string') return;
+    const { errors } = await graphqlThrice(store, {
+      query:
+        'mutation($sum: Money!) { createDue(input: { sum: $sum, fee: null }) { id } }',
+      variables: { sum },
+    });
+    expect(errors[0].message).toBe(json.message);
+  },
+);
+
+test('lists are filtered, sorted and paged by the number', async () => {
+  expect(await sumsOf('sum_in=12.5&sum_in=3')).toEqual([
+    '12.50',
+    '3.00',
+    '12.50',
+  ]);
+  expect(await sumsOf('sort=sum')).toEqual([
+    '-0.05',
+    '3.00',
+    '12.50',
+    '12.50',
+    most,
+  ]);
+  expect(await sumsOf('sort=sum_desc&sum_gte=3&sum_lt=12.51')).toEqual([
+    '12.50',
+    '12.50',
+    '3.00',
+  ]);
+  const { headers } = await rest(store, '/v1/dues?sort=sum&limit=3');
+  const [, next = ''] = /dues\?([^>]+)>/.exec(`${headers.link}`) ?? [];
+  expect(await sumsOf(next)).toEqual(['12.50', most]);
+});
+
+test('GraphQL has a scalar for it', async () => {
+  const { data } = await graphqlThrice(store, {
+    query: `{ dues(sort: sum, sum_gt: "12.5") { id sum fee }
+      duesConnection(sum_in: ["12.50"]) { totalCount nodes { sum } }
+      __type(name: "Money") { kind description } }`,
+  });
+  expect(data).toEqual({
+    dues: [{ id: '3', sum: most, fee: null }],
+    duesConnection: {
+      totalCount: 2,
+      nodes: [{ sum: '12.50' }, { sum: '12.50' }],
+    },
+    __type: {
+      kind: 'SCALAR',
+      description: 'An exact amount, such as "12.50".',
+    },
+  });
+});
+
+test('the contract has its schema', async () => {
+  const { body } = await store.app.inject('/v1/openapi.json');
+  const json = JSON.parse(body);
+  expect(json.components.schemas.Due.properties.sum).toEqual({
+    type: 'string',
+    pattern: moneyPattern,
+    description: 'How much.',
+  });
+});
+
+test.each(['ndjson', 'csv'] as const)(
+  'it is exported to %s and imported',
+  async (format) => {
+    const { resources = [] } = dues.open({
+      database: store.database,
+    } as never);
+    const [collection] = resources.flatMap(({ collections }) => collections);
+    const { item, service } = collection as NonNullable<typeof collection>;
+    const { items } = await service.list({ limit: 100 } as never);
+    const { head, write, read, hasOnlyTexts } = formats[format];
+    const columns = csvColumnsOf(item);
+    const file = Buffer.from(head(columns) + write(columns, items));
+    await sql(store.database, 'truncate "due" restart identity');
+    async function* bytes() {
+      yield file;
+    }
+    const refused: unknown[] = [];
+    await importLines(
+      read(bytes(), columns, 100_000),
+      {
+        collection,
+        progress: () => undefined,
+        refused: (...one: unknown[]) => refused.push(one),
+        signal: AbortSignal.timeout(60_000),
+      } as unknown as Transfer,
+      { isLenient: hasOnlyTexts },
+    );
+    expect(refused).toEqual([]);
+    expect(await sumsOf('')).toEqual(['12.50', '-0.05', most, '3.00', '12.50']);
+  },
+);
