@@ -184,11 +184,12 @@ const build = async (options: AppOptions): Promise<FastifyInstance> => {
 
   // GraphQL
   const schemaParts = apis.map(
-    ({ tag, entities = [], resolvers, references }) => ({
+    ({ tag, entities = [], resolvers, references, audiences }) => ({
       module: scopeNameOf(tag.name),
       types: entities.map((one) => database.orm.getMetadata(one).className),
       resolvers,
       references,
+      audiences,
     }),
   );
   const graphQLParts: GraphQLParts = Object.assign(

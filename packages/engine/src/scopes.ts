@@ -43,8 +43,21 @@ export function hasScope(caller: Caller | null, needed: Scope) {
   return caller?.scopes.some((scope) => permits(scope, needed)) ?? false;
 }
 
-/** `write` includes `read`. */
+/** Scopes of which each permits the same, as one. */
+export function anyOf(scopes: readonly string[]) {
+  return scopes.join('|') as Scope;
+}
+
+/** @param scope one, or several of which each must permit it (`anyOf`) */
 export function permits(scope: string, needed: Scope) {
+  const needs = needed.split('|');
+  return scope
+    .split('|')
+    .every((own) => needs.some((one) => permitsOne(own, one)));
+}
+
+/** `write` includes `read`. */
+function permitsOne(scope: string, needed: string) {
   const [own, wanted] = [halvesOf(scope), halvesOf(needed)];
   const isOfModule =
     !own.module || !wanted.module || own.module === wanted.module;
@@ -68,14 +81,15 @@ export function forbidden(
   caller?: Pick<Caller, 'scopeNames'> | null,
 ) {
   const names = Object.entries(caller?.scopeNames ?? {});
-  const { right } = halvesOf(scope);
+  const [first = ''] = scope.split('|');
+  const { right } = halvesOf(first);
   const permitting = names.filter(([ours]) => permits(ours, scope));
   const exact = permitting.find(([ours]) => halvesOf(ours).right === right);
   const [, name] = exact ?? permitting[0] ?? [];
   if (name === undefined)
     return new StoreError(
       'FORBIDDEN',
-      `This needs an API key with the scope "${scope}".`,
+      `This needs an API key with the scope "${first}".`,
     );
   const headers = {
     'www-authenticate': `Bearer error="insufficient_scope", scope="${name}"`,

@@ -13,7 +13,7 @@ import {
   refusalOfCursor,
   withOtherEnd,
 } from '#engine/records/listing.js';
-import { assertSeen, Ownership } from '#engine/records/ownership.js';
+import { assertSeen, Ownership, type View } from '#engine/records/ownership.js';
 import type { InputOf } from '#engine/records/records.js';
 import type {
   CollectionOptions,
@@ -51,31 +51,28 @@ export class EntityRecords<Item extends Row, New extends object>
     protected readonly entity: EntityName<any>,
     private readonly options: CollectionOptions<Item, New> = {},
   ) {
-    const { owner, computed } = options;
+    const { computed } = options;
     this.table = new Table(database.orm.getMetadata(entity), computed);
-    this.owned = new Ownership(owner, database.model.modules?.get(entity));
-    const lists = this.owned.filter(options);
-    this.#interpreter = new ListInterpreter(
-      this.table,
-      lists,
-      this.ownerMember,
-    );
+    this.owned = new Ownership(options, database.model.modules?.get(entity));
+    const { audiences } = this.owned;
+    this.#interpreter = new ListInterpreter(this.table, options, audiences);
     const has = async (id: unknown, call: Call, tenant: unknown) => {
       const found = await this.find(id as Int64, call);
-      const own = found && this.#tenantOf(found);
+      const own = found && this.owned.tenantOf(found);
       const isSame = !tenant || !own || own === tenant;
       return found !== null && isSame;
     };
-    if (owner) database.owned.set(this.table.name, has);
+    if (audiences.length > 0) database.owned.set(this.table.name, has);
   }
 
-  /** False where rows belong to no tenants. */
-  #tenantOf(item: object) {
-    return this.owned.isByTenant && this.owned.of(item);
+  get ownerMembers() {
+    return this.owned.members;
   }
 
-  get ownerMember() {
-    return this.owned.member;
+  /** The rows that a call sees, or may write. */
+  #seenBy(call: Call, action?: 'write') {
+    const views = this.owned.viewsIn(call, action);
+    return views ? { $or: views.map(({ values }) => ({ ...values })) } : {};
   }
 
   narrow<Query extends object>(query: Query, call: Call): Query {
@@ -136,7 +133,7 @@ export class EntityRecords<Item extends Row, New extends object>
   async find(id: Int64 | undefined, call = new Call()): Promise<Item | null> {
     if (id === undefined) return null;
     const found = await this.database.reading(call, (em) =>
-      em.findOne(this.entity, this.narrow({ id }, call), unshared),
+      em.findOne(this.entity, { id, ...this.#seenBy(call) }, unshared),
     );
     if (found) call.count(1);
     return found && this.#itemOf(found);
@@ -146,7 +143,7 @@ export class EntityRecords<Item extends Row, New extends object>
     const { check } = this.options;
     const own = this.owned.claim(item, call);
     const created = await this.#write(call, own, async (em) => {
-      const tenant = this.#tenantOf(own);
+      const tenant = this.owned.tenantOf(own);
       await assertSeen(this.database, this.table, own, call, tenant);
       await check?.(own, call);
       const row = em.create(this.entity, own);
@@ -167,11 +164,16 @@ export class EntityRecords<Item extends Row, New extends object>
   ): Promise<Item | null> {
     const { check } = this.options;
     const given = Object.entries(change).filter(
-      ([name, value]) => value !== undefined && name !== this.ownerMember,
+      ([name, value]) => value !== undefined && !this.owned.kept.includes(name),
     );
+    const views = this.owned.changeable(change, call);
     return this.#write(call, undefined, async (em) => {
-      const row = await this.#locked(em, id, call);
-      const tenant = row && this.#tenantOf(row);
+      const found = await this.#locked(em, id, call);
+      const isSeen = ({ values }: View) =>
+        found !== null &&
+        Object.entries(values).every(([name, value]) => found[name] === value);
+      const row = !views || views.some(isSeen) ? found : null;
+      const tenant = row && this.owned.tenantOf(row);
       await assertSeen(this.database, this.table, change, call, tenant);
       if (!row) return null;
       if (row.version !== version) throw staleVersion(row.version, version);
@@ -202,7 +204,7 @@ export class EntityRecords<Item extends Row, New extends object>
   }
 
   async lastId(call = new Call()): Promise<Int64> {
-    const seen = this.narrow({}, call);
+    const seen = this.#seenBy(call);
     const [last] = await this.database.reading(call, (em) =>
       em.find(this.entity, seen, { orderBy: { id: 'desc' }, limit: 1 }),
     );
@@ -229,7 +231,8 @@ export class EntityRecords<Item extends Row, New extends object>
     if (id === undefined) return null;
     const lockMode = LockMode.PESSIMISTIC_WRITE;
     const options = { lockMode, refresh: true };
-    return em.findOne(this.entity, this.narrow({ id }, call), options);
+    const seen = { id, ...this.#seenBy(call, 'write') };
+    return em.findOne(this.entity, seen, options);
   }
 
   #itemOf(row: object): Item {
@@ -249,12 +252,15 @@ const unshared = { disableIdentityMap: true };
 
 /** The filters of a list, and where it begins and ends. */
 function whereOf({ shape, values }: Listing): object {
-  const { conditions, ends, hasPlace, isDescending } = shape;
+  const { ends, hasPlace, isDescending } = shape;
   const [by] = shape.by;
-  const filters = conditions.map(({ kind, column, slot }) => {
-    const value = values[slot];
-    const among = kind === 'in' && { $in: JSON.parse(`${value}`) };
-    return { [column.member]: among || (kind === 'null' ? null : value) };
+  const parts = [shape, ...shape.others].map(({ conditions }) => {
+    const filters = conditions.map(({ kind, column, slot }) => {
+      const value = values[slot];
+      const among = kind === 'in' && { $in: JSON.parse(`${value}`) };
+      return { [column.member]: among || (kind === 'null' ? null : value) };
+    });
+    return { $and: filters };
   });
   const places = ends.map(({ kind, slot, id }) => ({
     side: kind as string,
@@ -276,7 +282,9 @@ function whereOf({ shape, values }: Listing): object {
         : raw('(?::bigint)', [id]),
     },
   }));
-  return { $and: [...filters, ...bounds] };
+  // MikroORM refuses an empty condition among several.
+  const all = parts.length > 1 ? [{ $or: parts }] : parts;
+  return { $and: [...all, ...bounds] };
 }
 
 /** The text of an item's value that PostgreSQL sorts by. */

@@ -109,6 +109,7 @@ function withResources({ resources = [], ...beside }: Apis): Opened {
     },
     resolvers: all.flatMap(({ resolvers = [] }) => resolvers),
     references: Object.assign({}, ...all.map(({ references }) => references)),
+    audiences: Object.assign({}, ...all.map(({ audiences }) => audiences)),
     collections: collectionsOf(all),
   };
 }

@@ -5,8 +5,8 @@ import { refusalIn } from '../database/transaction.ts';
 import { badInput, StoreError } from '../errors.ts';
 import type { Int64 } from '../validation/int64.ts';
 import type { Check } from './insertions.ts';
-import type { Ownership } from './ownership.ts';
-import type { Column, Table } from './table.ts';
+import type { Ownership, View } from './ownership.ts';
+import type { Table } from './table.ts';
 
 /**
  * The version that was read, and the members to set: null clears one, undefined
@@ -27,6 +27,11 @@ type Written =
   | undefined;
 
 type Row = Array<string | null>;
+type Write = [
+  id: Int64 | undefined,
+  version: number | undefined,
+  ...more: string[],
+];
 
 /** What a module asks of changes and removals. */
 interface Rules<Item> {
@@ -62,9 +67,8 @@ export class Changes<Item> {
     private readonly rules: Rules<Item>,
   ) {
     const { owned } = rules;
-    const owner = table.columns.find(({ member }) => member === owned.member);
-    this.#changes = this.#queue('change', changeOf(table, owner));
-    this.#removals = this.#queue('remove', removalOf(table, owner));
+    this.#changes = this.#queue('change', changeOf(table, owned));
+    this.#removals = this.#queue('remove', removalOf(table, owned));
     const read = (ids: string[]) => this.#readStored(ids);
     const named = { collection: table.name, operation: 'find_stored' };
     this.#stored = database.batched(read, { ...reads, ...named });
@@ -95,9 +99,10 @@ export class Changes<Item> {
     );
     if (given.length === 0)
       throw badInput('The change names no member to change.');
-    const { check } = this.rules;
+    const { check, owned } = this.rules;
+    const seen = owned.changeable(changes, call);
     if (check) {
-      const stored = await this.stored(id, call);
+      const stored = await this.stored(id, call, 'write');
       if (!stored) return null;
       // The statement refuses another version.
       if (this.#versionOf(stored) === version)
@@ -111,7 +116,8 @@ export class Changes<Item> {
       }),
     );
     const json = JSON.stringify(members);
-    const row = await this.#write(this.#changes, call, id, version, json);
+    const write: Write = [id, version, json];
+    const row = await this.#write(this.#changes, call, write, seen);
     if (!row) return null;
     call.count(1);
     return this.table.decodeRow(row) as Item;
@@ -127,13 +133,15 @@ export class Changes<Item> {
     const { checkRemoval } = this.rules;
     let expected = version;
     if (checkRemoval) {
-      const stored = await this.stored(id, call);
+      const stored = await this.stored(id, call, 'write');
       if (!stored) return null;
       const current = this.#versionOf(stored);
       expected ??= current;
       if (expected === current) await checkRemoval(stored, call);
     }
-    const removed = await this.#write(this.#removals, call, id, expected);
+    const seen = this.rules.owned.viewsIn(call, 'write');
+    const write: Write = [id, expected];
+    const removed = await this.#write(this.#removals, call, write, seen);
     return removed && true;
   }
 
@@ -141,12 +149,16 @@ export class Changes<Item> {
    * Reads from the primary an item that the call sees: a read node may have an
    * older version.
    */
-  async stored(id: Int64 | string | undefined, call: Call) {
+  async stored(
+    id: Int64 | string | undefined,
+    call: Call,
+    action?: 'read' | 'write',
+  ) {
     if (id === undefined) return null;
     const row = await this.#stored.add(`${id}`, call);
     if (!row) return null;
     const item = this.table.decodeRow(row) as Item & object;
-    return this.rules.owned.sees(item, call) ? item : null;
+    return this.rules.owned.sees(item, call, action) ? item : null;
   }
 
   async #readStored(ids: string[]) {
@@ -165,16 +177,16 @@ export class Changes<Item> {
   async #write(
     queue: Batches<unknown[], Written>,
     call: Call,
-    id: Int64 | undefined,
-    version: number | undefined,
-    ...more: string[]
+    write: Write,
+    views: View[] | undefined,
   ) {
+    const [id, version] = write;
     if (id === undefined) return null;
     const { database, rules, table } = this;
-    const write: unknown[] = [id, version, ...more];
-    // null for a call that sees all rows.
-    if (rules.owned.member) write.push(rules.owned.ownerIn(call) ?? null);
-    const written = await queue.add(write, call).catch((error) => {
+    const { owned } = rules;
+    const all: unknown[] = [...write];
+    if (owned.members.length > 0) all.push(seenValue(owned, views));
+    const written = await queue.add(all, call).catch((error) => {
       throw refusalIn(database.orm, error, { table: table.name });
     });
     if (!written) return null;
@@ -191,11 +203,12 @@ export function staleVersion(version: number, given?: number) {
 }
 
 /** Sets the members that the JSON object $3 has. */
-function changeOf(table: Table, owner?: Column) {
+function changeOf(table: Table, owned: Ownership) {
   const { name, columns, version } = table;
   const changes = columns
     .filter((column) => column.member !== 'id')
-    .filter((column) => column !== version && column !== owner)
+    .filter((column) => column !== version)
+    .filter(({ member }) => !owned.kept.includes(member))
     .map(({ member, name, type }) => {
       const value = `($3::jsonb ->> ${literal(member)})::${type}`;
       return `${name} = case when $3::jsonb ? ${literal(member)} then ${value} else ${name} end`;
@@ -212,17 +225,43 @@ function changeOf(table: Table, owner?: Column) {
     table,
     `update ${quoted(name)} set ${set} from "#found" where id = $1 and id = "#id" and "#version" = $2
     returning ${returned}`,
-    owner && `${owner.name} = coalesce($4, ${owner.name})`,
+    seenIn(table, owned, '$4'),
   );
 }
 
-function removalOf(table: Table, owner?: Column) {
+function removalOf(table: Table, owned: Ownership) {
   return writeOf(
     table,
     `delete from ${quoted(table.name)} using "#found"
     where id = $1 and id = "#id" and ($2::int is null or "#version" = $2) returning id::text`,
-    owner && `${owner.name} = coalesce($3, ${owner.name})`,
+    seenIn(table, owned, '$3'),
   );
+}
+
+/** Of one member and audience: a caller then sees rows by one value. */
+function isByOne({ audiences, members }: Ownership) {
+  const parts = audiences.filter(({ rows }) => Object.keys(rows).length > 0);
+  return parts.length === 1 && members.length === 1;
+}
+
+/** SQL for the rows that a call may write, with `seenValue` as a parameter. */
+function seenIn({ columns }: Table, owned: Ownership, parameter: string) {
+  const own = columns.filter(({ member }) => owned.members.includes(member));
+  const [first] = own;
+  if (!first) return undefined;
+  const { name } = first;
+  if (isByOne(owned)) return `${name} = coalesce(${parameter}, ${name})`;
+  const row = own.map(({ member, name }) => `${literal(member)}, ${name}`);
+  const views = `jsonb_array_elements(${parameter}::jsonb) as "#view"`;
+  return `(${parameter}::jsonb is null or exists (select from ${views} where jsonb_build_object(${row}) @> "#view"))`;
+}
+
+/** Null for all rows. */
+function seenValue(owned: Ownership, views: readonly View[] | undefined) {
+  if (!views) return null;
+  const values = views.map((view) => view.values);
+  if (!isByOne(owned)) return JSON.stringify(values);
+  return Object.values(values[0] ?? {})[0];
 }
 
 /**

@@ -16,6 +16,7 @@ import {
   parametersOf,
   type Shape,
 } from './listing.ts';
+import { seenRows, type View } from './ownership.ts';
 import { type Table, textsOf } from './table.ts';
 
 type ListRow = Array<string | null>;
@@ -81,14 +82,13 @@ export class ListReader<Item extends Identified> {
     return listings.map(({ key }) => totals.get(key) as Total);
   }
 
-  /** @param own a filter by the owner, whose rows alone count then */
-  async lastId(own: object) {
+  /** @param views rows that alone count then */
+  async lastId(views: readonly View[] | undefined) {
     const horizon = await this.#horizon();
-    const [[member, owner] = []] = Object.entries(own);
-    if (member === undefined) return horizon ?? this.#idBy(this.#lastStored);
-    const { name } = this.table.column(member);
-    const statement = lastStoredIn(this.table, name);
-    return this.#idBy(statement, owner, horizon ?? int64.max);
+    if (!views) return horizon ?? this.#idBy(this.#lastStored);
+    const end = horizon ?? int64.max;
+    const { statement, values } = lastSeenIn(this.table, views, end);
+    return this.#idBy(statement, ...values);
   }
 
   async #idBy(statement: Statement, ...values: unknown[]) {
@@ -202,12 +202,22 @@ export class ListReader<Item extends Identified> {
   }
 }
 
-/** @param owner the column with the owner, whose rows end at an id */
-function lastStoredIn({ name }: Table, owner = ''): Statement {
-  const own = owner && `where ${owner} = $1 and id <= $2`;
+function lastStoredIn({ name }: Table): Statement {
+  const text = `select max(id)::text from ${quoted(name)} `;
+  return { name: `last_${name}`, text };
+}
+
+function lastSeenIn(table: Table, views: readonly View[], end: Int64) {
+  const values: unknown[] = [];
+  const place = (value: unknown) => `$${values.push(value)}`;
+  const rows = seenRows(views, table, place);
+  const seen = views.length > 1 ? `(${rows})` : rows;
+  const own = `where ${seen} and id <= ${place(end)}`;
+  const text = `select max(id)::text from ${quoted(table.name)} ${own}`;
+  const places = views.map(({ at }) => at).join('_');
   return {
-    name: owner ? `last_own_${name}` : `last_${name}`,
-    text: `select max(id)::text from ${quoted(name)} ${own}`,
+    statement: { name: `last_own_${places}_${table.name}`, text },
+    values,
   };
 }
 

@@ -25,12 +25,18 @@ export interface Filter {
   readonly id?: Int64;
 }
 
-/** What a statement reads. */
-export interface Layout {
+/** Rows that are in one range of an index. */
+export interface Part {
   /** Filters in the order of their index. */
   readonly conditions: readonly Filter[];
   /** True for a list of one item at most, by a unique key. */
   readonly isOne: boolean;
+}
+
+/** What a statement reads. */
+export interface Layout extends Part {
+  /** Parts that the list has, too, of a caller of several audiences. */
+  readonly others: readonly Part[];
   /** Sorts the lists before the id: one column, or none. */
   readonly by: readonly Column[];
   readonly isDescending: boolean;
@@ -120,7 +126,10 @@ export class ListStatements {
    */
   totals(layout: Layout) {
     const types = typesIn(layout);
-    const where = allOf(conditionsOf(layout, numbered(types)));
+    const parts = partsOf(layout).map((part) =>
+      allOf(conditionsOf(part, numbered(types))),
+    );
+    const where = parts.join(' or ');
     const all = `select 1 from ${this.#name} where ${where}`;
     const count = `select count(*) from (${all} limit ${maxExactTotal + 1}) as item`;
     return {
@@ -136,12 +145,18 @@ export class ListStatements {
    * @param chosen conditions for this list among others
    */
   #select(layout: Layout, given: Given, chosen: string[] = []) {
+    const parts = partsOf(layout).map((part) =>
+      this.#selectPart(part, given, chosen),
+    );
+    if (parts.length === 1) return `${parts[0]}`;
+    // Each part uses its index, and a row of several is one.
+    const union = parts.map((part) => `(${part})`).join(' union ');
+    const order = sorted(keysOf(layout.by), layout);
+    return `select * from (${union}) as item order by ${order} limit ${given('limit')}`;
+  }
+
+  #selectPart(layout: Layout, given: Given, chosen: string[]) {
     const { conditions, by } = layout;
-    const direction = layout.isDescending ? ' desc' : '';
-    const sorted = (keys: string[]) => {
-      const directed = keys.map((key) => `${key}${direction}`);
-      return directed.join(', ');
-    };
     const filters = conditions
       .filter(({ kind }) => kind !== 'any')
       .map(({ column }) => column.name);
@@ -153,14 +168,14 @@ export class ListStatements {
     // table, which it would rather sort.
     const planningLimit = layout.most + 1;
     const page = `select * from (select ${names} from ${this.#name} where ${where}
-      order by ${sorted([...filters, ...keysOf(by)])} limit ${planningLimit}) as item ${limit}`;
+      order by ${sorted([...filters, ...keysOf(by)], layout)} limit ${planningLimit}) as item ${limit}`;
     const several = conditions.filter(isOf('in'));
     if (several.length === 0) return page;
     const values = several.map(
       ({ slot }) => `${valuesIn(given(slot))} as "#${slot}" ("#value")`,
     );
     return `select item.* from ${values.join(' cross join ')}
-      cross join lateral (${page}) as item order by ${sorted(keysOf(by))} ${limit}`;
+      cross join lateral (${page}) as item order by ${sorted(keysOf(by), layout)} ${limit}`;
   }
 
   /**
@@ -185,9 +200,11 @@ export class ListStatements {
 type Given = (slot: string) => string;
 
 const typeOfLimit = { limit: 'int' };
-function typesIn({ conditions, ends, hasPlace, by }: Layout) {
+function typesIn(layout: Layout) {
+  const { ends, hasPlace, by } = layout;
   const types: Types = {};
-  for (const { slot, kind, column } of conditions) {
+  const all = partsOf(layout).flatMap(({ conditions }) => conditions);
+  for (const { slot, kind, column } of all) {
     if (kind === 'null') continue;
     const isSeveral = kind === 'in' || kind === 'any';
     types[slot] = isSeveral ? 'text' : column.type;
@@ -198,6 +215,17 @@ function typesIn({ conditions, ends, hasPlace, by }: Layout) {
   }
   if (hasPlace) types.place_id = 'bigint';
   return types;
+}
+
+function partsOf(layout: Layout): Layout[] {
+  const others = layout.others.map((part) => ({ ...layout, ...part }));
+  return [layout, ...others];
+}
+
+function sorted(keys: string[], { isDescending }: Layout) {
+  const direction = isDescending ? ' desc' : '';
+  const directed = keys.map((key) => `${key}${direction}`);
+  return directed.join(', ');
 }
 
 function numbered(types: Types): Given {

@@ -27,7 +27,9 @@ import {
   type Layout,
   type ListStatement,
   ListStatements,
+  type Part,
 } from './list-statements.ts';
+import { type Audience, seenBy, type View } from './ownership.ts';
 import { type Column, type IndexOrder, type Table } from './table.ts';
 
 /** What lists have in common that one statement reads. */
@@ -36,6 +38,7 @@ export interface Shape extends Layout {
   readonly family: string;
   readonly sort: string;
   readonly filters: readonly Filter[];
+  readonly views: ReadonlyArray<View | undefined>;
   /** One list. */
   readonly page: ListStatement;
   /**
@@ -73,7 +76,13 @@ type ListQuery = Partial<PageQuery> & Readonly<Record<string, unknown>>;
 /** The lists in one order. */
 interface Order {
   readonly by: readonly Column[];
-  readonly combinations: readonly IndexOrder[];
+  /** Those of all rows, then those of each audience. */
+  readonly combinations: ReadonlyArray<readonly Combination[]>;
+}
+
+interface Combination extends IndexOrder {
+  /** By which clients filter. */
+  readonly named: readonly Column[];
 }
 
 const longestPage = 1000;
@@ -84,24 +93,34 @@ const greatest = '\u{10ffff}'.repeat(1000);
 export class ListInterpreter {
   readonly #statements: ListStatements;
   readonly #filters: readonly Filter[];
+  /** For the rows of all, then for those of each audience. */
+  readonly #seen: ReadonlyArray<readonly Filter[]>;
   /** By their members. */
   readonly #orders = new Map<string, Order>();
   readonly #shapes = new Map<string, Shape>();
   readonly #together = new Map<string, ListStatement>();
 
   /**
-   * @param owner the member by which lists of one owner are filtered
+   * @param audiences each has lists of its own
    * @throws Error with the indexes that the entity lacks
    */
   constructor(
     private readonly table: Table,
     lists: Lists,
-    private readonly owner?: string,
+    private readonly audiences: readonly Audience[] = [],
   ) {
     const { filters, orders } = membersOf(lists);
     const columns = filters.map((member) => table.column(member));
+    let slots = 0;
+    const nextOf = (column: Column) => filtersBy(column, slots++);
+    const ofAudiences = audiences.map(({ rows }) =>
+      Object.keys(rows).flatMap((member) =>
+        nextOf(table.column(member)).filter(isOf('equal')),
+      ),
+    );
     this.#statements = new ListStatements(table);
-    this.#filters = [...endsOf(table, lists), ...columns.flatMap(filtersBy)];
+    this.#seen = [[], ...ofAudiences];
+    this.#filters = [...endsOf(table, lists), ...columns.flatMap(nextOf)];
     const declared = lists.combinations?.map((members) =>
       columns.filter(({ member }) => members.includes(member)),
     );
@@ -110,9 +129,28 @@ export class ListInterpreter {
       const by = [table.column(sort)].filter(({ member }) => member !== 'id');
       this.#orders.set(sort, {
         by,
-        combinations: table.inOrderOfIndexes(combinations, by),
+        combinations: this.#indexed(combinations, by),
       });
     }
+  }
+
+  /** For all rows no index is needed when no caller sees them. */
+  #indexed(named: readonly Column[][], by: readonly Column[]) {
+    const isSeen = this.#seen.map(({ length }) => length > 0);
+    const { audiences } = this;
+    isSeen[0] = audiences.length === 0 || isSeen.indexOf(false, 1) > 0;
+    const all = this.#seen.map((seen) => {
+      const own = seen.map(({ column }) => column);
+      return named.map((columns) => [...new Set([...own, ...columns])]);
+    });
+    const needed = all.filter((_, at) => isSeen[at]).flat();
+    const ordered = this.table.inOrderOfIndexes(needed, by);
+    return all.map((some, at) => {
+      const own: IndexOrder[] = isSeen[at]
+        ? ordered.splice(0, some.length)
+        : some.map((columns) => ({ columns, isOne: false }));
+      return own.map((one, place) => ({ ...one, named: named[place] ?? [] }));
+    });
   }
 
   /**
@@ -132,6 +170,10 @@ export class ListInterpreter {
     };
     for (const { name, slot, convert } of shape.filters)
       values[slot] = convert(query[name]);
+    for (const view of viewsIn(query)) {
+      for (const { slot, convert, column } of this.#seenBy(view))
+        values[slot] = convert(view?.values[column.member]);
+    }
     return {
       key: `${shape.page.name} ${fromEnd} ${JSON.stringify(values)}`,
       shape,
@@ -160,16 +202,22 @@ export class ListInterpreter {
 
   /** The shapes of lists by other filters of one value. */
   #relativesOf(shape: Shape) {
-    const isOwned = this.#isOwned(shape);
     const filters = this.#filters.filter(isOf('equal'));
-    const { combinations } = this.#orderBy(shape.sort);
-    return combinations
-      .map((one) => ({ ...shape, ...arranged(filters, one) }))
-      .filter((one) => this.#isOwned(one) === isOwned);
+    const [view] = shape.views;
+    const own = this.#seenBy(view);
+    const combinations = this.#combinations(this.#orderBy(shape.sort), view);
+    return combinations.map((one) => {
+      const named = filters.filter(({ column }) => one.named.includes(column));
+      return { ...shape, ...arranged([...own, ...named], one) };
+    });
   }
 
-  #isOwned({ conditions }: Layout) {
-    return conditions.some(({ name }) => name === this.owner);
+  #seenBy(view: View | undefined) {
+    return this.#seen[placeOfView(view)] ?? [];
+  }
+
+  #combinations({ combinations }: Order, view: View | undefined) {
+    return combinations[placeOfView(view)] ?? [];
   }
 
   /** The shape depends on which parameters a query has, not on their values. */
@@ -178,6 +226,7 @@ export class ListInterpreter {
     let key = `${mostFor(query)} ${sort} ${fromEnd} ${after !== undefined} ${before !== undefined}`;
     for (const { name } of this.#filters)
       if (query[name] != null) key += ` ${name}`;
+    for (const view of viewsIn(query)) key += ` #${placeOfView(view)}`;
     const known = this.#shapes.get(key);
     if (known) return known;
     const shape = this.#newShape(query, fromEnd);
@@ -199,8 +248,13 @@ export class ListInterpreter {
     const { by } = order;
     if (end && !by.includes(end.column)) throw ofOtherOrder(end, sort);
     const isById = by.length === 0;
+    const views = viewsIn(query);
+    const [first, ...others] = views.map((view) =>
+      this.#arrangedIn(order, filters, sort, view),
+    );
     const layout: Layout = {
-      ...this.#arrangedIn(order, filters, sort),
+      ...(first as Part),
+      others,
       by,
       isDescending: sort.endsWith('_desc') !== fromEnd,
       ends,
@@ -208,22 +262,22 @@ export class ListInterpreter {
       most: mostFor(query),
     };
     const page = this.#statements.page(layout);
-    const flat = { ...layout, conditions: layout.conditions.map(flattened) };
+    const flat = {
+      ...flattened(layout),
+      others: others.map(flattened),
+    };
     return {
       ...layout,
-      family: isForEqual(layout) ? this.#familyOf(layout, sort) : page.name,
+      family: isForEqual(layout)
+        ? `${familyOf(layout, sort)} ${placeOfView(views[0])}`
+        : page.name,
+      views,
       sort,
       filters,
       page,
       flat: this.#statements.page(flat),
       ...this.#statements.totals(flat),
     };
-  }
-
-  #familyOf(layout: Layout, sort: string) {
-    const { isDescending, hasPlace, most } = layout;
-    const isOwned = this.#isOwned(layout);
-    return `${sortedMember(sort)} ${isDescending} ${hasPlace} ${isOwned} ${most}`;
   }
 
   /** @throws Error for an order that is not declared */
@@ -236,26 +290,31 @@ export class ListInterpreter {
   }
 
   /** The filters that are no ends, in the order of an index. */
-  #arrangedIn(order: Order, filters: Filter[], sort: string) {
-    const { by, combinations } = order;
+  #arrangedIn(
+    order: Order,
+    filters: Filter[],
+    sort: string,
+    view: View | undefined,
+  ): Part {
+    const { by } = order;
+    const combinations = this.#combinations(order, view);
     const given = filters.filter((filter) => !isEnd(filter));
-    const combination = combinations.find(({ columns }) =>
-      areOf(given, columns),
-    );
+    const combination = combinations.find(({ named }) => areOf(given, named));
     if (!combination) throw this.#notDeclared(given, combinations);
+    const all = [...this.#seenBy(view), ...given];
     // PostgreSQL would sort all items without the value (incremental sort).
-    const isSorted = by.length > 0 && given.length > 1;
+    const isSorted = by.length > 0 && all.length > 1;
     const nullFilter = isSorted && given.find(isOf('null'));
     if (nullFilter)
       throw badInput(
         `${nullFilter.name} goes with other filters in the order of id only, not of ${sort}.`,
       );
-    return arranged(given, combination);
+    return arranged(all, combination);
   }
 
-  #notDeclared(given: Filter[], combinations: readonly IndexOrder[]) {
+  #notDeclared(given: Filter[], combinations: readonly Combination[]) {
     const asked = this.#spelled(given.map(({ column }) => column));
-    const declared = combinations.map(({ columns }) => this.#spelled(columns));
+    const declared = combinations.map(({ named }) => this.#spelled(named));
     const others = new Set(declared);
     others.delete('');
     others.delete(asked);
@@ -264,13 +323,12 @@ export class ListInterpreter {
     );
   }
 
-  /** Clients do not filter by the owner. */
   #spelled(columns: readonly Column[]) {
     const names = this.#filters
       .filter(isOf('equal'))
       .filter(({ column }) => columns.includes(column))
       .map(({ name }) => name);
-    return names.filter((name) => name !== this.owner).join(' with ');
+    return names.join(' with ');
   }
 }
 
@@ -373,8 +431,24 @@ function prefixOf(column: Column): Filter[] {
 const isEnd = ({ id }: Filter) => id !== undefined;
 
 /** True for lists that share a statement with those by other filters. */
-function isForEqual({ conditions, ends }: Layout) {
-  return ends.length === 0 && conditions.every(isOf('equal'));
+function isForEqual({ conditions, ends, others }: Layout) {
+  const isOne = ends.length + others.length === 0;
+  return isOne && conditions.every(isOf('equal'));
+}
+
+function familyOf(layout: Layout, sort: string) {
+  const { isDescending, hasPlace, most } = layout;
+  return `${sortedMember(sort)} ${isDescending} ${hasPlace} ${most}`;
+}
+
+/** Of what a call sees; undefined for all rows. */
+function viewsIn(query: ListQuery): ReadonlyArray<View | undefined> {
+  const views = query[seenBy] as readonly View[] | undefined;
+  return views ?? [undefined];
+}
+
+function placeOfView(view: View | undefined) {
+  return view ? view.at + 1 : 0;
 }
 
 function assertOneEach(filters: Filter[]) {
@@ -399,9 +473,12 @@ function areOf(filters: Filter[], columns: readonly Column[]) {
   );
 }
 
-function flattened(filter: Filter): Filter {
-  if (filter.kind !== 'in') return filter;
-  return { ...filter, kind: 'any' };
+function flattened<Of extends Part>(part: Of): Of {
+  const conditions = part.conditions.map((filter): Filter => {
+    if (filter.kind !== 'in') return filter;
+    return { ...filter, kind: 'any' };
+  });
+  return { ...part, conditions };
 }
 
 /** The filters of a combination in the order of its index. */

@@ -1,9 +1,9 @@
 import type { Call, Caller } from '../call.ts';
 import type { Database } from '../database/database.ts';
 import { noSuch } from '../database/postgres-errors.ts';
-import { badInput, StoreError } from '../errors.ts';
-import { hasScope, type Scope } from '../scopes.ts';
-import type { Lists } from '../validation/list-query.ts';
+import { badInput, orError, reportFault, StoreError } from '../errors.ts';
+import { forbidden, hasScope, type Scope } from '../scopes.ts';
+import { mapMembers } from '../validation/schemas.ts';
 import type { Table } from './table.ts';
 
 /**
@@ -21,92 +21,271 @@ export function ownerMemberOf<Member extends string>(owner: Owner<Member>) {
 /** The longest name of an owner, which is in indexes. */
 const longestName = 255;
 
+/** What is known of a caller: its `sub`, else `key:<id>`; or its tenant. */
+type Identity = 'subject' | 'tenant';
+
 /**
- * Rows that belong to callers, who see and touch no others, unless with the
- * scope `all` of their module.
+ * Callers who see the same rows of a collection. A caller of several sees the
+ * rows of each.
  */
+export interface Audience<Member extends string = string> {
+  /**
+   * A module, whose `read` and `write` they need: `portal`; or a scope like
+   * `visits:all`, which adds no rows.
+   */
+  readonly scope: string;
+  /** Texts that equal what is known of the caller. None: all rows. */
+  readonly rows: { readonly [Name in Member]?: Identity };
+}
+
+/** Whose rows they are: of one member, or by audiences. */
+export interface Owned<Member extends string> {
+  readonly owner?: Owner<Member> | undefined;
+  readonly audiences?: ReadonlyArray<Audience<Member>> | undefined;
+}
+
+/** The rows that a call sees by an audience. */
+export interface View {
+  /** The place of the audience. */
+  readonly at: number;
+  /** What the members of its rows equal. */
+  readonly values: Readonly<Record<string, string>>;
+}
+
+type Action = 'read' | 'write';
+
+/** Whose rows of a collection they are: who sees and touches them. */
 export class Ownership {
-  /** undefined for rows that belong to no caller: all see them. */
-  readonly member: string | undefined;
-  readonly isByTenant: boolean;
-  readonly #all: Scope;
+  /** Empty for rows that all see. */
+  readonly audiences: readonly Audience[];
+  /** The members that rows are chosen by. */
+  readonly members: readonly string[];
+  /** Those of them that no change sets. */
+  readonly kept: readonly string[];
+  readonly #tenant: string | undefined;
 
   /** @param module its name in scopes, if any */
-  constructor(owner: Owner<string> | undefined, module: string | undefined) {
-    this.isByTenant = typeof owner === 'object';
-    this.member = owner && ownerMemberOf(owner);
-    this.#all = module ? `${module}:all` : 'all';
+  constructor(
+    { owner, audiences = [] }: Owned<string>,
+    module: string | undefined,
+  ) {
+    this.audiences = owner ? audiencesOf(owner, module) : audiences;
+    const rows = this.audiences.flatMap((one) => Object.entries(one.rows));
+    const tenants = rows.filter(([, identity]) => identity === 'tenant');
+    this.members = [...new Set(rows.map(([member]) => member))];
+    this.#tenant = tenants[0]?.[0];
+    const kept = owner ? rows : tenants;
+    this.kept = kept.map(([member]) => member);
+    if (owner && audiences.length > 0)
+      reportFault('An owner is an audience: declare one of the two.');
+    for (const { scope } of audiences)
+      if (!/^[a-z][\w-]*(?::all)?$/.test(scope))
+        reportFault(`${scope} is no scope of an audience: name a module.`);
   }
 
   /**
-   * Whose items a call sees.
+   * The rows that a call sees, or may write.
    *
-   * @returns undefined for those of all
-   * @throws StoreError FORBIDDEN for a token that names no usable owner
+   * @returns undefined for all rows
+   * @throws StoreError FORBIDDEN for a caller of no audience, or a token that
+   *   names no usable owner
    */
-  ownerIn(call: Call) {
-    if (!this.member) return undefined;
+  viewsIn(call: Call, action: Action = 'read') {
+    if (this.audiences.length === 0) return undefined;
     const caller = callerIn(call);
-    if (hasScope(caller, this.#all)) return undefined;
-    return this.#nameOf(caller);
+    if (caller.isOperator) return undefined;
+    const views = this.#viewsOf(caller, this.audiences, action);
+    const seesAll = views.some(({ values }) => isEmpty(values));
+    return seesAll ? undefined : distinct(views);
   }
 
-  /** Whether a call sees an item. */
-  sees(item: object, call: Call) {
-    const owner = this.ownerIn(call);
-    return owner === undefined || this.of(item) === owner;
+  /** Whether a call sees an item, or may write it. */
+  sees(item: object, call: Call, action: Action = 'read') {
+    const views = this.viewsIn(call, action);
+    return views?.some((view) => contains(view, item)) ?? true;
   }
 
-  /** Adds the owner to the filters that a collection declares. */
-  filter(lists: Lists) {
-    const { member } = this;
-    if (!member) return lists;
-    const { filters = [], combinations } = lists;
-    const own = combinations?.map((one) => [member, ...one]) ?? [];
-    return {
-      ...lists,
-      filters: [member, ...filters],
-      combinations: combinations && [...combinations, [member], ...own],
-    };
-  }
-
-  /** Adds the owner to the filters of a list. */
+  /** Adds what a call sees to the query of a list. */
   narrow<Query extends object>(query: Query, call: Call) {
-    const owner = this.ownerIn(call);
-    if (owner === undefined) return query;
-    return { ...query, [`${this.member}`]: owner };
+    const views = this.viewsIn(call);
+    return views ? { ...query, [seenBy]: views } : query;
   }
 
   /**
-   * Sets the owner of a new item. Operators may name another one, and must name
-   * a tenant.
+   * Puts a new item among the rows that its caller may write: by the first
+   * audience that it fits. Operators may name another owner, and must name a
+   * tenant.
    */
-  claim<New extends object>(item: New, call: Call) {
-    if (!this.member) return item;
+  claim<New extends object>(item: New, call: Call): New {
+    if (this.audiences.length === 0) return item;
     const caller = callerIn(call);
-    const given = caller.isOperator ? this.of(item) : undefined;
-    if (caller.isOperator && this.isByTenant && !isUsable(given))
-      throw badInput(`${this.member} must be the name of a tenant.`);
-    return { ...item, [this.member]: given ?? this.#nameOf(caller) };
+    if (caller.isOperator) return this.#claimedByOperator(item);
+    const own = this.audiences.filter(({ scope }) => !isOfAll(scope));
+    const views = this.#viewsOf(caller, own, 'write');
+    const [{ values }] = fitting(views, item, null) as [View, ...View[]];
+    const isOfNone = this.#tenant && !values[this.#tenant];
+    if (isOfNone) throw unnamed('tenant');
+    return { ...item, ...values };
   }
 
-  /** The owner of an item. */
-  of(item: object) {
-    return (item as Record<string, unknown>)[`${this.member}`];
-  }
-
-  #nameOf({ id, subject, tenant, isOperator }: Caller) {
+  #claimedByOperator<New extends object>(item: New): New {
+    const tenant = this.#tenant;
+    if (tenant && !isUsable(memberIn(item, tenant)))
+      throw badInput(`${tenant} must be the name of a tenant.`);
     // What operators add belongs to the bootstrap key.
-    if (isOperator) return 'key:0';
-    const claim = this.isByTenant ? 'tenant' : 'subject';
-    const name = { tenant, subject }[claim];
-    if (name === undefined && claim === 'subject') return `key:${id}`;
-    if (isUsable(name)) return name;
-    throw new StoreError(
-      'FORBIDDEN',
-      `This needs a token with a ${claim}, of at most ${longestName} characters, that does not begin with "key:".`,
-    );
+    const own = this.kept.map((member) => [
+      member,
+      memberIn(item, member) ?? 'key:0',
+    ]);
+    return { ...item, ...Object.fromEntries(own) };
   }
+
+  /**
+   * The rows that a call may change so: they stay among those that it may
+   * write.
+   *
+   * @returns undefined for all rows
+   * @throws StoreError BAD_USER_INPUT when no row would
+   */
+  changeable(change: object, call: Call) {
+    const views = this.viewsIn(call, 'write');
+    return views && fitting(views, change);
+  }
+
+  get hasTenants() {
+    return this.#tenant !== undefined;
+  }
+
+  /** The tenant of an item; undefined where rows belong to none. */
+  tenantOf(item: object) {
+    return this.#tenant && memberIn(item, this.#tenant);
+  }
+
+  #viewsOf(
+    caller: Caller,
+    audiences: readonly Audience[],
+    action: Action,
+  ): View[] {
+    const held = audiences.filter(({ scope }) => holds(caller, scope, action));
+    if (held.length === 0) {
+      const [{ scope }] = audiences as [Audience];
+      throw forbidden(scopeFor(scope, action), caller);
+    }
+    const views = held.map((one) =>
+      orError(() => ({
+        at: this.audiences.indexOf(one),
+        values: mapMembers(one.rows, (identity) => nameOf(caller, identity)),
+      })),
+    );
+    const usable = views.filter(
+      (one): one is View => !(one instanceof Error),
+    );
+    if (usable.length === 0) throw views[0];
+    return usable;
+  }
+}
+
+/** The member of a list's query with what its call sees. */
+export const seenBy = '#seen';
+
+/** An owner's rows are those of one audience; `all` opens them. */
+function audiencesOf(owner: Owner<string>, module?: string): Audience[] {
+  const by = typeof owner === 'string' ? 'subject' : owner.by;
+  const all = module ? `${module}:all` : 'all';
+  return [
+    { scope: '', rows: { [ownerMemberOf(owner)]: by } },
+    { scope: all, rows: {} },
+  ];
+}
+
+/** Who uses the routes of a collection: its module, and further ones. */
+export function modulesOf(audiences: readonly Audience[] = []) {
+  const scopes = audiences.map(({ scope }) => scope);
+  return scopes.filter((scope) => !isOfAll(scope));
+}
+
+const isOfAll = (scope: string) => /(?:^|:)all$/.test(scope);
+
+function scopeFor(scope: string, action: Action) {
+  return (isOfAll(scope) ? scope : `${scope}:${action}`) as Scope;
+}
+
+/** The rows of an owner are open by the scope of their module alone. */
+function holds(caller: Caller, scope: string, action: Action) {
+  return scope === '' || hasScope(caller, scopeFor(scope, action));
+}
+
+/** @throws StoreError FORBIDDEN for a caller without a usable one */
+function nameOf(
+  { id, subject, tenant }: Caller,
+  identity: Identity | undefined = 'subject',
+) {
+  const name = { tenant, subject }[identity];
+  if (name === undefined && identity === 'subject') return `key:${id}`;
+  if (isUsable(name)) return name;
+  throw unnamed(identity);
+}
+
+function unnamed(identity: Identity) {
+  return new StoreError(
+    'FORBIDDEN',
+    `This needs a token with a ${identity}, of at most ${longestName} characters, that does not begin with "key:".`,
+  );
+}
+
+const isEmpty = (values: object) => Object.keys(values).length === 0;
+
+/** Without rows that another view has, too. */
+function distinct(views: View[]) {
+  return views.reduce<View[]>((kept, view) => {
+    if (kept.some((one) => contains(one, view.values))) return kept;
+    return [...kept.filter((one) => !contains(view, one.values)), view];
+  }, []);
+}
+
+/** SQL for the rows of some views. */
+export function seenRows(
+  views: readonly View[],
+  table: Table,
+  parameter: (value: string) => string,
+) {
+  const rows = views.map(({ values }) => {
+    const own = Object.entries(values).map(
+      ([member, value]) => `${table.column(member).name} = ${parameter(value)}`,
+    );
+    return own.join(' and ');
+  });
+  return rows.join(' or ');
+}
+
+function contains({ values }: View, item: object) {
+  return Object.entries(values).every(
+    ([member, value]) => memberIn(item, member) === value,
+  );
+}
+
+/**
+ * Those that have the given members, or say nothing of them.
+ *
+ * @param absent of a new item, a null says nothing
+ * @throws StoreError BAD_USER_INPUT without one
+ */
+function fitting(views: View[], given: object, absent?: null) {
+  const contradicts = ([member, value]: [string, string]) => {
+    const other = memberIn(given, member);
+    return other !== undefined && other !== absent && other !== value;
+  };
+  const fits = views.filter(
+    ({ values }) => !Object.entries(values).some(contradicts),
+  );
+  if (fits.length > 0) return fits;
+  const values = Object.entries(views[0]?.values ?? {});
+  const [member] = values.find(contradicts) ?? [];
+  throw badInput(`${member} must be that of the caller.`);
+}
+
+function memberIn(item: object, member: string) {
+  return (item as Record<string, unknown>)[member];
 }
 
 /** False for a name that could be a key, or that two could have. */

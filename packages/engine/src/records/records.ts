@@ -67,6 +67,7 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
     {
       computed,
       owner,
+      audiences,
       check,
       checkRemoval,
       ...lists
@@ -76,9 +77,8 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
     const table = new Table(metadata, computed);
     const { name: collection } = table;
     const module = database.model.modules?.get(entity);
-    const owned = new Ownership(owner, module);
-    const declared = owned.filter(lists);
-    const interpreter = new ListInterpreter(table, declared, owned.member);
+    const owned = new Ownership({ owner, audiences }, module);
+    const interpreter = new ListInterpreter(table, lists, owned.audiences);
     const reader = new ListReader<Item>(database, table, interpreter);
     const queue = <In, Out>(
       operation: string,
@@ -101,7 +101,7 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
     // Counts are slow, so they use one connection at most.
     this.#totals = queue('count', (lists) => reader.totals(lists), 1);
     const checkNew: Check<New> = async (members, call) => {
-      const tenant = owned.isByTenant && owned.of(members);
+      const tenant = owned.tenantOf(members);
       await assertSeen(database, table, members, call, tenant);
       await check?.(members, call);
     };
@@ -113,7 +113,8 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
     );
     const rules = { owned, check, checkRemoval };
     this.#changes = new Changes(database, table, rules);
-    if (owner) database.owned.set(collection, this.#has.bind(this));
+    if (owned.audiences.length > 0)
+      database.owned.set(collection, this.#has.bind(this));
     this.table = table;
     this.owned = owned;
     this.#interpreter = interpreter;
@@ -153,8 +154,8 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
     return total;
   }
 
-  get ownerMember() {
-    return this.owned.member;
+  get ownerMembers() {
+    return this.owned.members;
   }
 
   narrow<Query extends object>(query: Query, call: Call) {
@@ -176,11 +177,13 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
    */
   async #has(id: unknown, call: Call, tenant: unknown) {
     const { owned } = this;
-    const owner = (owned.isByTenant && tenant) || owned.ownerIn(call);
+    const views = owned.viewsIn(call);
     // The database refuses what does not exist.
-    if (owner === undefined) return true;
+    if (!views && !tenant) return true;
     const stored = await this.#changes.stored(`${id}`, call);
-    return stored !== null && owned.of(stored) === owner;
+    const own = stored && owned.tenantOf(stored);
+    const isSame = !tenant || !own || own === tenant;
+    return stored !== null && isSame;
   }
 
   async create(item: New, call = new Call()) {
@@ -196,7 +199,7 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
     if (isOverridden) return createInTurn<Item, New>(this, inputs, call);
     const own = inputs.map((input) => {
       if (input instanceof Error) return input;
-      return this.owned.claim(input, call);
+      return orError(() => this.owned.claim(input, call));
     });
     const outcomes = await this.#insertions.insertMany(own, call);
     this.#tellInserted();
@@ -213,9 +216,9 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
     call = new Call(),
   ) {
     const { database, owned, table } = this;
-    const seesAll = owned.isByTenant && owned.ownerIn(call) === undefined;
-    const stored = seesAll && (await this.#changes.stored(id, call));
-    const tenant = stored && owned.of(stored);
+    const seesTenants = owned.hasTenants && !owned.viewsIn(call);
+    const stored = seesTenants && (await this.#changes.stored(id, call));
+    const tenant = stored && owned.tenantOf(stored);
     await assertSeen(database, table, change, call, tenant);
     return this.#changes.change(id, change, call);
   }
@@ -225,9 +228,9 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
   }
 
   async lastId(call = new Call()) {
-    const own = this.narrow({}, call);
+    const views = this.owned.viewsIn(call);
     const queue = { collection: this.table.name, operation: 'last' };
-    return this.database.inTurn(call, queue, () => this.#reader.lastId(own));
+    return this.database.inTurn(call, queue, () => this.#reader.lastId(views));
   }
 
   onInserted(listener: () => void) {

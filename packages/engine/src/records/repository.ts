@@ -6,7 +6,7 @@ import type { Removal } from '../validation/schemas.ts';
 import type { Validated } from '../validation/validator.ts';
 import type { ChangeOf, CheckRemoval } from './changes.ts';
 import type { Check } from './insertions.ts';
-import type { Owner } from './ownership.ts';
+import type { Owned } from './ownership.ts';
 import type { Computed } from './table.ts';
 
 /**
@@ -93,9 +93,9 @@ export interface Repository<Item extends Identified, New> {
   onInserted(listener: () => void): void;
   /** @throws StoreError BAD_USER_INPUT as `list` does */
   assertListed?(query: Partial<PageQuery> & FilterOf<Item>): void;
-  /** The member with the owner of an item, where rows belong to callers. */
-  readonly ownerMember?: string | undefined;
-  /** Adds the owner to the filters, where rows belong to callers. */
+  /** The members that rows are chosen by, where they belong to callers. */
+  readonly ownerMembers?: readonly string[] | undefined;
+  /** Adds what a call sees to the filters, where rows belong to callers. */
   narrow?<Query extends object>(query: Query, call: Call): Query;
 }
 
@@ -106,11 +106,10 @@ export interface Repository<Item extends Identified, New> {
  * owner.
  */
 export interface CollectionOptions<Item, New>
-  extends Lists<keyof Item & string> {
+  extends Lists<keyof Item & string>,
+    Owned<keyof Item & string> {
   /** Members of items that follow from others. */
   readonly computed?: Computed;
-  /** The member with the owner of an item. */
-  readonly owner?: Owner<keyof Item & string>;
   /** A rule for creations and changes. */
   readonly check?: Check<New, Item>;
   readonly checkRemoval?: CheckRemoval<Item>;

@@ -9,7 +9,7 @@ import { kinds } from '../validation/kinds.ts';
 import { totalCost } from '../validation/page.ts';
 import { type Member, memberOf } from '../validation/schemas.ts';
 import { maxPageLength } from '../validation/validator.ts';
-import type { Ownership } from './ownership.ts';
+import { type Ownership, seenRows } from './ownership.ts';
 import { oneOf, parameterOf, Table, textIn } from './table.ts';
 
 const mostRows = 1000;
@@ -98,17 +98,17 @@ function parameterised(
 
 function rowsFor(
   call: Call,
-  { table: { name, columns }, owned }: Source,
+  { table, owned }: Source,
   parameter: (value: string) => string,
 ) {
+  const { name, columns } = table;
   const members = columns.map(
     ({ name, member }) => `${name} as ${quoted(member)}`,
   );
   const all = `select ${members.join(', ')} from ${quoted(name)}`;
-  const owner = owned.ownerIn(call);
-  if (owner === undefined) return `(${all})`;
-  const own = columns.find(({ member }) => member === owned.member);
-  return `(${all} where ${own?.name} = ${parameter(owner)})`;
+  const views = owned.viewsIn(call);
+  if (!views) return `(${all})`;
+  return `(${all} where ${seenRows(views, table, parameter)})`;
 }
 
 // How rows are read: SQL for the text of each column, and what they become.

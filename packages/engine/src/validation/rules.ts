@@ -66,7 +66,7 @@ export interface Kind {
   /** @returns undefined for a schema without a bound */
   rule(member: MemberSchema): Rule | undefined;
   /** MikroORM's property. */
-  column(member: MemberSchema): { nullable(): object };
+  column(member: MemberSchema): { '~options': object; nullable(): object };
   codec: Codec;
   /** PostgreSQL's type and MikroORM's, of a property written by hand. */
   type?: string;

@@ -102,7 +102,7 @@ export function memberOf(schema: TSchema): Member {
     reportFault(
       `No column and no GraphQL type follows from ${JSON.stringify(schema)}: write it by hand.`,
     );
-  const { [decimalDigits]: digits = [0, 0] } = member;
+  const { [decimalDigits]: digits = [0, 0] as const } = member;
   return {
     kind: kind ?? kinds.string,
     schema: member,

@@ -1,7 +1,13 @@
 import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify';
 import type { Call, Caller } from '../../call.ts';
 import { StoreError } from '../../errors.ts';
-import { forbidden, hasScope, type Scope, scopeNameOf } from '../../scopes.ts';
+import {
+  anyOf,
+  forbidden,
+  hasScope,
+  type Scope,
+  scopeNameOf,
+} from '../../scopes.ts';
 import type { Authenticator } from './authenticator.ts';
 import { hintOf, isSecret } from './secret.ts';
 
@@ -17,6 +23,8 @@ declare module 'fastify' {
      * methods that write, else `read`, of its module.
      */
     scope?: Scope;
+    /** Modules whose scopes open it, too. */
+    audiences?: readonly string[];
     /** A route whose clients can log in. */
     leadsToLogin?: boolean;
   }
@@ -36,10 +44,11 @@ export function mayWrite({ method }: Pick<RouteOptions, 'method'>) {
  */
 export function requireScope(route: RouteOptions, tag?: string) {
   const usual = mayWrite(route) ? 'write' : 'read';
-  const { scope = usual } = route.config ?? {};
+  const { scope = usual, audiences = [] } = route.config ?? {};
   const isComplete = tag === undefined || scope.includes(':');
   const needed = isComplete ? scope : `${scopeNameOf(tag)}:${scope}`;
-  route.config = { ...route.config, scope: needed as Scope };
+  const others = audiences.map((module) => `${module}:${usual}`);
+  route.config = { ...route.config, scope: anyOf([needed, ...others]) };
 }
 
 /**

@@ -17,6 +17,7 @@ import type { DeprecatedField } from '../../access/deprecations/deprecation.ts';
 import type { Call } from '../../call.ts';
 import { reportFault } from '../../errors.ts';
 import {
+  anyOf,
   forbidden,
   hasScope,
   permits,
@@ -40,6 +41,23 @@ export interface SchemaPart {
   /** The GraphQL types of its entities. */
   readonly types: string[];
   readonly references: References;
+  readonly audiences: Audiences;
+}
+
+/** Modules whose scopes open a type, too, by its name. */
+export type Audiences = Readonly<Record<string, readonly string[]>>;
+
+/** The same of the fields of a resolver. */
+export interface WithAudiences {
+  readonly audiences?: readonly string[];
+}
+
+function scopeOfAll(
+  module: string,
+  right: Right,
+  audiences: readonly string[] = [],
+) {
+  return anyOf([module, ...audiences].map((one) => `${one}:${right}`));
 }
 
 /** In the extensions of fields with a resolver, and of entities' types. */
@@ -62,12 +80,18 @@ export function resolvedFields(resolvers: object[]) {
     const own = metadataOf(kind).filter(({ target }) =>
       classes.includes(target),
     );
-    return own.map(({ schemaName: name, getObjectType }) => ({
+    return own.map(({ schemaName: name, getObjectType, target }) => ({
       isRoot: root !== undefined,
       type: root ?? objectTypeName(getObjectType?.()),
       name,
+      audiences: audiencesOf(resolvers, target),
     }));
   });
+}
+
+function audiencesOf(resolvers: object[], target: unknown) {
+  const resolver = resolvers.find((one) => one.constructor === target);
+  return (resolver as WithAudiences).audiences;
 }
 
 function objectTypeName(type: unknown): string {
@@ -81,21 +105,27 @@ function objectTypeName(type: unknown): string {
  * none of another module: REST would not need the other scope.
  */
 export function setScopes(schema: GraphQLSchema, parts: SchemaPart[]): void {
-  for (const { module, types } of parts) {
+  const modules = parts.map(({ module }) => module);
+  for (const { module, types, audiences } of parts) {
     for (const name of types) {
+      for (const one of audiences[name] ?? [])
+        if (!modules.includes(one))
+          reportFault(`${name} has an audience of ${one}, which is no module.`);
       const type = schema.getType(name);
-      const scope: Scope = `${module}:read`;
+      const scope = scopeOfAll(module, 'read', audiences[name]);
       if (type) type.extensions = { ...type.extensions, scope };
     }
   }
   for (const { module, resolvers } of parts) {
-    for (const { isRoot, type, name } of resolvedFields(resolvers)) {
+    for (const one of resolvedFields(resolvers)) {
+      const { isRoot, type, name, audiences } = one;
       const field = fieldOf(schema.getType(type), name);
       if (!field) continue;
       const right: Right = type === 'Mutation' ? 'write' : 'read';
-      const scope: Scope = `${module}:${right}`;
+      const scope = scopeOfAll(module, right, audiences);
       field.extensions = { ...field.extensions, scope };
-      field.description += ` Needs the scope \`${scope}\`.`;
+      const words = scope.split('|').join('` or `');
+      field.description += ` Needs the scope \`${words}\`.`;
       if (isRoot) assertOwn(field, `${module}:read`);
     }
   }
@@ -109,7 +139,8 @@ function assertOwn(field: GraphQLField<unknown, unknown>, own: Scope) {
   for (const one of [field, ...members]) {
     const { name, extensions } = getNamedType(one.type);
     const { scope = own } = extensions as Scoped;
-    if (scope !== own)
+    const [ofModule] = scope.split('|');
+    if (ofModule !== own)
       reportFault(
         `${field.name} returns ${name} of another module: give it an $id of its own.`,
       );
@@ -182,13 +213,14 @@ function fieldOf(type: GraphQLNamedType | null | undefined, name: string) {
 /** The references of all modules, which need the scopes of their types. */
 export function guardedReferences(parts: SchemaPart[]): References {
   const guarded: References = {};
-  for (const { module, references } of parts) {
-    const scope: Scope = `${module}:read`;
-    for (const [type, find] of Object.entries(references))
+  for (const { module, references, audiences } of parts) {
+    for (const [type, find] of Object.entries(references)) {
+      const scope = scopeOfAll(module, 'read', audiences[type]);
       guarded[type] = async (id, call) => {
         if (!hasScope(call.caller, scope)) throw forbidden(scope, call.caller);
         return find(id, call);
       };
+    }
   }
   return guarded;
 }

@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { FairQueue } from '../../database/batches.ts';
+import { FairQueue } from '../../database/fair-queue.ts';
 import type { Holder } from '../../shared-budget.ts';
 import { holderOf } from './lifecycle.ts';
 

@@ -13,7 +13,7 @@ export interface Collection {
   /** An item, as REST returns it. */
   item: TObject;
   /** The module's service, or `Records` for a module without rules. */
-  service: Pick<ResourceService, 'list' | 'create' | 'ownerMember'>;
+  service: Pick<ResourceService, 'list' | 'create' | 'ownerMembers'>;
   /**
    * Creates a sample input; absent when the collection cannot be seeded.
    *

@@ -68,6 +68,8 @@ export interface Definition extends Lists {
   operations: readonly OperationName[];
   relations?: Record<string, Relation>;
   transitions?: Record<string, Transition>;
+  /** Modules whose scopes open it, too. */
+  audiences: readonly string[];
   schemas: Record<'item' | 'input' | 'several' | 'change' | 'query', TObject>;
 }
 

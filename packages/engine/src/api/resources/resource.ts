@@ -8,7 +8,7 @@ import {
 import { reportFault } from '../../errors.ts';
 import { columnsOf } from '../../records/columns.ts';
 import { LiveList } from '../../records/live-list.ts';
-import { type Owner, ownerMemberOf } from '../../records/ownership.ts';
+import { modulesOf, type Owned, Ownership } from '../../records/ownership.ts';
 import type { CollectionOptions } from '../../records/repository.ts';
 import { type Int64, shownInJson } from '../../validation/int64.ts';
 import { type Lists, listQuery } from '../../validation/list-query.ts';
@@ -21,7 +21,7 @@ import {
   versionSchema,
 } from '../../validation/schemas.ts';
 import { type Input, validator } from '../../validation/validator.ts';
-import type { References } from '../graphql/scopes.ts';
+import type { Audiences, References } from '../graphql/scopes.ts';
 import type { Routes } from '../http/routes.ts';
 import type { Collection } from './collection.ts';
 import {
@@ -42,7 +42,8 @@ interface Declaration<
   Members extends TProperties,
   Computed extends TProperties,
   OwnerName extends string,
-> extends Lists<keyof Members & string> {
+> extends Lists<keyof Members & string>,
+    Owned<OwnerName> {
   /** Its type: `Visit`. `NewVisit`, `visits` and `listVisits` follow. */
   name: string;
   /** What one is. */
@@ -68,8 +69,6 @@ interface Declaration<
   computed?: {
     [Name in keyof Computed]: ComputedMember<Members, Computed[Name]>;
   };
-  /** Adds a member with the owner of an item, as in `Records`. */
-  owner?: Owner<OwnerName>;
   /**
    * Other resources, by the fields of its GraphQL type.
    *
@@ -99,9 +98,14 @@ type ItemWith<
   Members extends TProperties,
   Computed extends TProperties,
   OwnerName extends string,
-> = Stored<Members & Record<OwnerName, typeof ownerSchema>> & {
+> = Stored<Members & OwnersOf<Members, OwnerName>> & {
   readonly [Name in keyof Computed]: Static<Computed[Name]>;
 };
+/** The members that rows are chosen by, unless clients set them. */
+type OwnersOf<Members, OwnerName extends string> = Record<
+  Exclude<OwnerName, keyof Members>,
+  typeof ownerSchema
+>;
 /** The item of a resource. */
 export type ItemOf<Resource extends { types: { item: unknown } }> =
   Resource['types']['item'];
@@ -117,6 +121,8 @@ export interface Served {
   resolvers: object[];
   /** The types to which other subgraphs may refer (`@key(fields: "id")`). */
   references: References;
+  /** Modules whose scopes open its types, too. */
+  audiences: Audiences;
   /** What an operator may seed, export and import. */
   collections: Collection[];
 }
@@ -147,7 +153,8 @@ export function resource<
   assertDeclared(declaration);
   const names = namesFor(name, path);
   const schemas = schemasOf(declaration, names);
-  const definition: Definition = { ...declaration, names, schemas };
+  const audiences = modulesOf(declaration.audiences);
+  const definition: Definition = { ...declaration, names, schemas, audiences };
   const { type, resolvers } = graphQLOf(definition);
   return {
     columns: columnsOf(schemas.stored),
@@ -174,7 +181,10 @@ export function resource<
       const { item, input } = schemas;
       return {
         routes: (app) => addRoutes(app, definition, all),
-        resolvers: resolvers.map((Resolver) => new Resolver(all)),
+        resolvers: resolvers.map((Resolver) =>
+          Object.assign(new Resolver(all), { audiences }),
+        ),
+        audiences: { [name]: audiences },
         references: { [name]: (id, call) => service.find(id, call) },
         collections: [{ name: path.slice(1), input, item, service, sample }],
       };
@@ -210,14 +220,14 @@ function schemasOf<Members extends TProperties, OwnerName extends string>(
   names: Definition['names'],
 ) {
   const { noun } = names;
-  const { name, description, members, computed, owner } = declaration;
-  const { fixed = [] } = declaration;
+  const { name, description, members, computed, fixed = [] } = declaration;
   const example = declaration.example && asJson(declaration.example);
   const described = { $id: name, description };
-  const ofOwner = owner && { [ownerMemberOf(owner)]: ownerSchema };
-  const all = { id, ...members, ...ofOwner, version: versionSchema };
+  const owners = ownersOf(declaration);
+  const ofOwners = mapMembers(owners, () => ownerSchema);
+  const all = { id, ...members, ...ofOwners, version: versionSchema };
   const stored = itemSchema(
-    all as typeof all & Record<OwnerName, typeof ownerSchema>,
+    all as typeof all & OwnersOf<Members, OwnerName>,
     described,
   );
   const ofItem = {
@@ -244,6 +254,13 @@ function schemasOf<Members extends TProperties, OwnerName extends string>(
   };
 }
 
+/** The members that rows are chosen by and no client sets, as in an example. */
+function ownersOf(declaration: Declaration<TProperties, TProperties, string>) {
+  const { members } = new Ownership(declaration, undefined);
+  const own = members.filter((member) => !(member in declaration.members));
+  return Object.fromEntries(own.map((member) => [member, 'key:1']));
+}
+
 /**
  * The item that the example becomes.
  *
@@ -254,7 +271,7 @@ function exampleOf(
   stored: TObject,
   input: TObject,
 ): object {
-  const { name, example, computed, owner } = declaration;
+  const { name, example, computed } = declaration;
   const item = mapMembers<unknown, unknown>(stored.properties, () => null);
   try {
     Object.assign(item, validator(input)(example), { id: 1, version: 1 });
@@ -262,7 +279,7 @@ function exampleOf(
     const { message } = cause as Error;
     throw new Error(`The example of ${name} is wrong: ${message}`, { cause });
   }
-  if (owner) item[ownerMemberOf(owner)] = 'key:1';
+  Object.assign(item, ownersOf(declaration));
   const follows = mapMembers(computed, ({ of }) => of(item as never));
   return asJson({ ...item, ...follows });
 }

@@ -34,7 +34,7 @@ const collectionRoutes: Record<string, typeof addList | undefined> = {
 
 function addList(
   app: Routes,
-  { names: { path, types, nouns }, schemas }: Definition,
+  { names: { path, types, nouns }, schemas, audiences }: Definition,
   { service, live }: ResourceServices,
 ): void {
   const { maximum } = schemas.query.properties.limit as MemberSchema;
@@ -46,7 +46,7 @@ function addList(
     querystring: schemas.query,
     response: { 200: page },
   };
-  const config = live && { live: live.subscribe.bind(live) };
+  const config = { audiences, live: live?.subscribe.bind(live) };
   app.get(path, { schema, config }, async (request, reply) => {
     const { call } = request;
     const query = request.query as never;
@@ -57,7 +57,7 @@ function addList(
 
 function addCreate(
   app: Routes,
-  { names: { path, type, nouns }, schemas }: Definition,
+  { names: { path, type, nouns }, schemas, audiences }: Definition,
   { service }: ResourceServices,
 ): void {
   const schema = {
@@ -66,7 +66,7 @@ function addCreate(
     body: schemas.input,
     response: { 201: success(schemas.item, 'It is added.') },
   };
-  const config = { isIdempotent: true };
+  const config = { audiences, isIdempotent: true };
   app.post(path, { schema, config }, async ({ body, call }, reply) =>
     reply.code(201).send(await service.create(body as never, call)),
   );
@@ -77,7 +77,7 @@ const beside = 1024;
 
 function addCreateMany(
   app: Routes,
-  { names: { path, type, types, nouns }, schemas }: Definition,
+  { names: { path, type, types, nouns }, schemas, audiences }: Definition,
   { service }: ResourceServices,
 ): void {
   const answer = outcomesOf(schemas.item, type);
@@ -93,7 +93,7 @@ function addCreateMany(
     const count = Math.min(listedIn(body ?? {}), maxItems);
     return Number(length) + count * beside;
   };
-  const config = { isIdempotent: true, mayAnswer };
+  const config = { audiences, isIdempotent: true, mayAnswer };
   app.post(`${path}/batch`, { schema, config }, async (request) => {
     const { inputs } = request.body as never;
     const outcomes = await createEach(service, inputs, request.call);
@@ -104,7 +104,7 @@ function addCreateMany(
 function addItemRoute(
   app: Routes,
   { verb, description, method, input, run }: ItemOperation,
-  { names: { path, type, one, noun }, schemas }: Definition,
+  { names: { path, type, one, noun }, schemas, audiences }: Definition,
   { service }: ResourceServices,
 ): void {
   const name = `${one}Id`;
@@ -132,7 +132,7 @@ function addItemRoute(
     // An empty segment is not an id.
     url: `${path}/:${name}(^[^]+$)${isTransition ? `/${verb}` : ''}`,
     schema,
-    config: { takesNoBody: isTransition },
+    config: { audiences, takesNoBody: isTransition },
     async handler({ params, body, query, call }, reply) {
       const id = (params as Record<string, string>)[name] ?? '';
       const given = (body ?? query) as never;

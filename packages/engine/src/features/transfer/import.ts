@@ -138,8 +138,12 @@ function reasonToRefuse(error: unknown) {
 
 /** The input of operators, who keep the owners of items. */
 function withOwner({ input, item, service }: Collection): TObject {
-  const { ownerMember: owner = '' } = service;
-  if (!item.properties[owner]) return input;
+  const { ownerMembers = [] } = service;
+  const owners = ownerMembers.filter(
+    (member) => item.properties[member] && !input.properties[member],
+  );
+  if (owners.length === 0) return input;
   const member = textSchema({ description: 'To whom it belongs.' });
-  return Type.Object({ ...input.properties, [owner]: Type.Optional(member) });
+  const own = owners.map((name) => [name, Type.Optional(member)]);
+  return Type.Object({ ...input.properties, ...Object.fromEntries(own) });
 }
