@@ -7,6 +7,7 @@ import type { Int64 } from '../validation/int64.ts';
 import type { Check } from './insertions.ts';
 import type { Ownership } from './ownership.ts';
 import type { Column, Table } from './table.ts';
+import { type Trace, writerAt, writerOf } from './trace.ts';
 
 /**
  * The version that was read, and the members to set: null clears one, undefined
@@ -60,11 +61,12 @@ export class Changes<Item> {
     private readonly database: Database,
     private readonly table: Table,
     private readonly rules: Rules<Item>,
+    private readonly trace?: Trace,
   ) {
     const { owned } = rules;
     const owner = table.columns.find(({ member }) => member === owned.member);
-    this.#changes = this.#queue('change', changeOf(table, owner));
-    this.#removals = this.#queue('remove', removalOf(table, owner));
+    this.#changes = this.#queue('change', changeOf(table, owner, trace));
+    this.#removals = this.#queue('remove', removalOf(table, owner, trace));
     const read = (ids: string[]) => this.#readStored(ids);
     const named = { collection: table.name, operation: 'find_stored' };
     this.#stored = database.batched(read, { ...reads, ...named });
@@ -174,13 +176,15 @@ export class Changes<Item> {
     const write: unknown[] = [id, version, ...more];
     // null for a call that sees all rows.
     if (rules.owned.member) write.push(rules.owned.ownerIn(call) ?? null);
+    if (this.trace) write.push(...writerOf(call));
     const written = await queue.add(write, call).catch((error) => {
       throw refusalIn(database.orm, error, { table: table.name });
     });
     if (!written) return null;
     const [current, ...row] = written;
-    if (row[0] !== null) return row;
-    throw staleVersion(Number(current), version);
+    if (row[0] === null) throw staleVersion(Number(current), version);
+    this.trace?.tell();
+    return row;
   }
 }
 
@@ -191,7 +195,7 @@ export function staleVersion(version: number, given?: number) {
 }
 
 /** Sets the members that the JSON object $3 has. */
-function changeOf(table: Table, owner?: Column) {
+function changeOf(table: Table, owner?: Column, trace?: Trace) {
   const { name, columns, version } = table;
   const changes = columns
     .filter((column) => column.member !== 'id')
@@ -208,21 +212,40 @@ function changeOf(table: Table, owner?: Column) {
   const returned = columns
     .map(({ text }, at) => `${text} as "#${at}"`)
     .join(', ');
+  const after = trace
+    ? `, ${trace.version} as "#next", ${trace.members} as "#after"`
+    : '';
   return writeOf(
     table,
     `update ${quoted(name)} set ${set} from "#found" where id = $1 and id = "#id" and "#version" = $2
-    returning ${returned}`,
+    returning ${returned}${after}`,
     owner && `${owner.name} = coalesce($4, ${owner.name})`,
+    trace && {
+      trace,
+      action: 'changed',
+      returned: columns.map((_, at) => `"#${at}"`).join(', '),
+      at: owner ? 5 : 4,
+    },
   );
 }
 
-function removalOf(table: Table, owner?: Column) {
+function removalOf(table: Table, owner?: Column, trace?: Trace) {
   return writeOf(
     table,
     `delete from ${quoted(table.name)} using "#found"
     where id = $1 and id = "#id" and ($2::int is null or "#version" = $2) returning id::text`,
     owner && `${owner.name} = coalesce($3, ${owner.name})`,
+    trace && { trace, action: 'removed', returned: 'id', at: owner ? 4 : 3 },
   );
+}
+
+interface Traced {
+  readonly trace: Trace;
+  readonly action: 'changed' | 'removed';
+  /** The columns of the answer. */
+  readonly returned: string;
+  /** The first parameter of `writerOf`. */
+  readonly at: number;
 }
 
 /**
@@ -232,9 +255,26 @@ function removalOf(table: Table, owner?: Column) {
  *
  * @param seen a condition for rows that the caller sees
  */
-function writeOf({ name, version }: Table, write: string, seen = 'true') {
+function writeOf(
+  { name, version }: Table,
+  write: string,
+  seen = 'true',
+  traced?: Traced,
+) {
+  const { found, stored, returned } = traced ? traceOf(traced) : noTrace;
   return `with "#found" as materialized (
-      select id as "#id", ${version?.name ?? 'null::int'} as "#version" from ${quoted(name)} where id = $1 and ${seen} for update),
-    written as (${write})
-    select "#version"::text, written.* from "#found" left join written on true`;
+      select id as "#id", ${version?.name ?? 'null::int'} as "#version"${found} from ${quoted(name)} where id = $1 and ${seen} for update),
+    written as (${write})${stored}
+    select "#version"::text, ${returned} from "#found" left join written on true`;
+}
+
+const noTrace = { found: '', stored: '', returned: 'written.*' };
+
+function traceOf({ trace, action, returned, at }: Traced) {
+  const { audience, members } = trace;
+  return {
+    found: `, ${audience} as "#audience", ${members} as "#before"`,
+    stored: trace.store(action, '"#found", written', writerAt(at)),
+    returned,
+  };
 }

@@ -35,6 +35,7 @@ export class ListReader<Item extends Identified> {
     private readonly database: Database,
     private readonly table: Table,
     private readonly interpreter: ListInterpreter,
+    private readonly horizon?: Statement,
   ) {
     this.#lastStored = lastStoredIn(table);
     this.#lastDrawn = lastDrawnIn(table);
@@ -69,7 +70,8 @@ export class ListReader<Item extends Identified> {
   async lastId(own: object) {
     const horizon = await this.#horizon();
     const [[member, owner] = []] = Object.entries(own);
-    if (member === undefined) return horizon ?? this.#idBy(this.#lastStored);
+    if (this.horizon || member === undefined)
+      return horizon ?? this.#idBy(this.#lastStored);
     const { name } = this.table.column(member);
     const statement = lastStoredIn(this.table, name);
     return this.#idBy(statement, owner, horizon ?? int64.max);
@@ -89,6 +91,7 @@ export class ListReader<Item extends Identified> {
    * @returns undefined for a table that is not sharded
    */
   async #horizon() {
+    if (this.horizon) return this.#idBy(this.horizon);
     const { name } = this.table;
     this.#isSharded ??= await this.database.isSharded(name);
     if (!this.#isSharded) return undefined;
@@ -116,7 +119,7 @@ export class ListReader<Item extends Identified> {
 
   #read(statement: ListStatement, listing: Listing) {
     const parameters = parametersOf(statement, listing);
-    return this.database.read<ListRow>(statement, parameters);
+    return this.#rows(statement, parameters);
   }
 
   #together(family: Listing[]) {
@@ -125,7 +128,13 @@ export class ListReader<Item extends Identified> {
     const columns = statement.slots.map((slot) =>
       family.map(({ values }) => values[slot] ?? null),
     );
-    return this.database.read(statement, columns);
+    return this.#rows(statement, columns);
+  }
+
+  /** A read node may lack rows up to the horizon. */
+  #rows(statement: ListStatement, values: unknown[]): Promise<ListRow[]> {
+    if (this.horizon) return this.database.rows(statement, values);
+    return this.database.read(statement, values);
   }
 
   #pageOf(row: ListRow, listing: BoundedListing) {

@@ -27,6 +27,7 @@ import {
 import { assertSeen, Ownership } from './ownership.ts';
 import type { CollectionOptions, Repository } from './repository.ts';
 import { Table } from './table.ts';
+import { Trace } from './trace.ts';
 
 /**
  * An input for new items: each member has the name and type of an item's
@@ -69,6 +70,9 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
       owner,
       check,
       checkRemoval,
+      trace: option,
+      path,
+      horizon,
       ...lists
     }: CollectionOptions<Item, New> = {},
   ) {
@@ -79,7 +83,10 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
     const owned = new Ownership(owner, module);
     const declared = owned.filter(lists);
     const interpreter = new ListInterpreter(table, declared, owned.member);
-    const reader = new ListReader<Item>(database, table, interpreter);
+    const reader = new ListReader<Item>(database, table, interpreter, horizon);
+    const name = path?.slice(1) ?? collection;
+    const traced = option && { name, table, owned, module, option };
+    const trace = traced && new Trace(database, traced, metadata);
     const queue = <In, Out>(
       operation: string,
       run: RunBatch<In, Out>,
@@ -109,9 +116,11 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
       database,
       table,
       hasRelations ? checkNew : check,
+      trace,
     );
     const rules = { owned, check, checkRemoval };
-    this.#changes = new Changes(database, table, rules);
+    this.#changes = new Changes(database, table, rules, trace);
+    if (trace) this.#onInserted.push(() => trace.tell());
     if (owner) database.owned.set(collection, this.#has.bind(this));
     this.table = table;
     this.owned = owned;

@@ -10,6 +10,7 @@ import { columnsOf } from '../../records/columns.ts';
 import { LiveList } from '../../records/live-list.ts';
 import { type Owner, ownerMemberOf } from '../../records/ownership.ts';
 import type { CollectionOptions } from '../../records/repository.ts';
+import type { TraceOption } from '../../records/trace.ts';
 import { type Int64, shownInJson } from '../../validation/int64.ts';
 import { type Lists, listQuery } from '../../validation/list-query.ts';
 import {
@@ -70,6 +71,8 @@ interface Declaration<
   };
   /** Adds a member with the owner of an item, as in `Records`. */
   owner?: Owner<OwnerName>;
+  /** Stores who changes what, as in `Records`. */
+  trace?: TraceOption<keyof Members & string>;
   /**
    * Other resources, by the fields of its GraphQL type.
    *
