@@ -1,6 +1,7 @@
 import type { Feature } from '@animal-store/engine';
 import { assistants } from '@animal-store/engine/features/assistants';
 import { backup } from '@animal-store/engine/features/backup';
+import { changes } from '@animal-store/engine/features/changes';
 import { compiledExecution } from '@animal-store/engine/features/compiled-execution';
 import { embeddedStore } from '@animal-store/engine/features/embedded-store';
 import { federation } from '@animal-store/engine/features/federation';
@@ -29,6 +30,7 @@ export const features: readonly Feature[] = [
   readNodes,
   quota,
   transfer,
+  changes,
   assistants,
   pages,
   compiledExecution,

@@ -9,7 +9,12 @@ import type { Module } from '#engine/api/module.js';
 import { buildApp } from '#engine/app.js';
 import { type Config, loadConfig } from '#engine/config/config.js';
 import { Database } from '#engine/database/database.js';
-import { type Feature, type Running, startFeatures } from '#engine/feature.js';
+import {
+  complete,
+  type Feature,
+  type Running,
+  startFeatures,
+} from '#engine/feature.js';
 import { modelOf } from '#engine/process/model.js';
 import { Log } from '#engine/runtime/log/log.js';
 import { type Observers, observersOf } from '#engine/runtime/observers.js';
@@ -93,7 +98,9 @@ async function start(
   }: StartStoreOptions,
   opened: Array<() => Promise<unknown>>,
 ): Promise<Omit<Store, 'close'>> {
-  const all = [...modules, ...more];
+  const listed = [...modules, ...more];
+  const whole = complete({ modules: async () => listed, features: optional });
+  const all = await whole.modules();
   const test = given ?? (await createTestDatabase());
   opened.push(test.drop);
   const config = configOf({ ...test.env, ...env }, [...all, ...optional]);

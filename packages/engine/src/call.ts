@@ -83,6 +83,24 @@ const operator: Caller = {
 };
 
 /**
+ * The name of who calls: a key, or a subject. No key has the name of a subject.
+ */
+export function actorIn({ caller }: Call) {
+  if (!caller) return 'service';
+  const { id, subject, isOperator } = caller;
+  if (isOperator) return 'operator';
+  if (subject === undefined) return `key:${id}`;
+  const isShort = isText(subject) && subject.length <= 255;
+  const name = isShort ? subject : `sha256:${hash('sha256', subject)}`;
+  return `subject:${name}`;
+}
+
+/** False for a text that PostgreSQL cannot store. */
+export function isText(value: string | undefined) {
+  return value?.isWellFormed() === true && !value.includes('\0');
+}
+
+/**
  * What a call of a service belongs to: its caller, its deadline, its
  * idempotency key, what it costs, and what its log line says. Without options
  * it has no deadline, as in commands, tests and polls.
@@ -129,6 +147,8 @@ export class Call {
   details: Record<string, string | number | boolean> | undefined;
   /** Query parameters that the operation lacks, some at most. */
   unknown: string[] | undefined;
+  /** The id of its request; undefined without one. */
+  request: string | undefined;
   /** Of the trace that it belongs to, for its log line. */
   traceId: string | undefined;
   /** The call of the request. */

@@ -9,7 +9,7 @@ import { allVariables, manifestOf, prepareNode } from './config/config.ts';
 import { envFileVariable, readEnvFile } from './config/env-file.ts';
 import type { Variable } from './config/variables.ts';
 import { collectImportFaults } from './errors.ts';
-import type { Service, Stores } from './feature.ts';
+import { complete, type Service, type Stores } from './feature.ts';
 
 /**
  * Runs the command that the arguments name. Each loads the service when it runs: help and usage
@@ -18,9 +18,10 @@ import type { Service, Stores } from './feature.ts';
  * @param startService runs the program that serves
  */
 export async function run(
-  service: Service,
+  listed: Service,
   startService: () => Promise<unknown>,
 ) {
+  const service = complete(listed);
   const { name, about, url } = service;
   const program = new Command(name)
     .description(`${about.title}: run it, and administer it.`)

@@ -32,6 +32,13 @@ export interface Feature<Own extends Variables = Variables> {
   readonly variables?: Own;
   /** Its addresses for a browser, which the start shows. */
   addresses?(settings: Settings<Own>): readonly string[];
+  /**
+   * Its tables, and what serves them. It loads their code.
+   *
+   * @param modules those of the service
+   * @returns undefined when none of these needs it
+   */
+  module?(modules: readonly Module[]): Promise<Module | undefined>;
   /** Adds commands. Each loads its code when it runs. */
   commands?(program: Command, stores: Stores): Promise<void>;
   /** What `doctor` checks. It starts nothing. */
@@ -144,6 +151,19 @@ export interface Service extends Identity {
   modules(): Promise<Module[]>;
   /** In the order in which they start and see a request. */
   readonly features: readonly Feature[];
+}
+
+/** A service with the modules of its features after its own. */
+export function complete<Listed extends Pick<Service, 'modules' | 'features'>>(
+  service: Listed,
+): Listed {
+  const modules = async () => {
+    const own = await service.modules();
+    const asked = service.features.map((one) => one.module?.(own));
+    const further = await Promise.all(asked);
+    return [...own, ...further.filter((one) => one !== undefined)];
+  };
+  return { ...service, modules };
 }
 
 /** The store that the configuration names, not yet opened. */

@@ -2,7 +2,7 @@ import { LogOutput } from '@animal-store/log/log-output';
 import type { Logger } from 'pino';
 import { loadConfig, prepareNode } from './config/config.ts';
 import { collectImportFaults } from './errors.ts';
-import type { Service } from './feature.ts';
+import { complete, type Service } from './feature.ts';
 import type { Serving } from './process/service-types.ts';
 import { startFailure } from './process/start-failure.ts';
 import { Log } from './runtime/log/log.ts';
@@ -106,4 +106,4 @@ function fail({ name }: Service, error: unknown): never {
  * @param program the file that calls this, which workers run, too
  */
 export const start = (service: Service, program: string) =>
-  main(service, program).catch((error) => fail(service, error));
+  main(complete(service), program).catch((error) => fail(service, error));

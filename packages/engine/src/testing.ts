@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { LogOutput } from '@animal-store/log/log-output';
 import { loadConfig } from './config/config.ts';
-import type { Service } from './feature.ts';
+import { complete, type Service } from './feature.ts';
 import { serve } from './process/serve.ts';
 import { Log } from './runtime/log/log.ts';
 
@@ -22,7 +22,7 @@ export async function startForTest(
   const folder = await mkdtemp(join(tmpdir(), `${service.name}-`));
   const remove = () => rm(folder, { recursive: true, force: true });
   try {
-    const running = await serveIn(folder, service, env);
+    const running = await serveIn(folder, complete(service), env);
     const close = async () => {
       await running.close(0);
       await remove();

@@ -41,6 +41,8 @@ export interface Module<Service = unknown, Own extends Variables = Variables> {
    * names.
    */
   migrations?: MigrationObject[];
+  /** Whether collections of it leave a trace (`trace` of `Records`). */
+  keepsChanges?: boolean;
   /** GraphQL operations that pages show. */
   examples?: Example[];
   /**

@@ -77,6 +77,15 @@ export const currentTransaction = () =>
 /** How many inputs may wait, shared by the callers. */
 export const maxWaiting = 8192;
 
+/** What collections that leave a trace have changed (`records/trace.ts`). */
+export const changeTable = 'change';
+
+interface TracedCollection {
+  readonly table: string;
+  /** Whose changes a call sees; undefined for those of all owners. */
+  audiencesOf(call: Call): string[] | undefined;
+}
+
 /** Each holds a connection. */
 const oneByOne = { maxBatch: 1, maxInFlight: 4, blockTime: 1000 };
 const transactions = {
@@ -104,6 +113,10 @@ export class Database {
     string,
     (id: unknown, call: Call, tenant: unknown) => Promise<boolean>
   >();
+  /** Collections that leave a trace, by their names. */
+  readonly traced = new Map<string, TracedCollection>();
+  /** Called after each change that leaves a trace. */
+  readonly onTraced = new Set<() => void>();
   readonly #queues: Array<{ isStuck: boolean; state: QueueState }> = [];
 
   private constructor(

@@ -3,8 +3,12 @@ import { IdempotencyKey } from '../access/idempotency/idempotency-key.entity.ts'
 import { ApiKey, KeyEvent } from '../access/keys/api-key.entity.ts';
 import type { Module } from '../api/module.ts';
 import { loadConfig } from '../config/config.ts';
-import { type Model, ormOptionsFor } from '../database/database.ts';
-import { databaseOptions, type Service } from '../feature.ts';
+import {
+  changeTable,
+  type Model,
+  ormOptionsFor,
+} from '../database/database.ts';
+import { complete, databaseOptions, type Service } from '../feature.ts';
 import { CreateApiKey } from '../migrations/2026_11_20_110000_create_api_key.ts';
 import { CreateDeprecatedCall } from '../migrations/2026_11_20_130000_create_deprecated_call.ts';
 import { CreateIdempotencyKey } from '../migrations/2026_11_22_120000_create_idempotency_key.ts';
@@ -52,6 +56,7 @@ export function modelOf(modules: Module[]): Model {
 /** Tables of the engine, which its own migrations change. */
 const skipTables = [
   'api_key',
+  changeTable,
   'deprecated_call',
   'idempotency_key',
   'key_event',
@@ -62,7 +67,7 @@ const skipTables = [
  * database as the service. The engine migrates its own tables.
  */
 export async function ormConfig(service: Service) {
-  const { modules, features } = service;
+  const { modules, features } = complete(service);
   const config = loadConfig(process.env, features, service);
   const given = await databaseOptions(features, config);
   const options = await ormOptionsFor(given, modelOf(await modules()));

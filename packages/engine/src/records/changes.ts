@@ -7,6 +7,7 @@ import type { Int64 } from '../validation/int64.ts';
 import type { Check } from './insertions.ts';
 import type { Ownership, View } from './ownership.ts';
 import type { Table } from './table.ts';
+import { type Trace, writerAt, writerOf } from './trace.ts';
 
 /**
  * The version that was read, and the members to set: null clears one, undefined
@@ -65,10 +66,11 @@ export class Changes<Item> {
     private readonly database: Database,
     private readonly table: Table,
     private readonly rules: Rules<Item>,
+    private readonly trace?: Trace,
   ) {
     const { owned } = rules;
-    this.#changes = this.#queue('change', changeOf(table, owned));
-    this.#removals = this.#queue('remove', removalOf(table, owned));
+    this.#changes = this.#queue('change', changeOf(table, owned, trace));
+    this.#removals = this.#queue('remove', removalOf(table, owned, trace));
     const read = (ids: string[]) => this.#readStored(ids);
     const named = { collection: table.name, operation: 'find_stored' };
     this.#stored = database.batched(read, { ...reads, ...named });
@@ -186,13 +188,15 @@ export class Changes<Item> {
     const { owned } = rules;
     const all: unknown[] = [...write];
     if (owned.members.length > 0) all.push(seenValue(owned, views));
+    if (this.trace) all.push(...writerOf(call));
     const written = await queue.add(all, call).catch((error) => {
       throw refusalIn(database.orm, error, { table: table.name });
     });
     if (!written) return null;
     const [current, ...row] = written;
-    if (row[0] !== null) return row;
-    throw staleVersion(Number(current), version);
+    if (row[0] === null) throw staleVersion(Number(current), version);
+    this.trace?.tell();
+    return row;
   }
 }
 
@@ -203,7 +207,7 @@ export function staleVersion(version: number, given?: number) {
 }
 
 /** Sets the members that the JSON object $3 has. */
-function changeOf(table: Table, owned: Ownership) {
+function changeOf(table: Table, owned: Ownership, trace?: Trace) {
   const { name, columns, version } = table;
   const changes = columns
     .filter((column) => column.member !== 'id')
@@ -221,20 +225,35 @@ function changeOf(table: Table, owned: Ownership) {
   const returned = columns
     .map(({ text }, at) => `${text} as "#${at}"`)
     .join(', ');
+  const after = trace
+    ? `, ${trace.version} as "#next", ${trace.members} as "#after"`
+    : '';
   return writeOf(
     table,
     `update ${quoted(name)} set ${set} from "#found" where id = $1 and id = "#id" and "#version" = $2
-    returning ${returned}`,
+    returning ${returned}${after}`,
     seenIn(table, owned, '$4'),
+    trace && {
+      trace,
+      action: 'changed',
+      returned: columns.map((_, at) => `"#${at}"`).join(', '),
+      at: owned.members.length > 0 ? 5 : 4,
+    },
   );
 }
 
-function removalOf(table: Table, owned: Ownership) {
+function removalOf(table: Table, owned: Ownership, trace?: Trace) {
   return writeOf(
     table,
     `delete from ${quoted(table.name)} using "#found"
     where id = $1 and id = "#id" and ($2::int is null or "#version" = $2) returning id::text`,
     seenIn(table, owned, '$3'),
+    trace && {
+      trace,
+      action: 'removed',
+      returned: 'id',
+      at: owned.members.length > 0 ? 4 : 3,
+    },
   );
 }
 
@@ -264,6 +283,15 @@ function seenValue(owned: Ownership, views: readonly View[] | undefined) {
   return Object.values(values[0] ?? {})[0];
 }
 
+interface Traced {
+  readonly trace: Trace;
+  readonly action: 'changed' | 'removed';
+  /** The columns of the answer. */
+  readonly returned: string;
+  /** The first parameter of `writerOf`. */
+  readonly at: number;
+}
+
 /**
  * Writes the row with the id $1 and the version $2. The lock makes the version
  * the current one, not that of the statement's snapshot. No column has the
@@ -271,9 +299,26 @@ function seenValue(owned: Ownership, views: readonly View[] | undefined) {
  *
  * @param seen a condition for rows that the caller sees
  */
-function writeOf({ name, version }: Table, write: string, seen = 'true') {
+function writeOf(
+  { name, version }: Table,
+  write: string,
+  seen = 'true',
+  traced?: Traced,
+) {
+  const { found, stored, returned } = traced ? traceOf(traced) : noTrace;
   return `with "#found" as materialized (
-      select id as "#id", ${version?.name ?? 'null::int'} as "#version" from ${quoted(name)} where id = $1 and ${seen} for update),
-    written as (${write})
-    select "#version"::text, written.* from "#found" left join written on true`;
+      select id as "#id", ${version?.name ?? 'null::int'} as "#version"${found} from ${quoted(name)} where id = $1 and ${seen} for update),
+    written as (${write})${stored}
+    select "#version"::text, ${returned} from "#found" left join written on true`;
+}
+
+const noTrace = { found: '', stored: '', returned: 'written.*' };
+
+function traceOf({ trace, action, returned, at }: Traced) {
+  const { audience, members } = trace;
+  return {
+    found: `, ${audience} as "#audience", ${members} as "#before"`,
+    stored: trace.store(action, '"#found", written', writerAt(at)),
+    returned,
+  };
 }

@@ -14,11 +14,13 @@ import { withTimeout } from '../database/with-timeout.ts';
 import { badInput, Unavailable } from '../errors.ts';
 import { SharedBudget } from '../shared-budget.ts';
 import type { Column, Table } from './table.ts';
+import { type Trace, writerAt, writerOf, writersAt } from './trace.ts';
 
 /** An item to insert. */
 interface Entry<New> {
   readonly item: New;
   readonly claim?: Claim | undefined;
+  readonly call: Call;
   /** Settles when the last statement with this entry ends. */
   sent?: Promise<unknown>;
   /** True when an earlier request has created it. */
@@ -72,8 +74,9 @@ export class Insertions<Item, New extends object> {
     private readonly database: Database,
     private readonly table: Table,
     private readonly check?: Check<New>,
+    private readonly trace?: Trace,
   ) {
-    this.#statements = insertionsInto(table);
+    this.#statements = insertionsInto(table, trace);
     const run = (entries: Entry<New>[]) => this.#insert(entries);
     const collection = table.name;
     const names = { collection, operation: 'insert' };
@@ -84,7 +87,7 @@ export class Insertions<Item, New extends object> {
   async insert(item: New, call: Call) {
     const claim = this.#claimIn(call);
     await this.#assertAllowed(item, claim, call);
-    return this.#insertAllowed({ item, claim }, call);
+    return this.#insertAllowed({ item, claim, call }, call);
   }
 
   /** See `Records.createMany`. */
@@ -93,7 +96,7 @@ export class Insertions<Item, New extends object> {
       const claim = this.#claimIn(call);
       if (item instanceof Error) throw item;
       await this.#assertAllowed(item, claim, call);
-      return { item, claim };
+      return { item, claim, call };
     });
     // They are sent together, so that their ids ascend.
     await Promise.allSettled(entries);
@@ -214,7 +217,7 @@ export class Insertions<Item, New extends object> {
   /** Inserts all or none. Ids ascend in the given order. */
   async #insertPlain(entries: Entry<New>[]) {
     const { insert, insertOne } = this.#statements;
-    const columns = this.#columnsOf(entries);
+    const columns = [...this.#columnsOf(entries), ...this.#writersOf(entries)];
     const isSingle = entries.length === 1;
     const rows = isSingle
       ? await this.database.rows<Generated>(insertOne, columns.flat())
@@ -253,6 +256,7 @@ export class Insertions<Item, New extends object> {
       claims.map((claim) => claim?.operation),
       claims.map((claim) => claim?.hash),
       fingerprints.map((text) => (text ? Buffer.from(text, 'hex') : undefined)),
+      ...this.#writersOf(firsts),
     ];
     const { insertOnce } = this.#statements;
     const rows = await this.database.rows<InsertedRow>(insertOnce, values);
@@ -299,6 +303,13 @@ export class Insertions<Item, New extends object> {
       entries.map(({ item }) => column.write(item[column.member as keyof New])),
     );
   }
+
+  /** The values of `writerOf`, where a creation leaves a trace. */
+  #writersOf(entries: Entry<New>[]) {
+    if (!this.trace) return [];
+    const writers = entries.map(({ call }) => writerOf(call));
+    return [0, 1, 2].map((at) => writers.map((writer) => writer[at]));
+  }
 }
 
 const nameOf = ({ keyId, operation, hash }: Claim) =>
@@ -331,7 +342,7 @@ function fingerprintOf(table: Table, item: object, names = namesIn(table)) {
  * SQL because no query builder supports `unnest`, and an EntityManager costs
  * several times as much as the statement (`bench/README.md`).
  */
-function insertionsInto(table: Table) {
+function insertionsInto(table: Table, trace?: Trace) {
   const { inserted } = table;
   const names = inserted.map(({ name }) => name).join(', ');
   const arrays = inserted.map(
@@ -343,6 +354,7 @@ function insertionsInto(table: Table) {
       'insert',
       ({ name, type }) => `input.${name}::${type}`,
       'cardinality($1)',
+      trace,
       `, unnest(${arrays.join(', ')}) with ordinality
           as input (${names}, "#place")
         order by input."#place"`,
@@ -351,8 +363,10 @@ function insertionsInto(table: Table) {
       table,
       'insert_one',
       ({ type }, at) => `$${at + 1}::${type}`,
+      '',
+      trace,
     ),
-    insertOnce: insertOnceInto(table),
+    insertOnce: insertOnceInto(table, trace),
   };
 }
 
@@ -363,13 +377,15 @@ function insertionsInto(table: Table) {
  *
  * @param valueFor SQL for the value of a column
  * @param count SQL for the number of rows of several
+ * @param trace SQL that stores it
  * @param input SQL for the rows of the values
  */
 function insertionInto(
   { name, inserted, generated }: Table,
   operation: string,
   valueFor: (column: Column, at: number) => string,
-  count = '',
+  count: string,
+  trace?: Trace,
   input = '',
 ): Statement {
   const names = inserted.map(({ name }) => name).join(', ');
@@ -382,15 +398,23 @@ function insertionInto(
   const lock = `lock as materialized (select pg_advisory_xact_lock(hashtext(${literal(name)})))`;
   const insertion = `insert into ${quoted(name)} (${names})
         select ${values.join(', ')} from lock${input}
-        returning ${returned}`;
-  const checked = `with ${lock}, inserted as (${insertion})
-      select * from inserted where ${areAllIn('inserted', count)}`;
+        returning ${returned}${trace?.returned ?? ''}`;
+  const at = inserted.length + 1;
+  const stored = count
+    ? trace?.store('created', placed, writersAt(at))
+    : trace?.store('created', 'inserted', writerAt(at));
+  const shown = trace ? generated.map((_, at) => `"#${at}"`) : '*';
+  const checked = `with ${lock}, inserted as (${insertion})${stored ?? ''}
+      select ${shown} from inserted where ${areAllIn('inserted', count || '1')}`;
   return {
     isWrite: true,
     name: `${operation}_${name}`,
-    text: count ? checked : `with ${lock} ${insertion}`,
+    text: count || trace ? checked : `with ${lock} ${insertion}`,
   };
 }
+
+/** Ids ascend as the inputs do. */
+const placed = `(select *, row_number() over (order by "#id") as "#place" from inserted) as placed`;
 
 /**
  * SQL that is true when a statement has inserted this many rows. Otherwise a
@@ -409,14 +433,17 @@ function orDefault({ fallback }: Column, value: string) {
  * Inserts rows and their idempotency claims, if any, atomically.
  *
  * The last parameters are the claims' key ids, operations, hashes and
- * fingerprints, all null for a row without a claim. It returns one row per
- * place (from 1): null and the generated values, as a JSON array of texts; for
+ * fingerprints, all null for a row without a claim; then those of its trace, if
+ * any. It returns one row per place (from 1): null and the generated values, as a JSON array of texts; for
  * a known claim, its fingerprint in hexadecimal and the values generated then.
  * If another process stores the same claim after this statement's snapshot, its
  * place is missing in the result: its item was not inserted, and a repetition
  * finds the claim.
  */
-function insertOnceInto({ name, inserted, generated }: Table): Statement {
+function insertOnceInto(
+  { name, inserted, generated }: Table,
+  trace?: Trace,
+): Statement {
   const table = quoted(name);
   const names = inserted.map((column) => column.name);
   const types = [
@@ -431,6 +458,9 @@ function insertOnceInto({ name, inserted, generated }: Table): Statement {
     return `${orDefault(column, `${name}::${type}`)} as ${name}`;
   });
   const identity = '"#key", "#operation", "#hash"';
+  const rows = `(select inserted.*, "#place" from inserted join accepted on accepted.id = "#id") as placed`;
+  const writers = writersAt(types.length + 1);
+  const stored = trace?.store('created', rows, writers);
   return {
     name: `insert_once_${name}`,
     isWrite: true,
@@ -463,7 +493,7 @@ function insertOnceInto({ name, inserted, generated }: Table): Statement {
       inserted as (
         insert into ${table} (${['id', ...names].join(', ')})
         select ${['id', ...names].join(', ')} from accepted order by "#place"
-        returning id)
+        returning id${trace?.returned ?? ''})${stored ?? ''}
       select "#place", null as fingerprint, to_json("#generated")::text from accepted
       where ${areAllIn('inserted', '(select count(*) from accepted)')}
       union all

@@ -41,6 +41,7 @@ export class ListReader<Item extends Identified> {
     private readonly database: Database,
     private readonly table: Table,
     private readonly interpreter: ListInterpreter,
+    private readonly horizon?: Statement,
   ) {
     this.#lastStored = lastStoredIn(table);
     this.#lastDrawn = lastDrawnIn(table);
@@ -85,7 +86,7 @@ export class ListReader<Item extends Identified> {
   /** @param views rows that alone count then */
   async lastId(views: readonly View[] | undefined) {
     const horizon = await this.#horizon();
-    if (!views) return horizon ?? this.#idBy(this.#lastStored);
+    if (this.horizon || !views) return horizon ?? this.#idBy(this.#lastStored);
     const end = horizon ?? int64.max;
     const { statement, values } = lastSeenIn(this.table, views, end);
     return this.#idBy(statement, ...values);
@@ -105,6 +106,7 @@ export class ListReader<Item extends Identified> {
    * @returns undefined for a table that is not sharded
    */
   async #horizon() {
+    if (this.horizon) return this.#idBy(this.horizon);
     const { name } = this.table;
     this.#isSharded ??= await this.database.isSharded(name);
     if (!this.#isSharded) return undefined;
@@ -132,7 +134,7 @@ export class ListReader<Item extends Identified> {
 
   #read(statement: ListStatement, listing: Listing) {
     const parameters = parametersOf(statement, listing);
-    return this.database.read<ListRow>(statement, parameters);
+    return this.#rows(statement, parameters);
   }
 
   #together(family: Listing[]) {
@@ -141,7 +143,13 @@ export class ListReader<Item extends Identified> {
     const columns = statement.slots.map((slot) =>
       family.map(({ values }) => values[slot] ?? null),
     );
-    return this.database.read(statement, columns);
+    return this.#rows(statement, columns);
+  }
+
+  /** A read node may lack rows up to the horizon. */
+  #rows(statement: ListStatement, values: unknown[]): Promise<ListRow[]> {
+    if (this.horizon) return this.database.rows(statement, values);
+    return this.database.read(statement, values);
   }
 
   #pageOf(row: ListRow, listing: BoundedListing) {

@@ -177,9 +177,7 @@ export class Ownership {
         values: mapMembers(one.rows, (identity) => nameOf(caller, identity)),
       })),
     );
-    const usable = views.filter(
-      (one): one is View => !(one instanceof Error),
-    );
+    const usable = views.filter((one): one is View => !(one instanceof Error));
     if (usable.length === 0) throw views[0];
     return usable;
   }

@@ -27,6 +27,7 @@ import {
 import { assertSeen, Ownership } from './ownership.ts';
 import type { CollectionOptions, Repository } from './repository.ts';
 import { Table } from './table.ts';
+import { Trace } from './trace.ts';
 
 /**
  * An input for new items: each member has the name and type of an item's
@@ -70,6 +71,9 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
       audiences,
       check,
       checkRemoval,
+      trace: option,
+      path,
+      horizon,
       ...lists
     }: CollectionOptions<Item, New> = {},
   ) {
@@ -79,7 +83,10 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
     const module = database.model.modules?.get(entity);
     const owned = new Ownership({ owner, audiences }, module);
     const interpreter = new ListInterpreter(table, lists, owned.audiences);
-    const reader = new ListReader<Item>(database, table, interpreter);
+    const reader = new ListReader<Item>(database, table, interpreter, horizon);
+    const name = path?.slice(1) ?? collection;
+    const traced = option && { name, table, owned, module, option };
+    const trace = traced && new Trace(database, traced, metadata);
     const queue = <In, Out>(
       operation: string,
       run: RunBatch<In, Out>,
@@ -110,9 +117,11 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
       database,
       table,
       hasRelations ? checkNew : check,
+      trace,
     );
     const rules = { owned, check, checkRemoval };
-    this.#changes = new Changes(database, table, rules);
+    this.#changes = new Changes(database, table, rules, trace);
+    if (trace) this.#onInserted.push(() => trace.tell());
     if (owned.audiences.length > 0)
       database.owned.set(collection, this.#has.bind(this));
     this.table = table;

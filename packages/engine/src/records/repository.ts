@@ -1,4 +1,5 @@
 import type { Call } from '../call.ts';
+import type { Statement } from '../database/database.ts';
 import type { Int64 } from '../validation/int64.ts';
 import type { FilterOf, Lists } from '../validation/list-query.ts';
 import type { Identified, Page, PageQuery, Total } from '../validation/page.ts';
@@ -8,6 +9,7 @@ import type { ChangeOf, CheckRemoval } from './changes.ts';
 import type { Check } from './insertions.ts';
 import type { Owned } from './ownership.ts';
 import type { Computed } from './table.ts';
+import type { TraceOption } from './trace.ts';
 
 /**
  * What the APIs, live lists and commands ask of a collection. `Records`
@@ -113,4 +115,10 @@ export interface CollectionOptions<Item, New>
   /** A rule for creations and changes. */
   readonly check?: Check<New, Item>;
   readonly checkRemoval?: CheckRemoval<Item>;
+  /** Stores who changes what, where the feature `changes` is listed. */
+  readonly trace?: TraceOption<keyof Item & string>;
+  /** Names it in its trace; by default its table does. */
+  readonly path?: string;
+  /** Reads the last id of its lists, where ids become visible out of order. */
+  readonly horizon?: Statement;
 }

@@ -83,6 +83,7 @@ export function lifecycle(
     if (request.headers['transfer-encoding']) boundPieces(request.raw);
     const call = new Call(timeout, socket);
     call.isWrite = !isRead(request.method);
+    call.request = request.id;
     request.call = call;
     socket.latestResponse = reply.raw;
     reply.headers(dataHeaders).header('x-request-id', request.id);

@@ -10,6 +10,7 @@ import { columnsOf } from '../../records/columns.ts';
 import { LiveList } from '../../records/live-list.ts';
 import { modulesOf, type Owned, Ownership } from '../../records/ownership.ts';
 import type { CollectionOptions } from '../../records/repository.ts';
+import type { TraceOption } from '../../records/trace.ts';
 import { type Int64, shownInJson } from '../../validation/int64.ts';
 import { type Lists, listQuery } from '../../validation/list-query.ts';
 import {
@@ -69,6 +70,8 @@ interface Declaration<
   computed?: {
     [Name in keyof Computed]: ComputedMember<Members, Computed[Name]>;
   };
+  /** Stores who changes what, as in `Records`. */
+  trace?: TraceOption<keyof Members & string>;
   /**
    * Other resources, by the fields of its GraphQL type.
    *

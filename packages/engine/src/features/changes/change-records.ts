@@ -1,0 +1,61 @@
+import type { Call } from '../../call.ts';
+import type { Database } from '../../database/database.ts';
+import { badInput, StoreError } from '../../errors.ts';
+import { Records } from '../../records/records.ts';
+import { visibleChanges } from '../../records/trace.ts';
+import { hasScope } from '../../scopes.ts';
+import { type Change, ChangeEntity, change } from './change.ts';
+
+/**
+ * What has changed. A call sees the changes of the rows that it sees: those of
+ * their audience at that time.
+ */
+export class ChangeRecords extends Records<Change, never> {
+  constructor(database: Database) {
+    const { filters = [], combinations = [], ...lists } = change.lists;
+    const audiences = [
+      ['audience'],
+      ['audience', 'itemId'],
+      ['audience', 'actor'],
+    ];
+    super(database, ChangeEntity, {
+      ...lists,
+      filters: [...filters, 'audience'],
+      combinations: [...combinations, ...audiences],
+      horizon: visibleChanges,
+    } as never);
+  }
+
+  override narrow<Query extends object>(query: Query, call: Call) {
+    this.assertListed(query);
+    const { caller } = call;
+    // No module has this name.
+    const seesAll = hasScope(caller, '*:read') && hasScope(caller, '*:all');
+    if (seesAll || 'audience_in' in query) return query;
+    const { collection, ...others } = query as Query & Partial<Change>;
+    const seen = [...this.database.traced]
+      .filter(([name]) => collection === undefined || name === collection)
+      .map(([, { audiencesOf }]) => audiencesOf(call));
+    if (!seen.includes(undefined)) {
+      // No change has the audience ''.
+      const own = seen.flat();
+      const audiences = own.length > 0 ? own : [''];
+      return { ...others, audience_in: audiences } as never;
+    }
+    if (collection !== undefined) return query;
+    throw badInput('collection must be given: the key sees all rows of some.');
+  }
+
+  override onInserted(listener: () => void) {
+    this.database.onTraced.add(listener);
+  }
+
+  /** Only lists know whose they are: another subgraph refers to none. */
+  override async find() {
+    return null;
+  }
+
+  override async create(): Promise<never> {
+    throw new StoreError('FORBIDDEN', 'Changes are stored by what they tell.');
+  }
+}

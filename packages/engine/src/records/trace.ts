@@ -1,0 +1,190 @@
+import type { EntityMetadata } from '@mikro-orm/core';
+import { escapeLiteral as literal, escapeIdentifier as quoted } from 'pg';
+import { actorIn, type Call, isText, whenCommitted } from '../call.ts';
+import { changeTable, type Database } from '../database/database.ts';
+import { reportFault } from '../errors.ts';
+import { hasScope } from '../scopes.ts';
+import type { Ownership } from './ownership.ts';
+import type { Column, Table } from './table.ts';
+
+/** `true`, or the members that it leaves out. */
+export type TraceOption<Member extends string> =
+  | true
+  | { readonly except: readonly Member[] };
+
+const sequence = `'${changeTable}_id_seq'::regclass`;
+const lastDrawn = `coalesce(pg_sequence_last_value(${sequence}), 0)`;
+
+/**
+ * The last position up to which all rows are visible. A transaction holds a
+ * lock from before it draws its first position until its rows are visible. The
+ * lock names the position before that, so those beyond the least lock may be
+ * under way. No writer waits for another one.
+ *
+ * An objid is a position modulo 2^32; it is one near the last position.
+ */
+export const visibleChanges = {
+  name: `horizon_${changeTable}`,
+  text: `with last as materialized (select ${lastDrawn} as id)
+    select least(id, (
+      select min(id - ((id - objid::bigint + 2147483648) & 4294967295) + 2147483648)
+      from pg_locks where locktype = 'advisory' and objsubid = 2
+        and classid = ${sequence}::oid
+        and database = (select oid from pg_database where datname = current_database())
+    ))::text from last`,
+};
+
+/** One lock for a transaction, because PostgreSQL has room for few. */
+const lockPosition = `
+  select pg_advisory_xact_lock_shared(${sequence}::oid::int, floor::bit(32)::int)::text,
+    set_config('changes.floor', floor::text, true)
+  from (select coalesce(nullif(current_setting('changes.floor', true), '')::bigint, ${lastDrawn}) as floor) as first`;
+
+/** Those of the members that differ: a change sets others of $3 at most. */
+const differing = `, lateral (
+  select coalesce(jsonb_object_agg(key, "#before" -> key), '{}') as before,
+    coalesce(jsonb_object_agg(key, "#after" -> key), '{}') as after
+  from jsonb_object_keys($3::jsonb) as key
+  where "#before" -> key <> "#after" -> key) as differing`;
+
+const versionBefore = 'coalesce("#version", 1)';
+
+/** SQL for the values of a row in the table, by what has happened. */
+const values = {
+  created: { version: versionBefore, before: 'null', after: '"#after"' },
+  changed: {
+    version: '"#next"',
+    before: 'differing.before',
+    after: 'differing.after',
+  },
+  removed: { version: versionBefore, before: '"#before"', after: 'null' },
+};
+
+/** A collection that leaves a trace. */
+interface Traced {
+  /** Its name in its path. */
+  readonly name: string;
+  readonly table: Table;
+  readonly owned: Ownership;
+  /** The name of its module in scopes. */
+  readonly module: string | undefined;
+  readonly option: TraceOption<string>;
+}
+
+/**
+ * Stores who has written what, in the statement that writes: each row of the
+ * table of changes is about a row of it.
+ */
+export class Trace {
+  /** SQL for the members of a row, as JSON. */
+  readonly members: string;
+  /** SQL for who sees a row. */
+  readonly audience: string;
+  /** SQL for the version of a row. */
+  readonly version: string;
+
+  /** @param metadata of the entity */
+  constructor(
+    private readonly database: Database,
+    private readonly traced: Traced,
+    { props }: EntityMetadata,
+  ) {
+    const { name, table, owned, option } = traced;
+    const described = [...database.orm.getMetadata()];
+    if (!described.some(({ tableName }) => tableName === changeTable))
+      reportFault(
+        `${name} has a trace, which needs the feature changes, and keepsChanges in its module.`,
+      );
+    for (const { name: member, deleteRule = '' } of props)
+      if (['cascade', 'set null'].includes(deleteRule))
+        reportFault(
+          `${name} has a trace, which would lack what ${member} does: give it the deleteRule 'no action'.`,
+        );
+    const except = option === true ? [] : option.except;
+    const left = ['id', table.version?.member, ...except];
+    const members = table.columns
+      .filter(({ member }) => !left.includes(member))
+      .map((column) => `${jsonOf(column)} as ${quoted(column.member)}`);
+    this.members = `(select to_jsonb(item) from (select ${members.join(', ')}) as item)`;
+    const [member, other] = owned.members;
+    if (other)
+      reportFault(
+        `${name} has a trace, and rows by ${member} and ${other}: a trace knows one of them.`,
+      );
+    const owner = member && table.column(member).name;
+    this.audience = owner
+      ? `${literal(`${name} `)} || ${owner}`
+      : literal(name);
+    this.version = table.version?.name ?? '1';
+    const audiencesOf = (call: Call) => this.#audiencesOf(call);
+    database.traced.set(name, { table: table.name, audiencesOf });
+  }
+
+  /** SQL that a statement of creations returns. */
+  get returned() {
+    const { audience, members, version } = this;
+    return `, id as "#id", ${version} as "#version", ${audience} as "#audience", ${members} as "#after"`;
+  }
+
+  /**
+   * SQL after the parts of a statement that write: it stores their rows.
+   *
+   * @param rows SQL for these: `#id`, `#audience`, `#version` or `#next`,
+   *   `#before` and `#after`
+   * @param writers SQL for who has written them (`writerAt`, `writersAt`)
+   */
+  store(action: keyof typeof values, rows: string, writers: string) {
+    const { version, before, after } = values[action];
+    const differences = action === 'changed' ? differing : '';
+    return `, "#position" as materialized (${lockPosition}),
+    "#traced" as (
+      insert into ${changeTable} (collection, item_id, version, action, actor, tenant, request, audience, before, after)
+      select ${literal(this.traced.name)}, "#id", ${version}, '${action}', "#actor", "#tenant", "#request", "#audience", ${before}, ${after}
+      from "#position", ${rows}${writers}${differences})`;
+  }
+
+  /** Wakes those who follow the changes. */
+  tell() {
+    for (const listener of this.database.onTraced) whenCommitted(listener);
+  }
+
+  /** @returns undefined for a call that sees all rows of several owners */
+  #audiencesOf(call: Call) {
+    const { name, owned, module } = this.traced;
+    const scope = module ? (`${module}:read` as const) : 'read';
+    if (!hasScope(call.caller, scope)) return [];
+    if (owned.members.length === 0) return [name];
+    try {
+      const views = owned.viewsIn(call);
+      return views?.map(({ values }) => `${name} ${Object.values(values)[0]}`);
+    } catch {
+      // It has no usable owner, so it has no rows.
+      return [];
+    }
+  }
+}
+
+/** Who writes: the actor, its tenant, and the request. */
+export function writerOf(call: Call) {
+  const { caller, origin } = call;
+  const { tenant } = caller ?? {};
+  return [actorIn(call), isText(tenant) ? tenant : null, origin.request];
+}
+
+/** SQL for the values of `writerOf`, the first one in a parameter. */
+export function writerAt(at: number) {
+  return `, (values ($${at}::text, $${at + 1}::text, $${at + 2}::text)) as writer ("#actor", "#tenant", "#request")`;
+}
+
+/** The same of several rows, by `#place`, in their order. */
+export function writersAt(at: number) {
+  return ` join unnest($${at}::text[], $${at + 1}::text[], $${at + 2}::text[]) with ordinality
+        as writer ("#actor", "#tenant", "#request", "#place") using ("#place") order by "#id"`;
+}
+
+/** SQL for a value as in an answer, for `to_jsonb`. */
+function jsonOf({ name, type }: Column) {
+  if (type === 'timestamptz')
+    return `to_char(${name}::timestamptz(3) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
+  return type.startsWith('numeric') ? `${name}::text` : name;
+}
