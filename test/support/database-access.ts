@@ -89,14 +89,18 @@ export async function whileReadsFail<Result>(
     `create or replace function failing(state text) returns bigint language plpgsql volatile as
      $$ begin raise exception 'this is a test' using errcode = state; end $$`,
   );
-  await sql(database, 'alter table pet rename to pet_put_aside');
+  // No read finds the table missing.
+  const atOnce = (...statements: string[]) =>
+    sql(database, `do $$ begin ${statements.join('; ')}; end $$`);
   const row = `failing('${sqlState}') as id, ''::text as name, 1::bigint as category_id, 'sold'::text as status`;
-  await sql(database, `create view pet as select ${row}`);
+  await atOnce(
+    'alter table pet rename to pet_put_aside',
+    `create view pet as select ${row}`,
+  );
   try {
     return await work();
   } finally {
-    await sql(database, 'drop view pet');
-    await sql(database, 'alter table pet_put_aside rename to pet');
+    await atOnce('drop view pet', 'alter table pet_put_aside rename to pet');
   }
 }
 
