@@ -102,7 +102,7 @@ test.each(['1.005', '1e3', '', 5, null, '12345678901234567'])(
         'mutation($sum: Money!) { createDue(input: { sum: $sum, fee: null }) { id } }',
       variables: { sum },
     });
-    expect(errors[0].message).toBe(json.message);
+    expect(errors?.[0]?.message).toBe(json.message);
   },
 );
 
