@@ -14,7 +14,7 @@ import {
 import { sql } from '../../support/database-access.ts';
 import { openStream } from '../../support/events.ts';
 import { graphqlText } from '../../support/graphql.ts';
-import { beforeAll, expect, test } from '../../support/jest.ts';
+import { beforeAll, beforeEach, expect, test } from '../../support/jest.ts';
 import { onPostgres } from '../../support/process.ts';
 import { rest } from '../../support/rest.ts';
 import { serviceOf } from '../../support/service.ts';
@@ -46,6 +46,8 @@ beforeAll(async () => {
   for (const [name, scope] of Object.entries(scopes))
     keys[name as 'ada'] = (await store.keys.issue({ name, scope })).key;
 });
+
+beforeEach(() => sql(store.database, 'truncate change'));
 
 const write = async (key: string, path: string, json: object) =>
   (await rest(store, `/v1${path}`, { method: 'POST', json, key })).json;
@@ -126,6 +128,7 @@ test('changes are followed, and resumed after the last one that was seen', async
       key: keys.bob,
       headers: more as never,
     });
+  await write(keys.bob, '/memos', { text: 'of bob' });
   const all = await open(headers);
   await write(keys.ada, '/memos', { text: 'unseen' });
   await write(keys.bob, '/memos', { text: 'live' });
@@ -181,6 +184,7 @@ onlyOnPostgres('a change under way holds back those after it', async () => {
 
 test('old changes are removed, the oldest first', async () => {
   const { database } = store;
+  for (const text of ['a', 'b', 'c']) await write(keys.ada, '/memos', { text });
   await sql(
     database,
     `update change set at = now() - interval '91 days' where id in (select id from change order by id limit 2)`,

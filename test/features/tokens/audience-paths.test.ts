@@ -6,6 +6,7 @@ import { importFile } from '#engine/features/transfer/import.js';
 import { Records } from '#engine/records/records.js';
 import { clinicModules } from '../../modules/clinic/clinic.module.ts';
 import { PatientEntity, patient } from '../../modules/clinic/patient.ts';
+import { sql } from '../../support/database-access.ts';
 import { openStream } from '../../support/events.ts';
 import { newFolder } from '../../support/folder.ts';
 import { graphqlText } from '../../support/graphql.ts';
@@ -321,6 +322,7 @@ describeHere('a business with customers', () => {
     callers['cis c'] = tokenOf('c', 'cis', 'portal');
     const { json } = await ask('cis c', '/patients');
     expect(json).toMatchObject([{ name: 'of c', login: 'cis', clinic: 'c' }]);
+    await sql(store.database, `delete from patient where clinic = 'c'`);
   });
 
   test('the start names the indexes of each audience, and none for rows that no caller sees as a whole', () => {
