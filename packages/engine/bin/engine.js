@@ -11,6 +11,8 @@ import {
 } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 
+const [major] = process.versions.node.split('.');
+if (Number(major) < 24) refuse('a service needs Node.js 24: it runs types');
 const [command, folder = '', resource = 'Book', ...more] =
   process.argv.slice(2);
 if (command === 'bundle') {
