@@ -269,7 +269,9 @@ function seenIn({ columns }: Table, owned: Ownership, parameter: string) {
   const [first] = own;
   if (!first) return undefined;
   const { name } = first;
-  if (isByOne(owned)) return `${name} = coalesce(${parameter}, ${name})`;
+  // A row of nobody is null there.
+  if (isByOne(owned))
+    return `(${parameter}::text is null or ${name} = ${parameter})`;
   const row = own.map(({ member, name }) => `${literal(member)}, ${name}`);
   const views = `jsonb_array_elements(${parameter}::jsonb) as "#view"`;
   return `(${parameter}::jsonb is null or exists (select from ${views} where jsonb_build_object(${row}) @> "#view"))`;

@@ -112,9 +112,9 @@ export class Trace {
         `${name} has a trace, and rows by ${member} and ${other}: a trace knows one of them.`,
       );
     const owner = member && table.column(member).name;
-    this.audience = owner
-      ? `${literal(`${name} `)} || ${owner}`
-      : literal(name);
+    // A row of nobody is seen by those who see all rows.
+    const ofOwner = `${literal(name)} || coalesce(' ' || ${owner}, '')`;
+    this.audience = owner ? ofOwner : literal(name);
     this.version = table.version?.name ?? '1';
     const audiencesOf = (call: Call) => this.#audiencesOf(call);
     database.traced.set(name, { table: table.name, audiencesOf });
