@@ -1,3 +1,4 @@
+import { AsyncResource } from 'node:async_hooks';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { FairQueue } from '../../database/fair-queue.ts';
 import type { Holder } from '../../shared-budget.ts';
@@ -33,7 +34,8 @@ export class Turns {
       if (!request.call.hasLeft) begin();
     };
     if (this.#waiting.length === 0 && !this.#isLong()) return beginWanted();
-    this.#waiting.push(holder, beginWanted);
+    // It begins in the turn of another request.
+    this.#waiting.push(holder, AsyncResource.bind(beginWanted));
     this.#beginNext();
   }
 
