@@ -142,7 +142,7 @@ where(
           '"err"',
         );
         const prepared = new RegExp(
-          `^${database} LOG:  execute find_one_pet: `,
+          `^${database} LOG:  execute \\w+_pet: `,
           'm',
         );
         expect(prepared.test(readFileSync(postgres.log, 'utf8'))).toBe(
