@@ -7,9 +7,6 @@ import {
   type NewOf,
   resource,
 } from '#engine/api/resources/resource.js';
-import { csvColumnsOf, formats } from '#engine/features/transfer/formats.js';
-import { importLines } from '#engine/features/transfer/import.js';
-import type { Transfer } from '#engine/features/transfer/types.js';
 import { Records } from '#engine/records/records.js';
 import { nullable } from '#engine/validation/schemas.js';
 import { sql } from '../support/database-access.ts';
@@ -18,6 +15,7 @@ import { beforeEach, expect, test } from '../support/jest.ts';
 import { migrationOf } from '../support/migrations.ts';
 import { rest } from '../support/rest.ts';
 import { storeForAll } from '../support/store.ts';
+import { exportAndImport } from '../support/transfer.ts';
 import { moneyPattern, moneySchema } from './money/money.ts';
 
 /** A kind that the engine does not know: it is one entry in one file. */
@@ -161,30 +159,8 @@ test('the contract has its schema', async () => {
 test.each(['ndjson', 'csv'] as const)(
   'it is exported to %s and imported',
   async (format) => {
-    const { resources = [] } = dues.open({
-      database: store.database,
-    } as never);
-    const [collection] = resources.flatMap(({ collections }) => collections);
-    const { item, service } = collection as NonNullable<typeof collection>;
-    const { items } = await service.list({ limit: 100 } as never);
-    const { head, write, read, hasOnlyTexts } = formats[format];
-    const columns = csvColumnsOf(item);
-    const file = Buffer.from(head(columns) + write(columns, items));
-    await sql(store.database, 'truncate "due" restart identity');
-    async function* bytes() {
-      yield file;
-    }
-    const refused: unknown[] = [];
-    await importLines(
-      read(bytes(), columns, 100_000),
-      {
-        collection,
-        progress: () => undefined,
-        refused: (...one: unknown[]) => refused.push(one),
-        signal: AbortSignal.timeout(60_000),
-      } as unknown as Transfer,
-      { isLenient: hasOnlyTexts },
-    );
+    const { database } = store;
+    const refused = await exportAndImport(database, dues, 'due', format);
     expect(refused).toEqual([]);
     expect(await sumsOf('')).toEqual(['12.50', '-0.05', most, '3.00', '12.50']);
   },

@@ -1,8 +1,6 @@
 // runs: embedded, postgres
 
 import { csvColumnsOf, formats } from '#engine/features/transfer/formats.js';
-import { importLines } from '#engine/features/transfer/import.js';
-import type { Transfer } from '#engine/features/transfer/types.js';
 import {
   expected,
   inputs,
@@ -13,6 +11,7 @@ import { sql } from '../../support/database-access.ts';
 import { beforeEach, expect, test } from '../../support/jest.ts';
 import { rest } from '../../support/rest.ts';
 import { storeForAll } from '../../support/store.ts';
+import { exportAndImport } from '../../support/transfer.ts';
 
 /** Files of members that are a UUID, a day, any JSON, or texts. */
 
@@ -29,29 +28,12 @@ test.each(['ndjson', 'csv'] as const)(
   async (format) => {
     for (const json of inputs)
       await rest(store, '/v1/passports', { method: 'POST', json });
-    const { resources = [] } = passports.open({
-      database: store.database,
-    } as never);
-    const [collection] = resources.flatMap(({ collections }) => collections);
-    const { item, service } = collection as NonNullable<typeof collection>;
-    const { items } = await service.list({ limit: 100 } as never);
-    const { head, write, read, hasOnlyTexts } = formats[format];
-    const columns = csvColumnsOf(item);
-    const file = Buffer.from(head(columns) + write(columns, items));
-    await sql(store.database, 'truncate "passport" restart identity');
-    async function* bytes() {
-      yield file;
-    }
-    const refused: unknown[] = [];
-    await importLines(
-      read(bytes(), columns, 100_000),
-      {
-        collection,
-        progress: () => undefined,
-        refused: (...one: unknown[]) => refused.push(one),
-        signal: AbortSignal.timeout(60_000),
-      } as unknown as Transfer,
-      { isLenient: hasOnlyTexts },
+    const { database } = store;
+    const refused = await exportAndImport(
+      database,
+      passports,
+      'passport',
+      format,
     );
     expect(refused).toEqual([]);
     expect(await listed()).toEqual(expected);
