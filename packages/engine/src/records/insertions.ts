@@ -434,11 +434,11 @@ function orDefault({ fallback }: Column, value: string) {
  *
  * The last parameters are the claims' key ids, operations, hashes and
  * fingerprints, all null for a row without a claim; then those of its trace, if
- * any. It returns one row per place (from 1): null and the generated values, as a JSON array of texts; for
- * a known claim, its fingerprint in hexadecimal and the values generated then.
- * If another process stores the same claim after this statement's snapshot, its
- * place is missing in the result: its item was not inserted, and a repetition
- * finds the claim.
+ * any. It returns one row per place (from 1): null and the generated values, as
+ * a JSON array of texts; for a known claim, its fingerprint in hexadecimal and
+ * the values generated then. If another process stores the same claim after
+ * this statement's snapshot, its place is missing in the result: its item was
+ * not inserted, and a repetition finds the claim.
  */
 function insertOnceInto(
   { name, inserted, generated }: Table,
