@@ -69,11 +69,19 @@ test('stored numbers are written with all their digits', () => {
   expect(JSON.stringify(parseStoredJson(text))).toBe(text);
 });
 
-test('a text that needs the slow way may have 5,000 values; any other may have more', () => {
+test('a text may have 20,000 values, and 5,000 when it needs the slow way', () => {
   const list = (value: string, count: number) =>
     `[${Array(count).fill(value)}]`;
   expect(parse(list('1e1', 4998))).toEqual(Array(4998).fill(10));
-  expect(parse(list('101', 100_000))).toHaveLength(100_000);
+  expect(parse(list('101', 19_999))).toHaveLength(19_999);
+  for (const text of [
+    list('101', 20_000),
+    `{"a":${list('{"b":1}', 10_000)}}`,
+    `${'['.repeat(20_000)}${']'.repeat(20_000)}`,
+    `["\\\\",${list('""', 20_000)}]`,
+    '['.repeat(1_000_000),
+  ])
+    expect(() => parse(text)).toThrow(/^it may have at most 20000 values$/);
   for (const text of [
     list('1e1', 5000),
     `[1e1,${list('[]', 5000)}]`,
@@ -84,6 +92,14 @@ test('a text that needs the slow way may have 5,000 values; any other may have m
     );
   }
 });
+
+test.each(['[{,', '\\"[', '\\\\\\"{', '\\\\'])(
+  'what is in a string is no value: %s',
+  (part) => {
+    const text = `["${part.repeat(30_000)}",1]`;
+    expect(parse(text)).toEqual(JSON.parse(text));
+  },
+);
 
 test('integers are written without an exponent', () => {
   expect(JSON.stringify([9007199254740993n, 1e21, -0, 1.5], exact)).toBe(

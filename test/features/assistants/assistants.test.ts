@@ -433,7 +433,7 @@ describe('the tools', () => {
     );
     const deep = await callRaw(
       'list_pets',
-      `{"status":${'['.repeat(200_000)}${']'.repeat(200_000)}}`,
+      `{"status":${'['.repeat(19_000)}${']'.repeat(19_000)}}`,
     );
     expect(deep).toEqual(
       failure('BAD_USER_INPUT: The arguments are nested too deeply.'),
