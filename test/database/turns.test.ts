@@ -1,4 +1,5 @@
 import { Call } from '#engine/call.js';
+import { Unavailable } from '#engine/errors.js';
 import { Records } from '#engine/records/records.js';
 import { PetEntity } from '../../src/pets/pet.entity.ts';
 import { expect, test } from '../support/jest.ts';
@@ -45,6 +46,63 @@ test('one table leaves half of the connections, and another one half of these', 
   resolve();
   await Promise.all(works);
   expect([...running.values()]).toEqual([20, 20, 20, 20]);
+});
+
+test('tables whose statements had no answer in time leave a quarter of the connections until they are answered', async () => {
+  const { database } = store;
+  const { promise, resolve } = Promise.withResolvers<void>();
+  let running = 0;
+  const run = (collection: string, work: () => Promise<unknown>) =>
+    database.inTurn(new Call(), { collection, operation: 'read' }, work);
+  const occupy = (table: string) =>
+    run(table, () => {
+      running += 1;
+      return promise;
+    });
+  const begin = async () => {
+    running = 0;
+    const works = tables.map(occupy);
+    for (let turn = 0; turn < 9; turn += 1) await new Promise(setImmediate);
+    return works;
+  };
+  const tables = Array.from({ length: 12 }, (_, at) => `locked ${at}`);
+  for (const table of tables) {
+    const late = run(table, () => Promise.reject(Unavailable.late()));
+    await expect(late).rejects.toThrow('in time');
+  }
+  const waiting = await begin();
+  expect(running).toBe(8);
+  expect(await run('another', async () => 'answered')).toBe('answered');
+  expect(running).toBe(8);
+  resolve();
+  await Promise.all(waiting);
+  expect(running).toBe(12);
+  await Promise.all(await begin());
+  expect(running).toBe(12);
+});
+
+test.each([
+  ['a full pool', 'timeout exceeded when trying to connect'],
+  ['a lost database', 'Connection terminated'],
+])('%s says nothing of a table', async (_name, reason) => {
+  const { database } = store;
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const queue = (operation: string) => ({ collection: 'last', operation });
+  const failed = database.inTurn(new Call(), queue('read'), () =>
+    Promise.reject(new Unavailable('', new Error(reason))),
+  );
+  await expect(failed).rejects.toThrow(Unavailable);
+  const others = Array.from({ length: 9 }, (_, at) =>
+    database.inTurn(
+      new Call(),
+      { collection: `other ${at}`, operation: 'read' },
+      () => promise,
+    ),
+  );
+  const last = database.inTurn(new Call(), queue('read'), async () => 'read');
+  expect(await last).toBe('read');
+  resolve();
+  await Promise.all(others);
 });
 
 test('a transaction does not wait for the connections of a table, whose users may wait for it', async () => {

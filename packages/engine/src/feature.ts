@@ -39,6 +39,8 @@ export interface Feature<Own extends Variables = Variables> {
    * @returns undefined when none of these needs it
    */
   module?(modules: readonly Module[]): Promise<Module | undefined>;
+  /** Whether callers have tenants. */
+  namesTenants?(settings: Settings<Own>): boolean;
   /** Adds commands. Each loads its code when it runs. */
   commands?(program: Command, stores: Stores): Promise<void>;
   /** What `doctor` checks. It starts nothing. */
@@ -164,6 +166,18 @@ export function complete<Listed extends Pick<Service, 'modules' | 'features'>>(
     return [...own, ...further.filter((one) => one !== undefined)];
   };
   return { ...service, modules };
+}
+
+/** @returns a warning of rows that are closed to every caller, if any */
+export function closedRows(
+  { features }: Service,
+  config: Config,
+  { tenanted }: Database,
+) {
+  const settings = { config, values: config.values };
+  const isOpen = features.some((one) => one.namesTenants?.(settings));
+  if (isOpen || tenanted.size === 0) return undefined;
+  return `no caller has a tenant, which ${[...tenanted].join(', ')} need: set JWT_TENANT of the feature tokens`;
 }
 
 /** The store that the configuration names, not yet opened. */

@@ -11,7 +11,7 @@ export class SharedBudget {
   used = 0;
   readonly #held = new Map<Holder, number>();
 
-  constructor(private readonly size: number) {}
+  constructor(protected readonly size: number) {}
 
   /** @returns false when it is too much */
   take(holder: Holder, amount = 1) {

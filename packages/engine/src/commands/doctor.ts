@@ -3,7 +3,12 @@ import { envFileVariable } from '../config/env-file.ts';
 import type { Database } from '../database/database.ts';
 import { localeRemedy } from '../database/locale.ts';
 import { codeOf } from '../database/postgres-errors.ts';
-import type { ConfiguredStore, DoctorCheck, Service } from '../feature.ts';
+import {
+  type ConfiguredStore,
+  closedRows,
+  type DoctorCheck,
+  type Service,
+} from '../feature.ts';
 import { startFailure } from '../process/start-failure.ts';
 import { exitCodes, json, show } from './program.ts';
 
@@ -75,10 +80,12 @@ async function examine(service: Service) {
   }
 
   // Loaded here, so that help and usage errors come at once.
-  const [{ Database }, { configuredStore }] = await Promise.all([
-    import('../database/database.ts'),
-    import('./context.ts'),
-  ]);
+  const [{ Database }, { configuredStore }, { openModules }] =
+    await Promise.all([
+      import('../database/database.ts'),
+      import('./context.ts'),
+      import('../api/module.ts'),
+    ]);
   const envFile = process.env[envFileVariable(service.name)];
   let configured: ConfiguredStore | undefined;
   await check({
@@ -90,11 +97,11 @@ async function examine(service: Service) {
     },
   });
   if (!configured) return findings;
-  const { config, model } = configured;
+  const { config, model, modules } = configured;
   const { misspelt, values, migrateOnStart } = config;
   for (const found of misspelt)
     warn('variables', found, 'correct the name, or remove the variable');
-  await check({
+  const areSound = await check({
     name: 'modules',
     remedy: 'see docs/add-a-module.md',
     async run() {
@@ -141,6 +148,9 @@ async function examine(service: Service) {
         return 'readable and writable, ids beyond all rows';
       },
     });
+    if (areSound) openModules(modules, database, values);
+    const closed = closedRows(service, config, database);
+    warn('tenants', closed, 'see docs/frontends.md');
     warn('locale', await database.localeDifference(), localeRemedy);
     return 'usable';
   };

@@ -113,6 +113,8 @@ export class Database {
     string,
     (id: unknown, call: Call, tenant: unknown) => Promise<boolean>
   >();
+  /** Collections of tenants. */
+  readonly tenanted = new Set<string>();
   /** Collections that leave a trace, by their names. */
   readonly traced = new Map<string, TracedCollection>();
   /** Called after each change that leaves a trace. */

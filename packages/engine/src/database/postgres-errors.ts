@@ -164,6 +164,12 @@ export function isWorthAnotherTry(error: unknown) {
   return meaningOf(causeOf(error)).inParts !== undefined;
 }
 
+/** True when the database is reached, and has not answered in time. */
+export function isLate(error: unknown) {
+  if (!(error instanceof Unavailable)) return false;
+  return meaningOf(causeOf(error)).cannot !== 'be reached';
+}
+
 /**
  * True when PostgreSQL rolled a statement back because it conflicted with
  * another (serialization failure, deadlock).

@@ -5,7 +5,7 @@ import type { Collection } from '../api/resources/collection.ts';
 import type { Config } from '../config/config.ts';
 import { envFileVariable } from '../config/env-file.ts';
 import type { Database } from '../database/database.ts';
-import type { Service } from '../feature.ts';
+import { closedRows, type Service } from '../feature.ts';
 import type { Log } from '../runtime/log/log.ts';
 import type { Server } from './service-types.ts';
 
@@ -42,6 +42,8 @@ export async function logStarted(
     config: config.shown,
   };
   logger.info(about, 'started');
+  const closed = closedRows(service, config, database);
+  if (closed) logger.warn({}, closed);
   if (config.keys.bootstrapKey) {
     const advice =
       'a bootstrap key is set: it has all rights and never expires';
@@ -57,8 +59,9 @@ export async function logStarted(
   logger.info({ key: first.id }, 'first key issued');
   await output.flush(earlierLinesTimeout);
   const modules = await service.modules();
-  const [collection] =
+  const opened =
     collections ?? collectionsOf(openModules(modules, database, config.values));
+  const collection = opened.find(({ name }) => !database.tenanted.has(name));
   const [example] = modules.flatMap(({ examples = [] }) => examples);
   const calls = firstCalls({ address, key: first.key }, collection, example);
   const lines = [

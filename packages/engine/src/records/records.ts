@@ -85,6 +85,7 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
     const interpreter = new ListInterpreter(table, lists, owned.audiences);
     const reader = new ListReader<Item>(database, table, interpreter, horizon);
     const name = path?.slice(1) ?? collection;
+    if (owned.hasTenants) database.tenanted.add(name);
     const traced = option && { name, table, owned, module, option };
     const trace = traced && new Trace(database, traced, metadata);
     const queue = <In, Out>(

@@ -68,6 +68,7 @@ function providerOf(values: ValuesOf<typeof variables>): Provider | undefined {
 export const tokens = feature({
   name: 'tokens',
   variables,
+  namesTenants: ({ values }) => values.JWT_TENANT !== undefined,
   checks({ values }) {
     const provider = providerOf(values);
     if (!provider) return [];
