@@ -75,30 +75,26 @@ function halvesOf(scope: string) {
 }
 
 /**
- * A caller with a token is told the provider's name of the scope (RFC 6750,
- * section 3.1).
+ * A caller with a token is told the provider's name of the scope, if it has one
+ * (RFC 6750, section 3.1).
  */
 export function forbidden(
   scope: Scope,
   caller?: Pick<Caller, 'scopeNames'> | null,
 ) {
-  const names = Object.entries(caller?.scopeNames ?? {});
   const [first = ''] = scope.split('|');
+  const { scopeNames } = caller ?? {};
+  if (!scopeNames) return lacking(`an API key with the scope "${first}"`);
   const { right } = halvesOf(first);
-  const permitting = names.filter(([ours]) => permits(ours, scope));
-  const exact = permitting.find(([ours]) => halvesOf(ours).right === right);
-  const [, name] = exact ?? permitting[0] ?? [];
-  if (name === undefined)
-    return new StoreError(
-      'FORBIDDEN',
-      `This needs an API key with the scope "${first}".`,
-    );
-  const headers = {
-    'www-authenticate': `Bearer error="insufficient_scope", scope="${name}"`,
-  };
-  return new StoreError(
-    'FORBIDDEN',
-    `This needs a token with the scope "${name}".`,
-    { headers },
-  );
+  const known = Object.keys(scopeNames);
+  const permitting = known.filter((ours) => permits(ours, scope));
+  const near = permitting.find((ours) => halvesOf(ours).right === right);
+  const name = scopeNames[first] ?? scopeNames[near ?? `${permitting[0]}`];
+  const asked = name === undefined ? '' : `, scope="${name}"`;
+  return lacking(`a token with the scope "${name ?? first}"`, {
+    'www-authenticate': `Bearer error="insufficient_scope"${asked}`,
+  });
 }
+
+const lacking = (credential: string, headers = {}) =>
+  new StoreError('FORBIDDEN', `This needs ${credential}.`, { headers });

@@ -2,6 +2,7 @@ import { hash, randomUUID } from 'node:crypto';
 import { apis } from '../../support/apis.ts';
 import { readsOf, sql } from '../../support/database-access.ts';
 import { follow, seen } from '../../support/events.ts';
+import { graphqlText } from '../../support/graphql.ts';
 import { describe, expect, test } from '../../support/jest.ts';
 import { rest } from '../../support/rest.ts';
 import { onNode, storeForAll } from '../../support/store.ts';
@@ -114,6 +115,33 @@ test('a token has scopes of one module, and is told the scope of that module whi
     },
   );
 });
+
+test.each<[string, string, string, string]>([
+  [
+    'that has no name for it',
+    'see=pets:read',
+    '/v1/store/orders',
+    'store:read',
+  ],
+  ['that names it in several modules', 'a=store:read,b=read', '/whoami', 'b'],
+  ['that has no name for all', 'a=store:read,b=pets:write', '/whoami', 'a'],
+])(
+  'a token of a provider %s (%s) is told its scope: GET %s needs %s',
+  (_provider, JWT_SCOPES, path, name) =>
+    onNode(store, { ...provider.env, JWT_SCOPES }, async (node) => {
+      const key = provider.token({ scope: 'openid' });
+      const { status, json, headers } = await rest(node, path, { key });
+      const message = `This needs a token with the scope "${name}".`;
+      expect([status, json.message]).toEqual([403, message]);
+      const isKnown = JWT_SCOPES.includes(`${name}=`);
+      expect(headers['www-authenticate']).toBe(
+        `Bearer error="insufficient_scope"${isKnown ? `, scope="${name}"` : ''}`,
+      );
+      const query = '{ pets { id } }';
+      const { errors } = await graphqlText(node, { query }, key);
+      expect(errors?.[0]?.message).toMatch(/^This needs a token with /);
+    }),
+);
 
 test('a scope of a module that does not exist keeps the service from starting', async () => {
   const env = { ...provider.env, JWT_SCOPES: 'see=read,keep=pots:write' };

@@ -354,7 +354,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "FORBIDDEN",
-                     *       "message": "This needs a token with the scope \"pets:read\".",
+                     *       "message": "This needs an API key with the scope \"pets:read\".",
                      *       "status": 403
                      *     }
                      */
@@ -666,7 +666,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "FORBIDDEN",
-                     *       "message": "This needs a token with the scope \"pets:read\".",
+                     *       "message": "This needs an API key with the scope \"pets:read\".",
                      *       "status": 403
                      *     }
                      */
@@ -820,7 +820,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "FORBIDDEN",
-                     *       "message": "This needs a token with the scope \"store:read\".",
+                     *       "message": "This needs an API key with the scope \"store:read\".",
                      *       "status": 403
                      *     }
                      */

@@ -188,15 +188,11 @@ const withBody: Record<number, Response> = {
 };
 
 const forbiddenResponse = (scope: Scope) =>
-  documentedFailure(
-    forbidden(scope, { scopeNames: { read: scope } }),
-    'The key or token lacks the scope.',
-    {
-      'WWW-Authenticate': headerSchema(
-        'RFC 6750 section 3, for a token: the `scope` that it lacks.',
-      ),
-    },
-  );
+  documentedFailure(forbidden(scope), 'The key or token lacks the scope.', {
+    'WWW-Authenticate': headerSchema(
+      'RFC 6750 section 3, for a token: the `scope` that it lacks.',
+    ),
+  });
 
 const prefer = {
   Prefer: headerSchema(
