@@ -226,7 +226,7 @@ function changeOf(table: Table, owned: Ownership, trace?: Trace) {
     .map(({ text }, at) => `${text} as "#${at}"`)
     .join(', ');
   const after = trace
-    ? `, ${trace.version} as "#next", ${trace.members} as "#after"`
+    ? `, ${trace.version} as "#next", ${trace.members} as "#after", ${trace.heir ?? 'null'} as "#heir"`
     : '';
   return writeOf(
     table,

@@ -4,7 +4,7 @@ import { actorIn, type Call, isText, whenCommitted } from '../call.ts';
 import { changeTable, type Database } from '../database/database.ts';
 import { reportFault } from '../errors.ts';
 import { hasScope } from '../scopes.ts';
-import type { Ownership } from './ownership.ts';
+import { modulesOf, type Ownership } from './ownership.ts';
 import type { Column, Table } from './table.ts';
 
 /** `true`, or the members that it leaves out. */
@@ -73,6 +73,8 @@ export class Trace {
   readonly members: string;
   /** SQL for who sees a row. */
   readonly audience: string;
+  /** SQL for its owner, where a change may set another one. */
+  readonly heir: string | undefined;
   /** SQL for the version of a row. */
   readonly version: string;
   readonly #same: string;
@@ -110,6 +112,8 @@ export class Trace {
     // A row of nobody is seen by those who see all rows.
     const ofOwner = `${literal(name)} || coalesce(' ' || ${owner}, '')`;
     this.audience = owner ? ofOwner : literal(name);
+    const isHandedOver = owner && !owned.kept.includes(member);
+    if (isHandedOver) this.heir = `${literal(name)} || ' ' || ${owner}`;
     this.version = table.version?.name ?? '1';
     const audiencesOf = (call: Call) => this.#audiencesOf(call);
     database.traced.set(name, { table: table.name, audiencesOf });
@@ -130,12 +134,18 @@ export class Trace {
    */
   store(action: keyof typeof values, rows: string, writers: string) {
     const { version, before, after } = values[action];
-    const same = action === 'changed' ? this.#same : '';
+    const isChange = action === 'changed';
+    const same = isChange ? this.#same : '';
+    const name = literal(this.traced.name);
+    const from = `from "#position", ${rows}${writers}`;
+    const forHeir = `
+      union all select ${name}, "#id", ${version}, 'created', "#actor", "#tenant", "#request", "#heir", null, "#after"
+      ${from} where "#heir" <> "#audience"`;
     return `, "#position" as materialized (${lockPosition}),
     "#traced" as (
       insert into ${changeTable} (collection, item_id, version, action, actor, tenant, request, audience, before, after)
-      select ${literal(this.traced.name)}, "#id", ${version}, '${action}', "#actor", "#tenant", "#request", "#audience", ${before}, ${after}
-      from "#position", ${rows}${writers}${same})`;
+      select ${name}, "#id", ${version}, '${action}', "#actor", "#tenant", "#request", "#audience", ${before}, ${after}
+      ${from}${same}${isChange && this.heir ? forHeir : ''})`;
   }
 
   /** Wakes those who follow the changes. */
@@ -146,8 +156,11 @@ export class Trace {
   /** @returns undefined for a call that sees all rows of several owners */
   #audiencesOf(call: Call) {
     const { name, owned, module } = this.traced;
-    const scope = module ? (`${module}:read` as const) : 'read';
-    if (!hasScope(call.caller, scope)) return [];
+    const modules = [module, ...modulesOf(owned.audiences)];
+    const isReader = modules
+      .filter(Boolean)
+      .some((one) => hasScope(call.caller, `${one}:read`));
+    if (!isReader) return [];
     if (owned.members.length === 0) return [name];
     try {
       const views = owned.viewsIn(call);

@@ -28,8 +28,10 @@ export class CreateChange extends Migration {
         "version" int not null,
         "audience" text not null
       )`);
-    for (const columns of indexes)
-      this.addSql(`create index on "change" (${columns})`);
+    for (const columns of indexes) {
+      const name = `change_${columns.replaceAll(', ', '_')}_index`;
+      this.addSql(`create index ${name} on "change" (${columns})`);
+    }
   }
 
   override down(): void {
