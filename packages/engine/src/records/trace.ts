@@ -5,6 +5,7 @@ import { changeTable, type Database } from '../database/database.ts';
 import { reportFault } from '../errors.ts';
 import { hasScope } from '../scopes.ts';
 import { modulesOf, type Ownership } from './ownership.ts';
+import { type Stamped, stampsOf } from './stamps.ts';
 import type { Column, Table } from './table.ts';
 
 /** `true`, or the members that it leaves out. */
@@ -62,6 +63,7 @@ interface Traced {
   /** The name of its module in scopes. */
   readonly module: string | undefined;
   readonly option: TraceOption<string>;
+  readonly stamped: Stamped;
 }
 
 /**
@@ -85,7 +87,7 @@ export class Trace {
     private readonly traced: Traced,
     { props }: EntityMetadata,
   ) {
-    const { name, table, owned, option } = traced;
+    const { name, table, owned, option, stamped } = traced;
     const described = [...database.orm.getMetadata()];
     if (!described.some(({ tableName }) => tableName === changeTable))
       reportFault(
@@ -97,7 +99,8 @@ export class Trace {
           `${name} has a trace, which would lack what ${member} does: give it the deleteRule 'no action'.`,
         );
     const except = option === true ? [] : option.except;
-    const left = ['id', table.version?.member, ...except];
+    const stamps = Object.keys(stampsOf(stamped));
+    const left = ['id', table.version?.member, ...except, ...stamps];
     const columns = table.columns.filter(
       ({ member }) => !left.includes(member),
     );
