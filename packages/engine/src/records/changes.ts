@@ -6,6 +6,7 @@ import { badInput, StoreError } from '../errors.ts';
 import type { Int64 } from '../validation/int64.ts';
 import type { Check } from './insertions.ts';
 import type { Ownership, View } from './ownership.ts';
+import { type Stamped, stamp } from './stamps.ts';
 import type { Table } from './table.ts';
 import { type Trace, writerAt, writerOf } from './trace.ts';
 
@@ -39,6 +40,7 @@ interface Rules<Item> {
   readonly owned: Ownership;
   readonly check?: Check<object, Item> | undefined;
   readonly checkRemoval?: CheckRemoval<Item> | undefined;
+  readonly stamped: Stamped;
 }
 
 /**
@@ -69,7 +71,7 @@ export class Changes<Item> {
     private readonly trace?: Trace,
   ) {
     const { owned } = rules;
-    this.#changes = this.#queue('change', changeOf(table, owned, trace));
+    this.#changes = this.#queue('change', changeOf(table, rules, trace));
     this.#removals = this.#queue('remove', removalOf(table, owned, trace));
     const read = (ids: string[]) => this.#readStored(ids);
     const named = { collection: table.name, operation: 'find_stored' };
@@ -101,7 +103,7 @@ export class Changes<Item> {
     );
     if (given.length === 0)
       throw badInput('The change names no member to change.');
-    const { check, owned } = this.rules;
+    const { check, owned, stamped } = this.rules;
     const seen = owned.changeable(changes, call);
     if (check) {
       const stored = await this.stored(id, call, 'write');
@@ -117,7 +119,7 @@ export class Changes<Item> {
         return [name, column?.write(value)];
       }),
     );
-    const json = JSON.stringify(members);
+    const json = JSON.stringify({ ...members, ...stamp(stamped, call) });
     const write: Write = [id, version, json];
     const row = await this.#write(this.#changes, call, write, seen);
     if (!row) return null;
@@ -207,13 +209,19 @@ export function staleVersion(version: number, given?: number) {
 }
 
 /** Sets the members that the JSON object $3 has. */
-function changeOf(table: Table, owned: Ownership, trace?: Trace) {
+function changeOf(
+  table: Table,
+  { owned, stamped }: Rules<never>,
+  trace?: Trace,
+) {
   const { name, columns, version } = table;
+  const now = stamped.times ? 'changedAt' : undefined;
   const changes = columns
     .filter((column) => column.member !== 'id')
     .filter((column) => column !== version)
     .filter(({ member }) => !owned.kept.includes(member))
     .map(({ member, name, type }) => {
+      if (member === now) return `${name} = clock_timestamp()`;
       const value = `($3::jsonb ->> ${literal(member)})::${type}`;
       return `${name} = case when $3::jsonb ? ${literal(member)} then ${value} else ${name} end`;
     });
@@ -226,7 +234,7 @@ function changeOf(table: Table, owned: Ownership, trace?: Trace) {
     .map(({ text }, at) => `${text} as "#${at}"`)
     .join(', ');
   const after = trace
-    ? `, ${trace.version} as "#next", ${trace.members} as "#after"`
+    ? `, ${trace.version} as "#next", ${trace.members} as "#after", ${trace.heir ?? 'null'} as "#heir"`
     : '';
   return writeOf(
     table,

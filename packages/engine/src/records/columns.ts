@@ -1,7 +1,7 @@
 import { p, type UniversalPropertyOptionsBuilder } from '@mikro-orm/core';
 import type { Static, TObject, TSchema } from 'typebox';
 import { int64Column } from '../validation/kinds.ts';
-import { ofKind } from '../validation/rules.ts';
+import { initialValue, ofKind } from '../validation/rules.ts';
 import { mapMembers, memberOf } from '../validation/schemas.ts';
 
 type ColumnBuilder<Name, Value> = UniversalPropertyOptionsBuilder<
@@ -42,6 +42,10 @@ function propertyOf(name: string, schema: TSchema) {
   const { kind, schema: member, isNullable } = memberOf(schema);
   const column = kind.column(member);
   // MikroORM would copy an object.
-  Object.assign(column['~options'], { [ofKind]: () => kind });
+  const { [initialValue]: defaultRaw } = member;
+  Object.assign(column['~options'], {
+    [ofKind]: () => kind,
+    ...(defaultRaw && { defaultRaw }),
+  });
   return isNullable ? column.nullable() : column;
 }

@@ -404,8 +404,9 @@ function insertionInto(
     ? trace?.store('created', placed, writersAt(at))
     : trace?.store('created', 'inserted', writerAt(at));
   const shown = trace ? generated.map((_, at) => `"#${at}"`) : '*';
+  const all = count && ` where ${areAllIn('inserted', count)}`;
   const checked = `with ${lock}, inserted as (${insertion})${stored ?? ''}
-      select ${shown} from inserted where ${areAllIn('inserted', count || '1')}`;
+      select ${shown} from inserted${all}`;
   return {
     isWrite: true,
     name: `${operation}_${name}`,
@@ -413,8 +414,8 @@ function insertionInto(
   };
 }
 
-/** Ids ascend as the inputs do. */
-const placed = `(select *, row_number() over (order by "#id") as "#place" from inserted) as placed`;
+/** They are returned as they are inserted. */
+const placed = `(select *, row_number() over () as "#place" from inserted) as placed`;
 
 /**
  * SQL that is true when a statement has inserted this many rows. Otherwise a

@@ -26,6 +26,7 @@ import {
 } from './listing.ts';
 import { assertSeen, Ownership } from './ownership.ts';
 import type { CollectionOptions, Repository } from './repository.ts';
+import { type Stamped, stamp } from './stamps.ts';
 import { Table } from './table.ts';
 import { Trace } from './trace.ts';
 
@@ -52,6 +53,7 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
   readonly table: Table;
   /** Whose rows they are. */
   readonly owned: Ownership;
+  readonly #stamped: Stamped;
   readonly #interpreter: ListInterpreter;
   readonly #reader: ListReader<Item>;
   readonly #lists: Batches<Listing, Page<Item>>;
@@ -74,6 +76,8 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
       trace: option,
       path,
       horizon,
+      times,
+      actor,
       ...lists
     }: CollectionOptions<Item, New> = {},
   ) {
@@ -86,7 +90,8 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
     const reader = new ListReader<Item>(database, table, interpreter, horizon);
     const name = path?.slice(1) ?? collection;
     if (owned.hasTenants) database.tenanted.add(name);
-    const traced = option && { name, table, owned, module, option };
+    const stamped = { times, actor };
+    const traced = option && { name, table, owned, module, option, stamped };
     const trace = traced && new Trace(database, traced, metadata);
     const queue = <In, Out>(
       operation: string,
@@ -120,13 +125,14 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
       hasRelations ? checkNew : check,
       trace,
     );
-    const rules = { owned, check, checkRemoval };
+    const rules = { owned, check, checkRemoval, stamped };
     this.#changes = new Changes(database, table, rules, trace);
     if (trace) this.#onInserted.push(() => trace.tell());
     if (owned.audiences.length > 0)
       database.owned.set(collection, this.#has.bind(this));
     this.table = table;
     this.owned = owned;
+    this.#stamped = stamped;
     this.#interpreter = interpreter;
     this.#reader = reader;
   }
@@ -197,7 +203,7 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
   }
 
   async create(item: New, call = new Call()) {
-    const own = this.owned.claim(item, call);
+    const own = this.#claim(item, call);
     const inserted = await this.#insertions.insert(own, call);
     this.#tellInserted();
     return inserted;
@@ -209,11 +215,16 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
     if (isOverridden) return createInTurn<Item, New>(this, inputs, call);
     const own = inputs.map((input) => {
       if (input instanceof Error) return input;
-      return orError(() => this.owned.claim(input, call));
+      return orError(() => this.#claim(input, call));
     });
     const outcomes = await this.#insertions.insertMany(own, call);
     this.#tellInserted();
     return outcomes;
+  }
+
+  #claim(item: New, call: Call): New {
+    const own = this.owned.claim(item, call);
+    return { ...own, ...stamp(this.#stamped, call) };
   }
 
   #tellInserted() {

@@ -8,6 +8,7 @@ import type { Validated } from '../validation/validator.ts';
 import type { ChangeOf, CheckRemoval } from './changes.ts';
 import type { Check } from './insertions.ts';
 import type { Owned } from './ownership.ts';
+import type { Stamped } from './stamps.ts';
 import type { Computed } from './table.ts';
 import type { TraceOption } from './trace.ts';
 
@@ -109,7 +110,8 @@ export interface Repository<Item extends Identified, New> {
  */
 export interface CollectionOptions<Item, New>
   extends Lists<keyof Item & string>,
-    Owned<keyof Item & string> {
+    Owned<keyof Item & string>,
+    Stamped {
   /** Members of items that follow from others. */
   readonly computed?: Computed;
   /** A rule for creations and changes. */

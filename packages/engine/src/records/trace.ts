@@ -1,10 +1,11 @@
 import type { EntityMetadata } from '@mikro-orm/core';
-import { escapeLiteral as literal, escapeIdentifier as quoted } from 'pg';
+import { escapeLiteral as literal } from 'pg';
 import { actorIn, type Call, isText, whenCommitted } from '../call.ts';
 import { changeTable, type Database } from '../database/database.ts';
 import { reportFault } from '../errors.ts';
 import { hasScope } from '../scopes.ts';
-import type { Ownership } from './ownership.ts';
+import { modulesOf, type Ownership } from './ownership.ts';
+import { type Stamped, stampsOf } from './stamps.ts';
 import type { Column, Table } from './table.ts';
 
 /** `true`, or the members that it leaves out. */
@@ -40,13 +41,6 @@ const lockPosition = `
     set_config('changes.floor', floor::text, true)
   from (select coalesce(nullif(current_setting('changes.floor', true), '')::bigint, ${lastDrawn}) as floor) as first`;
 
-/** Those of the members that differ: a change sets others of $3 at most. */
-const differing = `, lateral (
-  select coalesce(jsonb_object_agg(key, "#before" -> key), '{}') as before,
-    coalesce(jsonb_object_agg(key, "#after" -> key), '{}') as after
-  from jsonb_object_keys($3::jsonb) as key
-  where "#before" -> key <> "#after" -> key) as differing`;
-
 const versionBefore = 'coalesce("#version", 1)';
 
 /** SQL for the values of a row in the table, by what has happened. */
@@ -54,8 +48,8 @@ const values = {
   created: { version: versionBefore, before: 'null', after: '"#after"' },
   changed: {
     version: '"#next"',
-    before: 'differing.before',
-    after: 'differing.after',
+    before: '"#before" - "#same"',
+    after: '"#after" - "#same"',
   },
   removed: { version: versionBefore, before: '"#before"', after: 'null' },
 };
@@ -69,6 +63,7 @@ interface Traced {
   /** The name of its module in scopes. */
   readonly module: string | undefined;
   readonly option: TraceOption<string>;
+  readonly stamped: Stamped;
 }
 
 /**
@@ -80,8 +75,11 @@ export class Trace {
   readonly members: string;
   /** SQL for who sees a row. */
   readonly audience: string;
+  /** SQL for its owner, where a change may set another one. */
+  readonly heir: string | undefined;
   /** SQL for the version of a row. */
   readonly version: string;
+  readonly #same: string;
 
   /** @param metadata of the entity */
   constructor(
@@ -89,7 +87,7 @@ export class Trace {
     private readonly traced: Traced,
     { props }: EntityMetadata,
   ) {
-    const { name, table, owned, option } = traced;
+    const { name, table, owned, option, stamped } = traced;
     const described = [...database.orm.getMetadata()];
     if (!described.some(({ tableName }) => tableName === changeTable))
       reportFault(
@@ -101,11 +99,13 @@ export class Trace {
           `${name} has a trace, which would lack what ${member} does: give it the deleteRule 'no action'.`,
         );
     const except = option === true ? [] : option.except;
-    const left = ['id', table.version?.member, ...except];
-    const members = table.columns
-      .filter(({ member }) => !left.includes(member))
-      .map((column) => `${jsonOf(column)} as ${quoted(column.member)}`);
-    this.members = `(select to_jsonb(item) from (select ${members.join(', ')}) as item)`;
+    const stamps = Object.keys(stampsOf(stamped));
+    const left = ['id', table.version?.member, ...except, ...stamps];
+    const columns = table.columns.filter(
+      ({ member }) => !left.includes(member),
+    );
+    this.members = objectOf(columns);
+    this.#same = sameOf(columns);
     const [member, other] = owned.members;
     if (other)
       reportFault(
@@ -115,6 +115,8 @@ export class Trace {
     // A row of nobody is seen by those who see all rows.
     const ofOwner = `${literal(name)} || coalesce(' ' || ${owner}, '')`;
     this.audience = owner ? ofOwner : literal(name);
+    const isHandedOver = owner && !owned.kept.includes(member);
+    if (isHandedOver) this.heir = `${literal(name)} || ' ' || ${owner}`;
     this.version = table.version?.name ?? '1';
     const audiencesOf = (call: Call) => this.#audiencesOf(call);
     database.traced.set(name, { table: table.name, audiencesOf });
@@ -135,12 +137,18 @@ export class Trace {
    */
   store(action: keyof typeof values, rows: string, writers: string) {
     const { version, before, after } = values[action];
-    const differences = action === 'changed' ? differing : '';
+    const isChange = action === 'changed';
+    const same = isChange ? this.#same : '';
+    const name = literal(this.traced.name);
+    const from = `from "#position", ${rows}${writers}`;
+    const forHeir = `
+      union all select ${name}, "#id", ${version}, 'created', "#actor", "#tenant", "#request", "#heir", null, "#after"
+      ${from} where "#heir" <> "#audience"`;
     return `, "#position" as materialized (${lockPosition}),
     "#traced" as (
       insert into ${changeTable} (collection, item_id, version, action, actor, tenant, request, audience, before, after)
-      select ${literal(this.traced.name)}, "#id", ${version}, '${action}', "#actor", "#tenant", "#request", "#audience", ${before}, ${after}
-      from "#position", ${rows}${writers}${differences})`;
+      select ${name}, "#id", ${version}, '${action}', "#actor", "#tenant", "#request", "#audience", ${before}, ${after}
+      ${from}${same}${isChange && this.heir ? forHeir : ''})`;
   }
 
   /** Wakes those who follow the changes. */
@@ -151,8 +159,11 @@ export class Trace {
   /** @returns undefined for a call that sees all rows of several owners */
   #audiencesOf(call: Call) {
     const { name, owned, module } = this.traced;
-    const scope = module ? (`${module}:read` as const) : 'read';
-    if (!hasScope(call.caller, scope)) return [];
+    const modules = [module, ...modulesOf(owned.audiences)];
+    const isReader = modules
+      .filter(Boolean)
+      .some((one) => hasScope(call.caller, `${one}:read`));
+    if (!isReader) return [];
     if (owned.members.length === 0) return [name];
     try {
       const views = owned.viewsIn(call);
@@ -182,7 +193,30 @@ export function writersAt(at: number) {
         as writer ("#actor", "#tenant", "#request", "#place") using ("#place") order by "#id"`;
 }
 
-/** SQL for a value as in an answer, for `to_jsonb`. */
+/** A function takes 100 arguments. */
+const mostMembers = 50;
+
+/** SQL for a JSON object: quicker than `to_jsonb` of a row. */
+function objectOf(columns: readonly Column[]): string {
+  const own = columns
+    .slice(0, mostMembers)
+    .map((column) => `${literal(column.member)}, ${jsonOf(column)}`);
+  const object = `jsonb_build_object(${own.join(', ')})`;
+  const others = columns.slice(mostMembers);
+  return others.length > 0 ? `${object} || ${objectOf(others)}` : object;
+}
+
+/** SQL for the names of the members that a change leaves as they are. */
+function sameOf(columns: readonly Column[]) {
+  const names = columns.map(({ member }) => {
+    const name = literal(member);
+    return `case when "#before" -> ${name} = "#after" -> ${name} then ${name} end`;
+  });
+  // Without `offset`, PostgreSQL would compare them twice.
+  return `, lateral (select array[${names.join(', ')}]::text[] as "#same" offset 0) as compared`;
+}
+
+/** SQL for a value as in an answer, for JSON. */
 function jsonOf({ name, type }: Column) {
   if (type === 'timestamptz')
     return `to_char(${name}::timestamptz(3) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;

@@ -57,6 +57,8 @@ export const decimalDigits = Symbol('decimalDigits');
  * it. A copy of a schema keeps it, and so does a property of an entity.
  */
 export const ofKind = Symbol('kind');
+/** SQL for the default of the column of a member. */
+export const initialValue = Symbol('initialValue');
 
 /**
  * All that is known of the values of a member: each kind is one entry. A schema
@@ -115,6 +117,7 @@ export interface MemberSchema
   [isSeparate]?: boolean;
   [decimalDigits]?: readonly [precision: number, scale: number];
   [ofKind]?: Kind;
+  [initialValue]?: string;
 }
 type NumberKeyword =
   | keyof typeof conditions

@@ -10,9 +10,11 @@ import { columnsOf } from '../../records/columns.ts';
 import { LiveList } from '../../records/live-list.ts';
 import { modulesOf, type Owned, Ownership } from '../../records/ownership.ts';
 import type { CollectionOptions } from '../../records/repository.ts';
+import { type Stamped, type Stamps, stampsOf } from '../../records/stamps.ts';
 import type { TraceOption } from '../../records/trace.ts';
 import { type Int64, shownInJson } from '../../validation/int64.ts';
 import { type Lists, listQuery } from '../../validation/list-query.ts';
+import type { MemberSchema } from '../../validation/rules.ts';
 import {
   changeSchema,
   int64Schema,
@@ -43,8 +45,9 @@ interface Declaration<
   Members extends TProperties,
   Computed extends TProperties,
   OwnerName extends string,
-> extends Lists<keyof Members & string>,
-    Owned<OwnerName> {
+> extends Lists<(keyof Members | keyof Stamps) & string>,
+    Owned<OwnerName>,
+    Stamped {
   /** Its type: `Visit`. `NewVisit`, `visits` and `listVisits` follow. */
   name: string;
   /** What one is. */
@@ -96,7 +99,7 @@ interface ComputedMember<Members extends TProperties, Schema extends TSchema> {
 type Stored<Members extends TProperties> = {
   readonly id: Int64;
   readonly version: number;
-} & { readonly [Name in keyof Members]: Static<Members[Name]> };
+} & Stamps & { readonly [Name in keyof Members]: Static<Members[Name]> };
 type ItemWith<
   Members extends TProperties,
   Computed extends TProperties,
@@ -196,13 +199,16 @@ export function resource<
 }
 
 /** Names what would start, and be served by halves. */
-function assertDeclared(declaration: {
-  name: string;
-  path: string;
-  operations: readonly OperationName[];
-  members: TProperties;
-}) {
+function assertDeclared(
+  declaration: Stamped & {
+    name: string;
+    path: string;
+    operations: readonly OperationName[];
+    members: TProperties;
+  },
+) {
   const { name, path, operations, members } = declaration;
+  const ofService = ['id', 'version', ...Object.keys(stampsOf(declaration))];
   if (!/^[A-Z]\w*$/.test(name))
     reportFault(
       `The name of a resource is a word like Toy: ${JSON.stringify(name)}.`,
@@ -212,7 +218,7 @@ function assertDeclared(declaration: {
   if (operations.includes('follow') && !operations.includes('list'))
     reportFault(`${name} has follow, which needs list.`);
   for (const member of Object.keys(members))
-    if (['id', 'version'].includes(member) || member in Object.prototype)
+    if (ofService.includes(member) || member in Object.prototype)
       reportFault(
         `${member} cannot be a member of ${name}: each item or object has one.`,
       );
@@ -228,7 +234,8 @@ function schemasOf<Members extends TProperties, OwnerName extends string>(
   const described = { $id: name, description };
   const owners = ownersOf(declaration);
   const ofOwners = mapMembers(owners, () => ownerSchema);
-  const all = { id, ...members, ...ofOwners, version: versionSchema };
+  const added: object = { ...ofOwners, ...stampsOf(declaration) };
+  const all = { id, ...members, ...added, version: versionSchema };
   const stored = itemSchema(
     all as typeof all & OwnersOf<Members, OwnerName>,
     described,
@@ -282,10 +289,16 @@ function exampleOf(
     const { message } = cause as Error;
     throw new Error(`The example of ${name} is wrong: ${message}`, { cause });
   }
-  Object.assign(item, ownersOf(declaration));
+  const ofStamps = mapMembers<object, unknown>(
+    stampsOf(declaration),
+    exampleIn,
+  );
+  Object.assign(item, ownersOf(declaration), ofStamps);
   const follows = mapMembers(computed, ({ of }) => of(item as never));
   return asJson({ ...item, ...follows });
 }
+
+const exampleIn = ({ examples = [] }: MemberSchema) => examples[0];
 
 const asJson = (value: object): object =>
   JSON.parse(JSON.stringify(value, shownInJson));

@@ -29,16 +29,18 @@ export class ChangeRecords extends Records<Change, never> {
   override narrow<Query extends object>(query: Query, call: Call) {
     this.assertListed(query);
     const { caller } = call;
-    // No module has this name.
-    const seesAll = hasScope(caller, '*:read') && hasScope(caller, '*:all');
-    if (seesAll || 'audience_in' in query) return query;
+    if ('audience_in' in query) return query;
     const { collection, ...others } = query as Query & Partial<Change>;
     const seen = [...this.database.traced]
       .filter(([name]) => collection === undefined || name === collection)
-      .map(([, { audiencesOf }]) => audiencesOf(call));
-    if (!seen.includes(undefined)) {
+      .map(([name, { audiencesOf }]) => ({ name, own: audiencesOf(call) }));
+    // No module has this name.
+    const isOfAll = hasScope(caller, '*:read') && hasScope(caller, '*:all');
+    const areOpen = seen.every(({ name, own }) => !own || `${own}` === name);
+    if (isOfAll && areOpen) return query;
+    if (seen.every(({ own }) => own)) {
+      const own = seen.flatMap(({ own = [] }) => own);
       // No change has the audience ''.
-      const own = seen.flat();
       const audiences = own.length > 0 ? own : [''];
       return { ...others, audience_in: audiences } as never;
     }

@@ -1,0 +1,45 @@
+import type { TProperties } from 'typebox';
+import { actorIn, type Call } from '../call.ts';
+import { initialValue } from '../validation/rules.ts';
+import { moment, textSchema } from '../validation/schemas.ts';
+
+/** Whether items say when they were created and changed, and by whom. */
+export interface Stamped {
+  /** Adds `createdAt` and `changedAt`, which no client sets. */
+  readonly times?: boolean | undefined;
+  /** Adds `changedBy`: the actor, as in a trace. */
+  readonly actor?: boolean | undefined;
+}
+
+/** The members that an item may have by them. */
+export interface Stamps {
+  readonly createdAt?: Date;
+  readonly changedAt?: Date;
+  readonly changedBy?: string;
+}
+
+const examples = ['2026-11-29T12:00:00.000Z'];
+const now = (description: string) => ({
+  ...moment({ description, examples }),
+  [initialValue]: 'now()',
+});
+const ofTimes = {
+  createdAt: now('When it was created.'),
+  changedAt: now('When it was created, or changed last.'),
+};
+const ofActor = {
+  changedBy: textSchema({
+    description: 'Who has created it, or changed it last.',
+    examples: ['key:1'],
+  }),
+};
+
+/** The schemas of these members. */
+export function stampsOf({ times, actor }: Stamped): TProperties {
+  return { ...(times && ofTimes), ...(actor && ofActor) };
+}
+
+/** What the service sets when it creates or changes an item. */
+export function stamp({ actor }: Stamped, call: Call) {
+  return actor && { changedBy: actorIn(call) };
+}
