@@ -213,6 +213,7 @@ export class EntityRecords<Item extends Row, New extends object>
 
   onInserted(listener: () => void) {
     this.#listeners.push(listener);
+    this.database.followed.set(this.table.name, 'locked');
   }
 
   /** Joins the open transaction, or begins one with the key of the call. */

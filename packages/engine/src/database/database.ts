@@ -1,3 +1,4 @@
+import type { EntityName } from '@mikro-orm/core';
 import { MikroORM } from '@mikro-orm/postgresql';
 import { Client } from 'pg';
 import { type Call, openTransaction } from '../call.ts';
@@ -32,6 +33,7 @@ import {
   type OpenStore,
   ormOptions,
 } from './options.ts';
+import type { Order } from './order.ts';
 import { causeOf, isUnmigrated, unavailable } from './postgres-errors.ts';
 
 import {
@@ -90,6 +92,8 @@ interface TracedCollection {
 const oneByOne = { maxBatch: 1, maxInFlight: 4, blockTime: 1000 };
 const transactions = {
   isWrite: true,
+  maxInFlight: 16,
+  part: 2,
   collection: 'transaction',
   operation: 'run',
 };
@@ -115,6 +119,8 @@ export class Database {
   >();
   /** Collections of tenants. */
   readonly tenanted = new Set<string>();
+  /** The tables that live lists follow. */
+  readonly followed = new Map<string, Order>();
   /** Collections that leave a trace, by their names. */
   readonly traced = new Map<string, TracedCollection>();
   /** Called after each change that leaves a trace. */
@@ -244,9 +250,6 @@ export class Database {
     work: Work<Answer>,
   ): Promise<Answer> {
     if (currentTransaction()) throw nestedTransaction();
-    const tables = creates.map(
-      (entity) => this.orm.getMetadata(entity).tableName,
-    );
     const claim = input ? call.takeClaim() : undefined;
     const answerIn = (tx: Transaction) => {
       const doing = () => tx.run(work);
@@ -254,6 +257,7 @@ export class Database {
       return answerOnce(tx.rows, call, claim, input, doing);
     };
     const attempt = async () => {
+      const tables = await this.#ordersOf(creates);
       const { answer, tx } = await this.primary.inTransaction(async (send) => {
         const tx = new Transaction(this.orm, tables, send);
         const left = call.deadline - performance.now();
@@ -272,6 +276,18 @@ export class Database {
     }
   }
 
+  /** Citus shows rows shard by shard, so its lists need locks. */
+  async #ordersOf(entities: readonly EntityName[]) {
+    const orders = new Map<string, Order | undefined>();
+    for (const entity of entities) {
+      const { tableName } = this.orm.getMetadata(entity);
+      const isSharded = await this.isSharded(tableName);
+      const order = isSharded ? 'locked' : this.followed.get(tableName);
+      orders.set(tableName, order);
+    }
+    return orders;
+  }
+
   /**
    * Runs work that only reads, with the EntityManager of the open transaction,
    * or else one that sends each statement by itself.
@@ -280,7 +296,8 @@ export class Database {
    */
   async reading<Answer>(call: Call, work: Work<Answer>): Promise<Answer> {
     const { em } =
-      currentTransaction() ?? new Transaction(this.orm, [], this.primary.send);
+      currentTransaction() ??
+      new Transaction(this.orm, new Map(), this.primary.send);
     const read = () =>
       work(em).catch((error) => {
         // MikroORM has wrapped it.
@@ -295,7 +312,7 @@ export class Database {
    */
   async inTurn<Answer>(
     call: Call,
-    name: QueueName & { isWrite?: boolean },
+    name: QueueName & Partial<typeof transactions>,
     run: () => Promise<Answer>,
   ) {
     const key = `${name.collection} ${name.operation}`;
@@ -333,16 +350,23 @@ export class Database {
   /**
    * Creates the batches of a read or write. Their maximum waiting time follows
    * from the statement timeout.
+   *
+   * @param part how many of them would fill the pool
    */
   batched<In, Out>(
     run: RunBatch<In, Out>,
-    options: Omit<BatchOptions, 'maxWaiting' | 'maxAge' | 'observers'>,
+    {
+      part = 3,
+      ...options
+    }: Omit<BatchOptions, 'maxWaiting' | 'maxAge' | 'observers'> & {
+      part?: number;
+    },
   ) {
     const maxAge = this.options.statementTimeout / 2;
     // A slow statement must leave connections for others of its table.
     const maxInFlight = Math.min(
       options.maxInFlight,
-      Math.max(1, Math.floor(this.options.poolMax / 3)),
+      Math.max(1, Math.floor(this.options.poolMax / part)),
     );
     const { observers = [] } = this.options;
     const inShare: typeof run = (inputs) => {

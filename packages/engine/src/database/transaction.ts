@@ -3,22 +3,18 @@ import type { EntityManager, MikroORM } from '@mikro-orm/postgresql';
 import { type DatabaseError, escapeIdentifier as quoted } from 'pg';
 import { openTransaction } from '../call.ts';
 import { badInput, StoreError } from '../errors.ts';
+import { lockIds, markIds, type Order } from './order.ts';
 import { noSuch, sqlState } from './postgres-errors.ts';
-import {
-  asText,
-  type RunStatement,
-  type Send,
-  type Statement,
-} from './postgres-server.ts';
+import { asText, type RunStatement, type Send } from './postgres-server.ts';
 
 export type Work<Answer> = (em: EntityManager) => Promise<Answer>;
 
 /** What a transaction says of itself. */
 export interface Frame {
   /**
-   * The entities of which it creates rows. It locks their ids first, so that
-   * they become visible in ascending order, and in one order, so that no two
-   * transactions wait for each other there.
+   * The entities of which it creates rows. Those that live lists follow become
+   * visible in the order of their ids (`order.ts`). Locks are taken first, and
+   * in one order, so that no two transactions wait for each other there.
    */
   readonly creates: readonly EntityName[];
   /**
@@ -27,13 +23,6 @@ export interface Frame {
    */
   readonly input?: object;
 }
-
-/** The lock that an insertion takes, too (`records/insertions.ts`). */
-const lockIds: Statement = {
-  name: 'lock_ids',
-  text: `select pg_advisory_xact_lock(hashtext(name))::text
-    from (select unnest($1::text[]) as name order by name) as locked`,
-};
 
 /** Runs statements in the connection of a transaction, one after the other. */
 export class Transaction {
@@ -48,7 +37,7 @@ export class Transaction {
   /** @param tables those in which it creates rows */
   constructor(
     orm: MikroORM,
-    private readonly tables: readonly string[],
+    private readonly tables: ReadonlyMap<string, Order | undefined>,
     private readonly send: Send,
   ) {
     this.em = orm.em.fork();
@@ -64,7 +53,7 @@ export class Transaction {
     (await this.#send({ text, values, rowMode: 'array', types: asText })).rows;
 
   assertCreates(table: string) {
-    if (this.tables.includes(table)) return;
+    if (this.tables.has(table)) return;
     throw new Error(
       `The transaction must name the entity of ${table} in its \`creates\`.`,
     );
@@ -73,7 +62,7 @@ export class Transaction {
   /** @throws the error of a statement, even if the work ignores it */
   async run<Answer>(work: Work<Answer>): Promise<Answer> {
     try {
-      if (this.tables.length > 0) await this.rows(lockIds, [this.tables]);
+      await this.#keepOrder();
       const answer = await openTransaction.run(this, () => work(this.em));
       const isAwaited = this.#pending === 0;
       await this.em.flush();
@@ -88,6 +77,14 @@ export class Transaction {
 
   end() {
     this.#isOpen = false;
+  }
+
+  async #keepOrder() {
+    const names = [...this.tables.keys()];
+    const locked = names.filter((name) => this.tables.get(name) === 'locked');
+    const marked = names.filter((name) => this.tables.get(name) === 'marked');
+    if (locked.length > 0) await this.rows(lockIds, [locked]);
+    if (marked.length > 0) await this.rows(markIds, [marked]);
   }
 
   async #execute(text: string) {

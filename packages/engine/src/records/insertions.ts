@@ -219,9 +219,9 @@ export class Insertions<Item, New extends object> {
     const { insert, insertOne } = this.#statements;
     const columns = [...this.#columnsOf(entries), ...this.#writersOf(entries)];
     const isSingle = entries.length === 1;
-    const rows = isSingle
-      ? await this.database.rows<Generated>(insertOne, columns.flat())
-      : await this.database.rows<Generated>(insert, columns);
+    const statement = this.#ordered(isSingle ? insertOne : insert);
+    const values = isSingle ? columns.flat() : columns;
+    const rows = await this.database.rows<Generated>(statement, values);
     // A trigger has dropped it.
     if (rows.length === 0) throw badInput(ruleBroken);
     // A sharded table returns them unordered.
@@ -229,6 +229,13 @@ export class Insertions<Item, New extends object> {
     return entries.map(({ item }, at) =>
       this.#merged(item, rows[at] as Generated),
     );
+  }
+
+  /** A transaction has seen to its order (`database/order.ts`). */
+  #ordered(statement: Statement): Statement {
+    if (!currentTransaction()) return statement;
+    const text = statement.text.replace(lockOf(this.table), '');
+    return { ...statement, text };
   }
 
   #merged(item: New, generated: Generated) {
@@ -381,13 +388,14 @@ function insertionsInto(table: Table, trace?: Trace) {
  * @param input SQL for the rows of the values
  */
 function insertionInto(
-  { name, inserted, generated }: Table,
+  table: Table,
   operation: string,
   valueFor: (column: Column, at: number) => string,
   count: string,
   trace?: Trace,
   input = '',
 ): Statement {
+  const { name, inserted, generated } = table;
   const names = inserted.map(({ name }) => name).join(', ');
   const values = inserted.map((column, at) =>
     orDefault(column, valueFor(column, at)),
@@ -395,7 +403,7 @@ function insertionInto(
   const returned = generated
     .map(({ text }, at) => `${text} as "#${at}"`)
     .join(', ');
-  const lock = `lock as materialized (select pg_advisory_xact_lock(hashtext(${literal(name)})))`;
+  const lock = `lock as materialized (select ${lockOf(table)})`;
   const insertion = `insert into ${quoted(name)} (${names})
         select ${values.join(', ')} from lock${input}
         returning ${returned}${trace?.returned ?? ''}`;
@@ -413,6 +421,9 @@ function insertionInto(
     text: count || trace ? checked : `with ${lock} ${insertion}`,
   };
 }
+
+const lockOf = ({ name }: Table) =>
+  `pg_advisory_xact_lock(hashtext(${literal(name)}))`;
 
 /** They are returned as they are inserted. */
 const placed = `(select *, row_number() over () as "#place" from inserted) as placed`;

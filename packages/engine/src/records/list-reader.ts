@@ -83,10 +83,10 @@ export class ListReader<Item extends Identified> {
     return listings.map(({ key }) => totals.get(key) as Total);
   }
 
-  /** @param views rows that alone count then */
+  /** @param views rows that alone count then; none for all that are visible */
   async lastId(views: readonly View[] | undefined) {
     const horizon = await this.#horizon();
-    if (this.horizon || !views) return horizon ?? this.#idBy(this.#lastStored);
+    if (!views) return horizon ?? this.#idBy(this.#lastStored);
     const end = horizon ?? int64.max;
     const { statement, values } = lastSeenIn(this.table, views, end);
     return this.#idBy(statement, ...values);
@@ -218,7 +218,7 @@ function lastStoredIn({ name }: Table): Statement {
 function lastSeenIn(table: Table, views: readonly View[], end: Int64) {
   const values: unknown[] = [];
   const place = (value: unknown) => `$${values.push(value)}`;
-  const rows = seenRows(views, table, place);
+  const rows = seenRows(views, table, place) || 'true';
   const seen = views.length > 1 ? `(${rows})` : rows;
   const own = `where ${seen} and id <= ${place(end)}`;
   const text = `select max(id)::text from ${quoted(table.name)} ${own}`;

@@ -29,7 +29,7 @@ const maxPages = 128;
 
 type GrowingList<Item extends Identified> = Pick<
   Repository<Item, never>,
-  'list' | 'lastId' | 'onInserted' | 'assertListed' | 'narrow'
+  'list' | 'lastId' | 'onInserted' | 'follow' | 'assertListed' | 'narrow'
 >;
 
 /**
@@ -66,16 +66,20 @@ export class LiveList<Item extends Identified> {
   #interval = pollInterval.shortest;
   #hasAdditions = false;
   #followers = 0;
+  readonly #pageOf: GrowingList<Item>['list'];
 
   constructor(private readonly list: GrowingList<Item>) {
-    list.onInserted(() => {
+    const onInserted = () => {
       const gap = Math.max(
         shortestGap,
         this.#followers / 10 + this.#pages.size,
       );
       if (this.#followers > 0)
         this.#pollWithin(this.#polledAt + gap - performance.now());
-    });
+    };
+    const follow = list.follow?.(onInserted);
+    if (!follow) list.onInserted(onInserted);
+    this.#pageOf = follow ?? list.list.bind(list);
   }
 
   /**
@@ -155,9 +159,9 @@ export class LiveList<Item extends Identified> {
     const known = this.#pages.get(key);
     if (known) return known;
     // The owner is a filter of the query, so the operator sees no other rows.
-    const page = this.list
-      .list(query, Call.ofOperator())
-      .catch(emptyWhileUnavailable<Item>);
+    const page = this.#pageOf(query, Call.ofOperator()).catch(
+      emptyWhileUnavailable<Item>,
+    );
     void page.then(
       ({ items }) => (this.#hasAdditions ||= items.length > 0),
       () => undefined,

@@ -2,6 +2,7 @@ import type { EntityName } from '@mikro-orm/core';
 import { Call, whenCommitted } from '../call.ts';
 import type { BatchOptions, RunBatch } from '../database/batches.ts';
 import type { Batches, Database } from '../database/database.ts';
+import { lastVisible } from '../database/order.ts';
 import { orError } from '../errors.ts';
 import { type Int64, int64 } from '../validation/int64.ts';
 import type { FilterOf } from '../validation/list-query.ts';
@@ -42,6 +43,10 @@ export type InputOf<Item, New> = {
       : New[Member];
 };
 
+const reads = { maxBatch: 32, minWindow: 8, blockTime: 10 };
+
+type Query<Item> = Validated<PageQuery & FilterOf<Item>>;
+
 /**
  * Reads and writes rows of an entity's table. Concurrent reads of a kind share
  * a batch (`batches.ts`), and so do creations. Services build on it; its rules
@@ -62,6 +67,8 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
   readonly #insertions: Insertions<Item, New>;
   readonly #changes: Changes<Item>;
   #onInserted: Array<() => void> = [];
+  /** Reads up to where transactions are open. */
+  #followed: ListReader<Item> | undefined;
 
   /** @throws Error with the indexes that the entity lacks */
   constructor(
@@ -100,9 +107,7 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
       weigh: BatchOptions['weigh'] = () => 1,
     ) =>
       database.batched(run, {
-        maxBatch: 32,
-        minWindow: 8,
-        blockTime: 10,
+        ...reads,
         maxInFlight,
         weigh,
         collection,
@@ -137,7 +142,7 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
     this.#reader = reader;
   }
 
-  async list(query: Validated<PageQuery & FilterOf<Item>>, call = new Call()) {
+  async list(query: Query<Item>, call = new Call()) {
     const own = this.narrow(query, call);
     const listing = this.#interpreter.interpret(own);
     const page = await this.#readPage(listing, call);
@@ -249,13 +254,39 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
   }
 
   async lastId(call = new Call()) {
-    const views = this.owned.viewsIn(call);
+    const reader = this.#followed ?? this.#reader;
+    const all = this.#followed && [];
+    const views = this.owned.viewsIn(call) ?? all;
     const queue = { collection: this.table.name, operation: 'last' };
-    return this.database.inTurn(call, queue, () => this.#reader.lastId(views));
+    return this.database.inTurn(call, queue, () => reader.lastId(views));
   }
 
   onInserted(listener: () => void) {
     this.#onInserted.push(listener);
+    this.database.followed.set(this.table.name, 'locked');
+  }
+
+  follow(listener: () => void) {
+    const { database, owned, table } = this;
+    const { name: collection } = table;
+    const isLocked = database.followed.get(collection) === 'locked';
+    this.onInserted(listener);
+    const isOverridden = this.list !== Records.prototype.list;
+    if (isLocked || isOverridden || !owned.hasTenants)
+      return this.list.bind(this);
+    // No tenant waits for a transaction of another one.
+    database.followed.set(collection, 'marked');
+    const interpreter = this.#interpreter;
+    const horizon = lastVisible(collection);
+    const reader = new ListReader<Item>(database, table, interpreter, horizon);
+    this.#followed = reader;
+    const names = { collection, operation: 'follow', maxInFlight: 4 };
+    const run = (lists: Listing[]) => reader.pages(lists);
+    const pages = database.batched(run, { ...reads, ...names });
+    return async (query: Query<Item>, call: Call) => {
+      const own = this.narrow(query, call);
+      return pages.add(interpreter.interpret(own), call);
+    };
   }
 
   async #readRows(ids: Int64[]) {

@@ -94,6 +94,12 @@ export interface Repository<Item extends Identified, New> {
   lastId(call?: Call): Promise<Int64>;
   /** @param listener called after each creation by this process */
   onInserted(listener: () => void): void;
+  /**
+   * The same for a live list.
+   *
+   * @returns reads a page like `list`, of ids up to which all are visible
+   */
+  follow?(listener: () => void): Repository<Item, New>['list'];
   /** @throws StoreError BAD_USER_INPUT as `list` does */
   assertListed?(query: Partial<PageQuery> & FilterOf<Item>): void;
   /** The members that rows are chosen by, where they belong to callers. */
