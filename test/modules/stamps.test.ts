@@ -128,7 +128,7 @@ test('a repeated creation, a batch and a command have them', async () => {
   ]);
   const records = recordsIn(store.database as never);
   const call = Call.ofOperator();
-  const item = await records.create({ text: 'by command' }, call);
+  const item = await records.create({ text: 'by command' } as never, call);
   expect(item).toMatchObject({
     createdAt: expect.any(Date),
     changedBy: 'operator',

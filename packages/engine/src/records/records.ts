@@ -271,7 +271,8 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
     const { name: collection } = table;
     const isLocked = database.followed.get(collection) === 'locked';
     this.onInserted(listener);
-    const isOverridden = this.list !== Records.prototype.list;
+    const { list }: { list: unknown } = Records.prototype;
+    const isOverridden = this.list !== list;
     if (isLocked || isOverridden || !owned.hasTenants)
       return this.list.bind(this);
     // No tenant waits for a transaction of another one.

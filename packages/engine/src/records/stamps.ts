@@ -4,19 +4,32 @@ import { initialValue } from '../validation/rules.ts';
 import { moment, textSchema } from '../validation/schemas.ts';
 
 /** Whether items say when they were created and changed, and by whom. */
-export interface Stamped {
+export interface Stamped<
+  Times extends boolean = boolean,
+  Actor extends boolean = boolean,
+> {
   /** Adds `createdAt` and `changedAt`, which no client sets. */
-  readonly times?: boolean | undefined;
+  readonly times?: Times | undefined;
   /** Adds `changedBy`: the actor, as in a trace. */
-  readonly actor?: boolean | undefined;
+  readonly actor?: Actor | undefined;
 }
 
-/** The members that an item may have by them. */
-export interface Stamps {
-  readonly createdAt?: Date;
-  readonly changedAt?: Date;
-  readonly changedBy?: string;
+interface Times {
+  readonly createdAt: Date;
+  readonly changedAt: Date;
 }
+
+interface Actor {
+  readonly changedBy: string;
+}
+
+export type Stamp = keyof Times | keyof Actor;
+
+/** The members that an item has by them. */
+export type StampsOf<Stamping extends Stamped> = (Stamping['times'] extends true
+  ? Times
+  : unknown) &
+  (Stamping['actor'] extends true ? Actor : unknown);
 
 const examples = ['2026-11-29T12:00:00.000Z'];
 const now = (description: string) => ({

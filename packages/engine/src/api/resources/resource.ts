@@ -10,7 +10,12 @@ import { columnsOf } from '../../records/columns.ts';
 import { LiveList } from '../../records/live-list.ts';
 import { modulesOf, type Owned, Ownership } from '../../records/ownership.ts';
 import type { CollectionOptions } from '../../records/repository.ts';
-import { type Stamped, type Stamps, stampsOf } from '../../records/stamps.ts';
+import {
+  type Stamp,
+  type Stamped,
+  type StampsOf,
+  stampsOf,
+} from '../../records/stamps.ts';
 import type { TraceOption } from '../../records/trace.ts';
 import { type Int64, shownInJson } from '../../validation/int64.ts';
 import { type Lists, listQuery } from '../../validation/list-query.ts';
@@ -45,9 +50,11 @@ interface Declaration<
   Members extends TProperties,
   Computed extends TProperties,
   OwnerName extends string,
-> extends Lists<(keyof Members | keyof Stamps) & string>,
+  Times extends boolean = boolean,
+  Actor extends boolean = boolean,
+> extends Lists<(keyof Members & string) | Stamp>,
     Owned<OwnerName>,
-    Stamped {
+    Stamped<Times, Actor> {
   /** Its type: `Visit`. `NewVisit`, `visits` and `listVisits` follow. */
   name: string;
   /** What one is. */
@@ -99,7 +106,7 @@ interface ComputedMember<Members extends TProperties, Schema extends TSchema> {
 type Stored<Members extends TProperties> = {
   readonly id: Int64;
   readonly version: number;
-} & Stamps & { readonly [Name in keyof Members]: Static<Members[Name]> };
+} & { readonly [Name in keyof Members]: Static<Members[Name]> };
 type ItemWith<
   Members extends TProperties,
   Computed extends TProperties,
@@ -154,7 +161,9 @@ export function resource<
   const Members extends TProperties,
   Computed extends TProperties = Record<never, never>,
   const OwnerName extends string = never,
->(declaration: Declaration<Members, Computed, OwnerName>) {
+  Times extends boolean = false,
+  Actor extends boolean = false,
+>(declaration: Declaration<Members, Computed, OwnerName, Times, Actor>) {
   const { name, path, operations, computed } = declaration;
   assertDeclared(declaration);
   const names = namesFor(name, path);
@@ -169,14 +178,15 @@ export function resource<
       ...declaration,
       computed: mapMembers(computed, ({ of }) => of),
     } as CollectionOptions<
-      ItemWith<Members, Computed, OwnerName>,
+      ItemWith<Members, Computed, OwnerName> & StampsOf<Stamped<Times, Actor>>,
       Input<TObject<Members>>
     >,
     /** Its GraphQL type. */
     type,
     schemas,
     types: {} as {
-      item: ItemWith<Members, Computed, OwnerName>;
+      item: ItemWith<Members, Computed, OwnerName> &
+        StampsOf<Stamped<Times, Actor>>;
       input: Input<TObject<Members>>;
     },
     serve(service: ResourceService, services: Services = {}): Served {
