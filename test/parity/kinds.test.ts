@@ -318,6 +318,20 @@ test('lists are filtered and sorted by UUIDs and days, in both APIs', async () =
   expect(json.map(({ id }: { id: number }) => id)).toEqual([4, 2]);
 });
 
+test('the contract says that only true asks for null, and that a creation meets unique values', async () => {
+  const { text } = await send(store.origin, { path: '/v1/openapi.json' });
+  const { paths, components } = JSON.parse(text);
+  const { get, post } = paths['/passports'];
+  const of = ({ name }: { name: string }) => name === 'bornOn_is_null';
+  expect(get.parameters.find(of).description).toBe(
+    'Return only passports without bornOn; it has no other value than true.',
+  );
+  const name = post.responses['409'].$ref.split('/').at(-1);
+  expect(components.responses[name].description).toContain(
+    'or another item has a value that is unique',
+  );
+});
+
 test.each([
   ['issuedOn_gte=2026-02-30', `issuedOn_gte must be ${noDay}.`],
   ['issuedOn_lt=soon', `issuedOn_lt must be ${dayFault}.`],

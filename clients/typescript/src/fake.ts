@@ -114,12 +114,12 @@ export class FakeService {
     const isDescending = sort === 'id_desc';
     refuse([
       statusRule(status),
-      rangeRule('limit', limit, rules.limit.min, rules.limit.max),
-      after && int64Rule('after', after),
-      sort !== undefined &&
-        sort !== 'id' &&
-        !isDescending &&
-        'sort must be one of id, id_desc',
+      inPlainDigits(
+        limit,
+        rangeRule('limit', limit, rules.limit.min, rules.limit.max),
+      ),
+      after && inPlainDigits(after, int64Rule('after', after)),
+      wordRule('sort', ['id', 'id_desc'], sort),
     ]);
     const ascending = this.pets.filter(
       (pet) => !status || pet.status === status,
@@ -317,13 +317,21 @@ function refuseVariable(status: unknown): void {
   throw new Refusal(400, 'BAD_USER_INPUT', message);
 }
 
-function statusRule(status: unknown) {
-  const all: readonly unknown[] = rules.statuses;
-  if (status === undefined || all.includes(status)) return false;
+const statusRule = (status: unknown) =>
+  wordRule('status', rules.statuses, status);
+
+function wordRule(name: string, all: readonly unknown[], word: unknown) {
+  if (word === undefined || all.includes(word)) return false;
   const isNear =
-    typeof status === 'string' && all.includes(status.trim().toLowerCase());
+    typeof word === 'string' && all.includes(word.trim().toLowerCase());
   const near = isNear ? ', spelled exactly so' : '';
-  return `status must be one of ${all.join(', ')}${near}${butNot(status)}`;
+  return `${name} must be one of ${all.join(', ')}${near}${butNot(word)}`;
+}
+
+/** A text such as `1e21` or `5.0` names an integer. */
+function inPlainDigits(text: string, fault: string | false) {
+  const isOther = !/^(0|-?[1-9]\d*)$/.test(text) && Number(text) % 1 === 0;
+  return fault && fault + (isOther ? ', in plain digits' : '');
 }
 
 /** @param source the JSON of the category */

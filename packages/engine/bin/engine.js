@@ -67,8 +67,9 @@ writeFileSync(
   join(target, '.gitignore'),
   'node_modules/\ndist/\n.data/\n.env\n',
 );
+const go = target === process.cwd() ? '' : `cd ${folder} && `;
 process.stdout.write(
-  `${name} is written. Next: cd ${folder} && npm install && npm test && npm start\n`,
+  `${name} is written. Next: ${go}npm install && npm test && npm start\n`,
 );
 
 /** @param {string} path */

@@ -131,6 +131,12 @@ test('the fake service refuses what the service refuses, with the same code, sta
     const calls = [
       client.pet(0),
       client.page({ limit: 0 }),
+      client.page({ limit: 1e21 }),
+      client.page({ limit: 1.5 }),
+      client.page({ limit: '5.0' as never, after: '+7' }),
+      client.page({ sort: 'ID' as never }),
+      client.page({ sort: 'name' as never }),
+      client.page({ sort: ' id_desc' as never, status: 'Sold' as never }),
       client.page({ limit: 101, status: 'gone' as never, after: 2n ** 63n }),
       client.create({
         name: 'x'.repeat(1001),
@@ -199,7 +205,10 @@ const idempotencyKey = fc.constantFrom(
   ],
   undefined,
 );
-const limit = fc.constantFrom<unknown>(undefined, 1, 2, 100, 101, 0, -1, 'two');
+const limit = fc.constantFrom<unknown>(
+  ...[undefined, 1, 2, 100, 101, 0, -1, 1e21, 0.5, 'two', '2.0', '007', ''],
+);
+const sort = fc.constantFrom<unknown>(undefined, 'id', 'id_desc', 'Id', 'x');
 const after = fc.constantFrom(undefined, 0, -1n, 2n ** 63n - 1n, 2n ** 63n);
 const pet = fc
   .tuple(fc.record({ name, categoryId, status }), fc.boolean())
@@ -212,7 +221,7 @@ const filter = fc.constantFrom<unknown>(undefined, 'Sold', 'gone', 7);
 /** Calls of the client, each with the result that a program would see. */
 const call = fc.oneof(
   { weight: 4, arbitrary: fc.record({ pet, idempotencyKey }) },
-  fc.record({ page: fc.record({ status, limit, after }) }),
+  fc.record({ page: fc.record({ status, limit, after, sort }) }),
   fc.record({ count: fc.record({ status }) }),
   fc.record({ added: fc.record({ status: filter, after: position }) }),
 );

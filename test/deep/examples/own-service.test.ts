@@ -36,6 +36,11 @@ test('its own test passes', () => {
   expect(tested).toMatch(/pass 1\n.*fail 0\n/s);
 });
 
+test('`new .` says what to do in this folder', () => {
+  const next = 'library is written. Next: npm install && npm test && npm start';
+  expect(tested).toContain(next);
+});
+
 test('its types are right against the declarations of the packages', () =>
   expectRightTypes(library));
 

@@ -165,6 +165,19 @@ test('without --json keys and their history are tables, without secrets and with
   }
 });
 
+test('scopes are printed as --scope takes them', async () => {
+  const flags = ['--name', 'scoped', '--scope'];
+  const scope = 'pets:read,store:write,all';
+  const { stdout } = await keys('issue', ...flags, scope);
+  expect(stdout).toContain(`(scoped, ${scope}): ask_`);
+  expect((await keys('list')).stdout).toContain(` ${scope} `);
+  const ofScoped = ({ name }: { name: string }) => name === 'scoped';
+  const [listed] = (await keysJson('list')).filter(ofScoped);
+  expect(listed.scope).toBe(scope);
+  const issued = await keysJson('issue', ...flags, listed.scope);
+  expect((await keys('issue', ...flags, issued.scope)).code).toBe(0);
+});
+
 test('a key that is issued with a name alone has the expiresAt null and the scope write; --expires may be a date', async () => {
   expect(await keysJson('issue', '--name', 'plain')).toMatchObject({
     scope: 'write',

@@ -452,7 +452,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description A request with the same Idempotency-Key is still under way. */
+            /** @description A request with the same Idempotency-Key is still under way, or another item has a value that is unique. */
             409: {
                 headers: {
                     /** @description In how many seconds to try again. */

@@ -150,7 +150,7 @@ async function listDeprecatedCalls(keys: ApiKeyService, database: Database) {
 }
 
 function scopesFrom(text: string) {
-  const scopes = text.split(',');
+  const scopes = text.split(/[ ,]/);
   try {
     assertScopes(scopes);
   } catch (error) {
@@ -198,8 +198,11 @@ async function withKeys<T>(
   );
 }
 
+/** As `--scope` takes it. */
+const asFlag = (scope: string) => scope.replaceAll(' ', ',');
+
 function withSecret({ id, name, scope, key }: IssuedKey) {
-  return `key ${id} (${name}, ${scope}): ${key}`;
+  return `key ${id} (${name}, ${asFlag(scope)}): ${key}`;
 }
 
 function rowOfEvent({
@@ -239,7 +242,7 @@ function rowOfKey({
   return {
     id,
     name,
-    scope,
+    scope: asFlag(scope),
     hint: `${hint}...`,
     createdAt,
     expiresAt,

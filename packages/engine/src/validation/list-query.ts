@@ -146,7 +146,7 @@ export function listQuery<Item extends TObject>(
     add(`${member}_in`, values, `with one of these values of ${member}`);
   }
   for (const member of nulls) {
-    const words = `without ${member}: true`;
+    const words = `without ${member}; it has no other value than true`;
     add(`${member}_is_null`, Type.Boolean(), words);
   }
   for (const member of ranges) {

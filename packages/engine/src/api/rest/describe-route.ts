@@ -254,7 +254,7 @@ const replayed = {
 const conflicts: Record<number, Response> = {
   409: documentedFailure(
     inUse(),
-    'A request with the same Idempotency-Key is still under way.',
+    'A request with the same Idempotency-Key is still under way, or another item has a value that is unique.',
     {
       'Retry-After': headerSchema('In how many seconds to try again.'),
     },
