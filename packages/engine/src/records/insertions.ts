@@ -13,7 +13,7 @@ import { refusalIn, ruleBroken } from '../database/transaction.ts';
 import { withTimeout } from '../database/with-timeout.ts';
 import { badInput, Unavailable } from '../errors.ts';
 import { SharedBudget } from '../shared-budget.ts';
-import type { Column, Table } from './table.ts';
+import type { Column, Table } from './rows/table.ts';
 import { type Trace, writerAt, writerOf, writersAt } from './trace.ts';
 
 /** An item to insert. */
