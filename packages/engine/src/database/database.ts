@@ -2,7 +2,6 @@ import { MikroORM } from '@mikro-orm/postgresql';
 import { Client } from 'pg';
 import { type Call, openTransaction } from '../call.ts';
 import { Unavailable } from '../errors.ts';
-import { answerOnce } from './answer-once.ts';
 import {
   Batches,
   type BatchOptions,
@@ -12,7 +11,7 @@ import {
 } from './batches.ts';
 import { assertColumns } from './columns.ts';
 import { examine } from './examination.ts';
-import { safeToRepeat } from './idempotency-errors.ts';
+import { answerOnce, safeToRepeat } from './idempotency.ts';
 import {
   localeDifference,
   localeRemedy,
