@@ -8,10 +8,10 @@ import {
   ListInterpreter,
   type Listing,
   parametersOf,
-} from '#engine/records/listing.js';
+} from '#engine/records/lists/query.js';
 import { LiveList } from '#engine/records/live-list.js';
 import { Records } from '#engine/records/records.js';
-import { Table } from '#engine/records/table.js';
+import { Table } from '#engine/records/rows/table.js';
 import {
   changeSchema,
   textSchema,

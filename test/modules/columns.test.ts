@@ -6,7 +6,7 @@ import { success } from '#engine/api/rest/documented-responses.js';
 import { sendPage } from '#engine/api/rest/responses.js';
 import { LiveList } from '#engine/records/live-list.js';
 import { Records } from '#engine/records/records.js';
-import { Table } from '#engine/records/table.js';
+import { Table } from '#engine/records/rows/table.js';
 import type { Int64 } from '#engine/validation/int64.js';
 import { pageQueryMembers } from '#engine/validation/page.js';
 import {

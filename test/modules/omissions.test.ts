@@ -18,7 +18,7 @@ import { resource } from '#engine/api/resources/resource.js';
 import { pageOf, success } from '#engine/api/rest/documented-responses.js';
 import { contracts } from '#engine/process/contracts.js';
 import { Records } from '#engine/records/records.js';
-import { Table } from '#engine/records/table.js';
+import { Table } from '#engine/records/rows/table.js';
 import type { Int64 } from '#engine/validation/int64.js';
 import {
   decimalSchema,

@@ -1,7 +1,7 @@
 // runs: embedded, postgres, pgbouncer
 
 import { Type } from 'typebox';
-import { cursorOf } from '#engine/records/cursor.js';
+import { cursorOf } from '#engine/records/lists/cursor.js';
 import { Records } from '#engine/records/records.js';
 import { int64 } from '#engine/validation/int64.js';
 import { pageQueryMembers, sortSchema } from '#engine/validation/page.js';
@@ -177,7 +177,10 @@ test.each([
 });
 
 test('the longest cursor of a text is one that the list takes', () => {
-  const after = cursorOf('name', '\u0001'.repeat(1000), int64.max);
+  const after = cursorOf(
+    { id: int64.max, value: '\u0001'.repeat(1000) },
+    'name',
+  );
   const members = pageQueryMembers('toy', sortSchema('NameSort', ['name']));
   const queryOf = validator(Type.Object(members), { isLenient: true });
   expect(queryOf({ after, sort: 'name' })).toMatchObject({ after });

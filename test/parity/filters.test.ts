@@ -9,9 +9,9 @@ import {
   type NewOf,
   resource,
 } from '#engine/api/resources/resource.js';
-import { ListInterpreter } from '#engine/records/listing.js';
+import { ListInterpreter } from '#engine/records/lists/query.js';
 import { Records } from '#engine/records/records.js';
-import { Table } from '#engine/records/table.js';
+import { Table } from '#engine/records/rows/table.js';
 import {
   enumSchema,
   int64Schema,
@@ -602,7 +602,7 @@ test('of the statements of a collection, 200 are prepared', () => {
       ),
     ),
   );
-  const statements = shapes.flatMap(({ page, count }) => [page, count]);
+  const statements = shapes.flatMap(({ page, count }) => [page, count()]);
   const prepared = statements.filter(({ isRare }) => !isRare);
   const names = new Set(prepared.map(({ name }) => name));
   expect(names.size).toBeLessThanOrEqual(200);

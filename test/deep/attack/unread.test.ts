@@ -1,5 +1,5 @@
 import { connect } from 'node:net';
-import { serialiseOnce, shared } from '#engine/records/list-reader.js';
+import { serialiseOnce, shared } from '#engine/records/lists/reader.js';
 import { createOwnDatabase } from '../../support/database.ts';
 import { stockNames } from '../../support/database-access.ts';
 import { follow, seen } from '../../support/events.ts';

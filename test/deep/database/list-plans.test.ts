@@ -6,8 +6,8 @@ import {
   ListInterpreter,
   type Listing,
   parametersOf,
-} from '#engine/records/listing.js';
-import { Table } from '#engine/records/table.js';
+} from '#engine/records/lists/query.js';
+import { Table } from '#engine/records/rows/table.js';
 import type { Lists } from '#engine/validation/list-query.js';
 import { beforeAll, describe, expect, test } from '../../support/jest.ts';
 import { storeForAll } from '../../support/store.ts';

@@ -6,21 +6,25 @@ import {
   type Database,
 } from '#engine/database/database.js';
 import { type ChangeOf, staleVersion } from '#engine/records/changes.js';
-import { cursorOf } from '#engine/records/cursor.js';
+import { cursorOf } from '#engine/records/lists/cursor.js';
 import {
   ListInterpreter,
   type Listing,
   refusalOfCursor,
   withOtherEnd,
-} from '#engine/records/listing.js';
-import { assertSeen, Ownership, type View } from '#engine/records/ownership.js';
+} from '#engine/records/lists/query.js';
 import type { InputOf } from '#engine/records/records.js';
 import type {
   CollectionOptions,
   Repository,
 } from '#engine/records/repository.js';
+import {
+  assertSeen,
+  Ownership,
+  type View,
+} from '#engine/records/rows/ownership.js';
+import { type Column, parameterOf, Table } from '#engine/records/rows/table.js';
 import type { Source } from '#engine/records/select.js';
-import { type Column, parameterOf, Table } from '#engine/records/table.js';
 import { type Int64, int64 } from '#engine/validation/int64.js';
 import type { FilterOf } from '#engine/validation/list-query.js';
 import {
@@ -109,7 +113,7 @@ export class EntityRecords<Item extends Row, New extends object>
     const items = rows.slice(0, limit).map((row) => this.#itemOf(row));
     if (isBackward) items.reverse();
     const cursorAt = (item: Item) =>
-      by && cursorOf(sort, sortedBy(item, by), item.id);
+      by && cursorOf({ id: item.id, value: sortedBy(item, by) }, sort);
     return {
       items,
       hasNext: rows.length > limit,
@@ -255,7 +259,7 @@ const unshared = { disableIdentityMap: true };
 function whereOf({ shape, values }: Listing): object {
   const { ends, hasPlace, isDescending } = shape;
   const [by] = shape.by;
-  const parts = [shape, ...shape.others].map(({ conditions }) => {
+  const parts = shape.parts.map(({ conditions }) => {
     const filters = conditions.map(({ kind, column, slot }) => {
       const value = values[slot];
       const among = kind === 'in' && { $in: JSON.parse(`${value}`) };

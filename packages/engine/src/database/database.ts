@@ -3,7 +3,6 @@ import { MikroORM } from '@mikro-orm/postgresql';
 import { Client } from 'pg';
 import { type Call, openTransaction } from '../call.ts';
 import { Unavailable } from '../errors.ts';
-import { answerOnce } from './answer-once.ts';
 import {
   Batches,
   type BatchOptions,
@@ -13,7 +12,7 @@ import {
 } from './batches.ts';
 import { assertColumns } from './columns.ts';
 import { examine } from './examination.ts';
-import { safeToRepeat } from './idempotency-errors.ts';
+import { answerOnce, safeToRepeat } from './idempotency.ts';
 import {
   localeDifference,
   localeRemedy,

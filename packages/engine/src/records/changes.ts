@@ -5,9 +5,9 @@ import { refusalIn } from '../database/transaction.ts';
 import { badInput, StoreError } from '../errors.ts';
 import type { Int64 } from '../validation/int64.ts';
 import type { Check } from './insertions.ts';
-import type { Ownership, View } from './ownership.ts';
+import type { Ownership, View } from './rows/ownership.ts';
+import type { Table } from './rows/table.ts';
 import { type Stamped, stamp } from './stamps.ts';
-import type { Table } from './table.ts';
 import { type Trace, writerAt, writerOf } from './trace.ts';
 
 /**

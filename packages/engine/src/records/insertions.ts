@@ -1,4 +1,3 @@
-import { hash } from 'node:crypto';
 import { escapeLiteral as literal, escapeIdentifier as quoted } from 'pg';
 import type { Call, Claim } from '../call.ts';
 import {
@@ -8,12 +7,20 @@ import {
   maxWaiting,
   type Statement,
 } from '../database/database.ts';
-import { inUse, reused, safeToRepeat } from '../database/idempotency-errors.ts';
+import {
+  columnsOf,
+  findClaim,
+  fingerprintOf,
+  inUse,
+  namesIn,
+  reused,
+  safeToRepeat,
+} from '../database/idempotency.ts';
 import { refusalIn, ruleBroken } from '../database/transaction.ts';
 import { withTimeout } from '../database/with-timeout.ts';
 import { badInput, Unavailable } from '../errors.ts';
 import { SharedBudget } from '../shared-budget.ts';
-import type { Column, Table } from './table.ts';
+import type { Column, Table } from './rows/table.ts';
 import { type Trace, writerAt, writerOf, writersAt } from './trace.ts';
 
 /** An item to insert. */
@@ -56,15 +63,12 @@ export type Check<New, Item = never> = (
   stored?: Item,
 ) => Promise<void>;
 
-const storedClaim = {
-  name: 'stored_claim',
-  text: 'select 1 from idempotency_key where (key_id, operation, hash) = ($1::int, $2, $3)',
-};
-
 /** Inserts rows; concurrent insertions share one statement. */
 export class Insertions<Item, New extends object> {
   readonly #batches: Batches<Entry<New>, Item | null>;
   readonly #statements: ReturnType<typeof insertionsInto>;
+  /** Those of the members that a creation sets. */
+  readonly #names: string;
   /** The last creation in progress of each idempotency key. */
   readonly #inProgress = new Map<string, Promise<unknown>>();
   /** Creations that wait for an earlier one with their key. */
@@ -77,6 +81,7 @@ export class Insertions<Item, New extends object> {
     private readonly trace?: Trace,
   ) {
     this.#statements = insertionsInto(table, trace);
+    this.#names = table.inserted.map(({ member }) => member).join();
     const run = (entries: Entry<New>[]) => this.#insert(entries);
     const collection = table.name;
     const names = { collection, operation: 'insert' };
@@ -85,24 +90,18 @@ export class Insertions<Item, New extends object> {
 
   /** See `Records.create`. */
   async insert(item: New, call: Call) {
-    const claim = this.#claimIn(call);
-    await this.#assertAllowed(item, claim, call);
-    return this.#insertAllowed({ item, claim, call }, call);
+    const entry = await this.#allowed(item, call);
+    return this.#insertAllowed(entry);
   }
 
   /** See `Records.createMany`. */
   async insertMany(items: ReadonlyArray<New | Error>, call: Call) {
-    const entries = items.map(async (item) => {
-      const claim = this.#claimIn(call);
-      if (item instanceof Error) throw item;
-      await this.#assertAllowed(item, claim, call);
-      return { item, claim, call };
-    });
+    const entries = items.map((item) => this.#allowed(item, call));
     // They are sent together, so that their ids ascend.
     await Promise.allSettled(entries);
     const insertions = entries.map((allowed) =>
       allowed
-        .then((entry) => this.#insertAllowed(entry, call))
+        .then((entry) => this.#insertAllowed(entry))
         .catch((error: Error) => error),
     );
     return Promise.all(insertions);
@@ -121,28 +120,30 @@ export class Insertions<Item, New extends object> {
    * The answer of a stored creation is given again, even if the check would
    * refuse it today.
    */
-  async #assertAllowed(item: New, claim: Claim | undefined, call: Call) {
+  async #allowed(item: New | Error, call: Call): Promise<Entry<New>> {
+    const claim = this.#claimIn(call);
+    if (item instanceof Error) throw item;
     await this.check?.(item, call).catch(async (refusal) => {
       const isStored = claim && (await this.#isStored(claim, call));
       if (!isStored) throw refusal;
     });
+    return { item, claim, call };
   }
 
   async #isStored(claim: Claim, call: Call) {
-    await this.#untilEnded(nameOf(claim), call);
-    const { keyId, operation, hash } = claim;
+    await this.#untilEnded(claim, call);
     const { database, table } = this;
     const queue = { collection: table.name, operation: 'find_claim' };
     const found = await database.inTurn(call, queue, () =>
-      database.rows(storedClaim, [keyId, operation, hash]),
+      database.rows(findClaim, columnsOf(claim)),
     );
     return found.length > 0;
   }
 
-  async #insertAllowed(entry: Entry<New>, call: Call) {
-    const { claim } = entry;
+  async #insertAllowed(entry: Entry<New>) {
+    const { claim, call } = entry;
     const inserting = claim
-      ? this.#insertOnce(entry, claim, call)
+      ? this.#insertOnce(entry, claim)
       : this.#batches.add(entry, call);
     const inserted = await inserting.catch((error) => {
       throw refusalIn(this.database.orm, error, { table: this.table.name });
@@ -156,10 +157,10 @@ export class Insertions<Item, New extends object> {
    * contains their outcome. All that waited go on together and share a
    * statement.
    */
-  async #insertOnce(entry: Entry<New>, claim: Claim, call: Call) {
+  async #insertOnce(entry: Entry<New>, claim: Claim) {
     const name = nameOf(claim);
-    if (this.#inProgress.has(name)) await this.#untilEnded(name, call);
-    const inserting = this.#insertRetryably(entry, call);
+    if (this.#inProgress.has(name)) await this.#untilEnded(claim, entry.call);
+    const inserting = this.#insertRetryably(entry);
     // After its deadline the client has its 503, but the statement may still
     // run. A retry with this key waits until it ends, and gets 409 if its own
     // deadline is earlier.
@@ -178,18 +179,19 @@ export class Insertions<Item, New extends object> {
    * @throws StoreError IDEMPOTENCY_KEY_IN_USE at the deadline
    * @throws Unavailable when too many creations of this caller wait
    */
-  async #untilEnded(name: string, call: Call) {
-    const earlier = this.#inProgress.get(name);
+  async #untilEnded(claim: Claim, { caller, deadline }: Call) {
+    const earlier = this.#inProgress.get(nameOf(claim));
     if (!earlier) return;
-    const holder = call.caller?.id;
+    const holder = caller?.id;
     if (!this.#waiting.take(holder)) throw Unavailable.busy();
-    const left = call.deadline - performance.now();
+    const left = deadline - performance.now();
     await withTimeout(left, earlier, inUse).finally(() =>
       this.#waiting.add(holder, -1),
     );
   }
 
-  async #insertRetryably(entry: Entry<New>, call: Call) {
+  async #insertRetryably(entry: Entry<New>) {
+    const { call } = entry;
     const add = () =>
       this.#batches.add(entry, call).catch((error) => {
         throw safeToRepeat(error);
@@ -247,22 +249,17 @@ export class Insertions<Item, New extends object> {
    * one key are inserted once.
    */
   async #insertMixed(entries: Entry<New>[]) {
-    const { table } = this;
     const byClaim = Map.groupBy(entries, (entry) =>
       entry.claim ? nameOf(entry.claim) : entry,
     );
     const groups = [...byClaim.values()];
     const firsts = groups.map(([first]) => first as Entry<New>);
-    const claims = firsts.map(({ claim }) => claim);
-    const fingerprints = firsts.map(({ item, claim }) =>
-      claim ? fingerprintOf(table, item) : '',
+    const claims = firsts.map(({ item, claim }) =>
+      claim ? [...columnsOf(claim), this.#fingerprintOf(item)] : [],
     );
     const values = [
       ...this.#columnsOf(firsts),
-      claims.map((claim) => claim?.keyId),
-      claims.map((claim) => claim?.operation),
-      claims.map((claim) => claim?.hash),
-      fingerprints.map((text) => (text ? Buffer.from(text, 'hex') : undefined)),
+      ...[0, 1, 2, 3].map((at) => claims.map((claim) => claim[at])),
       ...this.#writersOf(firsts),
     ];
     const { insertOnce } = this.#statements;
@@ -270,7 +267,9 @@ export class Insertions<Item, New extends object> {
     const outcomes = new Map<Entry<New>, Item | Error>();
     for (const [place, earlier, generated] of rows) {
       const at = Number(place) - 1;
-      const fingerprint = earlier ?? `${fingerprints[at]}`;
+      const fingerprint = earlier
+        ? Buffer.from(earlier, 'hex')
+        : (claims[at]?.[3] as Buffer);
       const row: Generated = JSON.parse(generated);
       for (const entry of groups[at] ?? []) {
         entry.isReplay = earlier !== null || entry !== firsts[at];
@@ -287,21 +286,38 @@ export class Insertions<Item, New extends object> {
   }
 
   /** @param fingerprint of the input that was stored */
-  async #storedItem(item: New, generated: Generated, fingerprint: string) {
+  async #storedItem(item: New, generated: Generated, fingerprint: Buffer) {
     const { table, database } = this;
-    const all = namesIn(table);
     // The release that stored it may have known fewer members. The others may
     // have defaults, so they are not compared, and the row has their values.
-    const known = `${Buffer.from(fingerprint.slice(64), 'hex')}`;
-    const own = fingerprintOf(table, item, known || all);
-    if (!own.startsWith(fingerprint)) throw reused();
-    const knewAllInputs = ['', all].includes(known);
+    const known = namesIn(fingerprint) || this.#names;
+    const own = this.#fingerprintOf(item, known);
+    const { length } = fingerprint;
+    if (!own.subarray(0, length).equals(fingerprint)) throw reused();
     const hasAllColumns = generated.length === table.generated.length;
-    if (knewAllInputs && hasAllColumns) return this.#merged(item, generated);
+    if (known === this.#names && hasAllColumns)
+      return this.#merged(item, generated);
     const id = generated.slice(0, 1);
     const [row] = await database.rows<Generated>(table.findOne, id);
     if (!row) throw reused();
     return table.decodeRow(row) as Item;
+  }
+
+  /**
+   * Of the values that are not null, sorted by name. It is the same in both
+   * APIs, for any order of members.
+   */
+  #fingerprintOf(item: New, names = this.#names) {
+    const known = names.split(',');
+    const values = this.table.inserted
+      .filter(({ member }) => known.includes(member))
+      .map((column): [string, unknown] => {
+        const { member } = column;
+        return [member, column.write(item[member as keyof New])];
+      })
+      .filter(([, value]) => value !== null)
+      .sort(([a], [b]) => (a < b ? -1 : 1));
+    return fingerprintOf(values, names);
   }
 
   /** The values of each column. */
@@ -321,27 +337,6 @@ export class Insertions<Item, New extends object> {
 
 const nameOf = ({ keyId, operation, hash }: Claim) =>
   `${keyId} ${operation} ${hash.toString('hex')}`;
-
-const namesIn = ({ inserted }: Table) =>
-  inserted.map(({ member }) => member).join();
-
-/**
- * Hashes the values that are not null, sorted by name, and appends the names of
- * all members. The result is the same in both APIs, for any order of members.
- */
-function fingerprintOf(table: Table, item: object, names = namesIn(table)) {
-  const known = names.split(',');
-  const values = table.inserted
-    .filter(({ member }) => known.includes(member))
-    .map((column): [string, unknown] => {
-      const value = (item as Record<string, unknown>)[column.member];
-      return [column.member, column.write(value)];
-    })
-    .filter(([, value]) => value !== null)
-    .sort(([a], [b]) => (a < b ? -1 : 1));
-  const digest = hash('sha256', JSON.stringify(values), 'hex');
-  return digest + Buffer.from(names).toString('hex');
-}
 
 /**
  * The statements of insertions, each for a whole batch; `insertOne` for a batch

@@ -10,9 +10,9 @@ import {
   pageLimit,
 } from '../validation/page.ts';
 import type { Validated } from '../validation/validator.ts';
-import { placeOf } from './cursor.ts';
+import { placeIn } from './lists/cursor.ts';
 import type { Repository } from './repository.ts';
-import { parameterOf } from './table.ts';
+import { parameterOf } from './rows/table.ts';
 
 /**
  * How often (ms) a followed list is polled: more often after an insertion,
@@ -100,7 +100,7 @@ export class LiveList<Item extends Identified> {
       throw badInput('before is not for a live list: it grows at its end.');
     if (sort !== 'id')
       throw badInput('sort must be id for a live list: it grows at its end.');
-    const start = after === undefined ? undefined : placeOf(after, { sort }).id;
+    const start = placeIn({ after }, sort)?.id;
     // With the owner as a filter, because pages are read for all followers.
     const narrowed = this.list.narrow?.(query, call) ?? query;
     this.list.assertListed?.({ ...narrowed, sort, after: start ?? 0 });

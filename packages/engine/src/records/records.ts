@@ -18,17 +18,17 @@ import type { Validated } from '../validation/validator.ts';
 import { type ChangeOf, Changes } from './changes.ts';
 import { createInTurn } from './create-in-turn.ts';
 import { type Check, Insertions } from './insertions.ts';
-import { ListReader } from './list-reader.ts';
 import {
   ListInterpreter,
   type Listing,
   refusalOfCursor,
   withOtherEnd,
-} from './listing.ts';
-import { assertSeen, Ownership } from './ownership.ts';
+} from './lists/query.ts';
+import { ListReader } from './lists/reader.ts';
 import type { CollectionOptions, Repository } from './repository.ts';
+import { assertSeen, Ownership } from './rows/ownership.ts';
+import { Table } from './rows/table.ts';
 import { type Stamped, stamp } from './stamps.ts';
-import { Table } from './table.ts';
 import { Trace } from './trace.ts';
 
 /**

@@ -7,9 +7,9 @@ import type { Removal } from '../validation/schemas.ts';
 import type { Validated } from '../validation/validator.ts';
 import type { ChangeOf, CheckRemoval } from './changes.ts';
 import type { Check } from './insertions.ts';
-import type { Owned } from './ownership.ts';
+import type { Owned } from './rows/ownership.ts';
+import type { Computed } from './rows/table.ts';
 import type { Stamped } from './stamps.ts';
-import type { Computed } from './table.ts';
 import type { TraceOption } from './trace.ts';
 
 /**

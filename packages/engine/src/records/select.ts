@@ -9,8 +9,8 @@ import { kinds } from '../validation/kinds.ts';
 import { totalCost } from '../validation/page.ts';
 import { type Member, memberOf } from '../validation/schemas.ts';
 import { maxPageLength } from '../validation/validator.ts';
-import { type Ownership, seenRows } from './ownership.ts';
-import { oneOf, parameterOf, Table, textIn } from './table.ts';
+import { type Ownership, seenRows } from './rows/ownership.ts';
+import { oneOf, parameterOf, Table, textIn } from './rows/table.ts';
 
 const mostRows = 1000;
 

@@ -4,9 +4,9 @@ import { actorIn, type Call, isText, whenCommitted } from '../call.ts';
 import { changeTable, type Database } from '../database/database.ts';
 import { reportFault } from '../errors.ts';
 import { hasScope } from '../scopes.ts';
-import { modulesOf, type Ownership } from './ownership.ts';
+import { modulesOf, type Ownership } from './rows/ownership.ts';
+import type { Column, Table } from './rows/table.ts';
 import { type Stamped, stampsOf } from './stamps.ts';
-import type { Column, Table } from './table.ts';
 
 /** `true`, or the members that it leaves out. */
 export type TraceOption<Member extends string> =

@@ -7,7 +7,6 @@ import {
   boundedText,
   dateTime,
   decimal,
-  decimalDigits,
   finite,
   formatted,
   integer,
@@ -16,6 +15,7 @@ import {
   ofKind,
   oneOf,
   trueOrFalse,
+  unwrapped,
 } from './rules.ts';
 
 /** In memory, an int64 of an entity is that of an item. */
@@ -63,9 +63,7 @@ export const kinds = {
       const text = boundedText(member);
       return text && decimal(text);
     },
-    column({ [decimalDigits]: [precision, scale] = [0, 0] }) {
-      return p.decimal().precision(precision).scale(scale);
-    },
+    column: () => p.decimal(),
     // Not NaN, and no infinity.
     codec: {
       fromText: (value) => (/\d$/.test(value) ? value : undefined),
@@ -77,6 +75,7 @@ export const kinds = {
       description:
         'An exact decimal, as a string like "12.30": most clients read a JSON number as a double.',
     },
+    csv: 'text',
   },
   moment: {
     rule: () => dateTime,
@@ -145,6 +144,7 @@ export const kinds = {
     type: 'jsonb any',
     graphql: { name: 'JSON' },
     isOpaque: true,
+    csv: 'json',
   },
   texts: {
     // The validator has the rule of arrays.
@@ -163,6 +163,7 @@ export const kinds = {
     type: 'text[] string[]',
     graphql: { name: '[String!]' },
     isOpaque: true,
+    csv: 'json',
   },
   enum: {
     rule: ({ enum: values = [] }) => oneOf(values),
@@ -206,8 +207,18 @@ export const kinds = {
     codec: { isAnyText: true },
     type: 'text string',
     graphql: { name: 'String' },
+    csv: 'text',
   },
 } satisfies Record<string, Kind>;
+
+/** A decimal of a column `numeric(precision, scale)`. */
+export function decimalOf(precision: number, scale: number): Kind {
+  return {
+    ...kinds.decimal,
+    column: () => p.decimal().precision(precision).scale(scale),
+    digits: [precision, scale],
+  };
+}
 
 /** Formats with a kind of their own. */
 const byFormat: Record<string, Kind> = {
@@ -217,10 +228,12 @@ const byFormat: Record<string, Kind> = {
   uuid: kinds.uuid,
 };
 
-/** The kind of a schema without `nullable` and `use`, but of arrays. */
+/** The kind of a schema without `nullable` and `use`. */
 export function kindIn(member: MemberSchema): Kind | undefined {
-  const { type = 'json', format = '', enum: values, $ref } = member;
+  const { type = 'json', format = '', enum: values, $ref, items } = member;
   if (member[ofKind]) return member[ofKind];
+  const { member: item } = unwrapped(items ?? {});
+  if (items && kindIn(item) === kinds.string) return kinds.texts;
   if (values ?? $ref) return kinds.enum;
   return byFormat[format] ?? kinds[type as keyof typeof kinds];
 }

@@ -47,12 +47,6 @@ export interface Rule {
 export const isSeparate = 'x-separate';
 
 /**
- * The precision and scale of an exact decimal. It is a symbol, so no contract
- * shows it. A copy of a schema keeps it.
- */
-export const decimalDigits = Symbol('decimalDigits');
-
-/**
  * A schema has its kind as this member. It is a symbol, so no contract shows
  * it. A copy of a schema keeps it, and so does a property of an entity.
  */
@@ -76,6 +70,13 @@ export interface Kind {
   graphql: { name: string; description?: string };
   /** Lists may not be filtered and sorted by it. */
   isOpaque?: true;
+  /**
+   * Its field of CSV: an empty `text` is not null, and `json` is parsed. A field
+   * of other kinds is the value as text.
+   */
+  csv?: 'text' | 'json';
+  /** Of a decimal. */
+  digits?: readonly [precision: number, scale: number];
 }
 
 /**
@@ -115,7 +116,6 @@ export interface MemberSchema
   items?: TSchema;
   nullable?: boolean;
   [isSeparate]?: boolean;
-  [decimalDigits]?: readonly [precision: number, scale: number];
   [ofKind]?: Kind;
   [initialValue]?: string;
 }

@@ -1,14 +1,8 @@
 import { type Static, type TProperties, type TSchema, Type } from 'typebox';
 import { reportFault } from '../errors.ts';
 import { type Int64, int64 } from './int64.ts';
-import { kindIn, kinds } from './kinds.ts';
-import {
-  decimalDigits,
-  type Kind,
-  type MemberSchema,
-  ofKind,
-  unwrapped,
-} from './rules.ts';
+import { decimalOf, kindIn, kinds } from './kinds.ts';
+import { type Kind, type MemberSchema, ofKind, unwrapped } from './rules.ts';
 import type { Input } from './validator.ts';
 
 /**
@@ -68,8 +62,7 @@ export function decimalSchema(
     ...options,
     maxLength: precision + 2,
     pattern: decimalPattern(precision, scale),
-    [decimalDigits]: [precision, scale] as const,
-    [ofKind]: kinds.decimal,
+    [ofKind]: decimalOf(precision, scale),
   });
 }
 
@@ -82,8 +75,6 @@ export interface Member {
   readonly $id?: string | undefined;
   readonly values: string[];
   readonly description?: string | undefined;
-  /** Of a decimal. */
-  readonly digits: readonly [precision: number, scale: number];
   /** Lists may be filtered and sorted by it. */
   readonly isCompared: boolean;
 }
@@ -94,15 +85,13 @@ export interface Member {
  */
 export function memberOf(schema: TSchema): Member {
   const { member, isNullable } = unwrapped(schema);
-  const { enum: values = [], items, description, $ref } = member;
+  const { enum: values = [], description, $ref } = member;
   const { $id = $ref?.replace('#', '') } = member;
-  const isTexts = items !== undefined && memberOf(items).kind === kinds.string;
-  const kind = isTexts ? kinds.texts : kindIn(member);
+  const kind = kindIn(member);
   if (!kind)
     reportFault(
       `No column and no GraphQL type follows from ${JSON.stringify(schema)}: write it by hand.`,
     );
-  const { [decimalDigits]: digits = [0, 0] as const } = member;
   return {
     kind: kind ?? kinds.string,
     schema: member,
@@ -110,7 +99,6 @@ export function memberOf(schema: TSchema): Member {
     $id,
     values,
     description,
-    digits,
     isCompared: !kind?.isOpaque,
   };
 }

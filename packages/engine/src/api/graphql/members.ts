@@ -188,10 +188,8 @@ const scalars: Record<string, object> = {
   String,
 };
 function scalarOf({ graphql }: Kind): object {
-  const { name } = graphql;
-  const scalar = scalars[name] ?? new GraphQLScalarType(graphql);
-  scalars[name] = scalar;
-  return scalar;
+  scalars[graphql.name] ??= new GraphQLScalarType(graphql);
+  return scalars[graphql.name] as object;
 }
 
 function typeOf(schema: TSchema, isInput: boolean): object {
@@ -250,8 +248,8 @@ export function assertSameMembers(
       reportFault(
         `${column} is ${expected ?? 'absent'} in the REST schema ${className}, and ${found ?? 'absent'} in the GraphQL type.`,
       );
-    const isSame = `${member?.digits}` === `${[precision, scale]}`;
-    if (member?.kind === kinds.decimal && !isSame)
+    const digits = member?.kind.digits;
+    if (digits && `${digits}` !== `${[precision, scale]}`)
       reportFault(
         `${column} has other digits in the REST schema than in the table.`,
       );

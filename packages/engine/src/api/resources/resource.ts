@@ -8,8 +8,12 @@ import {
 import { reportFault } from '../../errors.ts';
 import { columnsOf } from '../../records/columns.ts';
 import { LiveList } from '../../records/live-list.ts';
-import { modulesOf, type Owned, Ownership } from '../../records/ownership.ts';
 import type { CollectionOptions } from '../../records/repository.ts';
+import {
+  modulesOf,
+  type Owned,
+  Ownership,
+} from '../../records/rows/ownership.ts';
 import {
   type Stamp,
   type Stamped,

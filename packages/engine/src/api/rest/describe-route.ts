@@ -9,7 +9,7 @@ import {
   longestKey,
   notIdempotent,
 } from '../../access/idempotency/idempotency-key.ts';
-import { inUse, reused } from '../../database/idempotency-errors.ts';
+import { inUse, reused } from '../../database/idempotency.ts';
 import { internalError, type StoreError } from '../../errors.ts';
 import { forbidden, type Scope } from '../../scopes.ts';
 import { mapMembers } from '../../validation/schemas.ts';

@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest, RouteOptions } from 'fastify';
 import type { Call } from '../../call.ts';
 import { StoreError } from '../../errors.ts';
-import { serialiseOnce } from '../../records/list-reader.ts';
+import { serialiseOnce } from '../../records/lists/reader.ts';
 import type { ListEvent } from '../../records/live-list.ts';
 import type { Int64 } from '../../validation/int64.ts';
 import { cursorAt, type Page, type Total } from '../../validation/page.ts';

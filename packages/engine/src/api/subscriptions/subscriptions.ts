@@ -7,7 +7,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Authenticator } from '../../access/keys/authenticator.ts';
 import type { Config } from '../../config/config.ts';
 import { badInput, type StoreError } from '../../errors.ts';
-import { serialiseOnce } from '../../records/list-reader.ts';
+import { serialiseOnce } from '../../records/lists/reader.ts';
 import type { ListEvent } from '../../records/live-list.ts';
 import { type Int64, int64, int64FromText } from '../../validation/int64.ts';
 import { toLoggedFailure } from '../http/failures.ts';

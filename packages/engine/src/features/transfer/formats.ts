@@ -3,9 +3,10 @@ import { pipeline } from 'node:stream/promises';
 import { exact, parseExactJson } from '@animal-store/exact-json';
 import { parse } from 'csv-parse';
 import { stringify } from 'csv-stringify/sync';
-import type { TObject } from 'typebox';
+import type { TObject, TSchema } from 'typebox';
 import { linesOf } from '../../commands/files.ts';
-import { isRecord } from '../../validation/rules.ts';
+import { kindIn, kinds } from '../../validation/kinds.ts';
+import { isRecord, type Kind, unwrapped } from '../../validation/rules.ts';
 
 /**
  * An item and the line (from 1) where it begins, or the reason why it cannot be
@@ -39,26 +40,12 @@ interface Format {
 
 /** The columns of a collection: the members of its items and of its input. */
 export function csvColumnsOf(...schemas: TObject[]) {
-  return Object.entries(
-    Object.assign({}, ...schemas.map(({ properties }) => properties)),
-  ).map(([name, schema]) => {
-    const {
-      type,
-      format,
-      enum: values,
-      nullable,
-      anyOf,
-      allOf,
-    } = schema as Record<string, unknown>;
-    // An empty field means the empty text.
-    const isText =
-      type === 'string' && format === undefined && values === undefined;
-    return {
-      name,
-      isText,
-      isJson: type === 'array' || !(type ?? anyOf ?? allOf),
-      isNullable: nullable === true || anyOf !== undefined,
-    };
+  const all = schemas.map(({ properties }) => properties);
+  const members: TSchema[] = Object.assign({}, ...all);
+  return Object.entries(members).map(([name, schema]) => {
+    const { member, isNullable } = unwrapped(schema);
+    const { csv }: Kind = kindIn(member) ?? kinds.json;
+    return { name, csv, isNullable };
   });
 }
 
@@ -124,7 +111,7 @@ const csv: Format = {
         date: (value) => value.toISOString(),
         null: () => ({ value: '', quoted_match: null }),
         string: (value, { column }) =>
-          columns.find(({ name }) => name === column)?.isJson
+          columns.find(({ name }) => name === column)?.csv === 'json'
             ? JSON.stringify(value)
             : value,
       },
@@ -192,16 +179,17 @@ interface CsvRecord {
 
 /** Parses the fields that hold JSON. */
 function withJson(record: Record<string, unknown>, columns: CsvColumn[]) {
-  for (const { name, isJson } of columns) {
+  for (const { name, csv } of columns) {
     const text = record[name];
-    if (isJson && text) record[name] = parseExactJson(Buffer.from(`${text}`));
+    if (csv === 'json' && text)
+      record[name] = parseExactJson(Buffer.from(`${text}`));
   }
   return record;
 }
 
 /** The value of an empty field. */
 const emptyIn = (column: CsvColumn | undefined, isQuoted: boolean) =>
-  column?.isText && (isQuoted || !column.isNullable) ? '' : null;
+  column?.csv === 'text' && (isQuoted || !column.isNullable) ? '' : null;
 
 /**
  * @throws Error for an unknown column, whose values would be dropped silently,

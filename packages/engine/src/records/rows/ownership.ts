@@ -1,9 +1,9 @@
-import type { Call, Caller } from '../call.ts';
-import type { Database } from '../database/database.ts';
-import { noSuch } from '../database/postgres-errors.ts';
-import { badInput, orError, reportFault, StoreError } from '../errors.ts';
-import { forbidden, hasScope, type Scope } from '../scopes.ts';
-import { mapMembers } from '../validation/schemas.ts';
+import type { Call, Caller } from '../../call.ts';
+import type { Database } from '../../database/database.ts';
+import { noSuch } from '../../database/postgres-errors.ts';
+import { badInput, orError, reportFault, StoreError } from '../../errors.ts';
+import { forbidden, hasScope, type Scope } from '../../scopes.ts';
+import { mapMembers } from '../../validation/schemas.ts';
 import type { Table } from './table.ts';
 
 /**

@@ -2,8 +2,19 @@ import { hash } from 'node:crypto';
 import { deserialize, serialize } from 'node:v8';
 import { isRawJSON, rawJSON } from '@animal-store/exact-json';
 import type { Call, Claim } from '../call.ts';
-import { reused } from './idempotency-errors.ts';
+import { StoreError, Unavailable } from '../errors.ts';
+import { causeOf, isOutcomeUnknown } from './postgres-errors.ts';
 import type { RunStatement, Statement } from './postgres-server.ts';
+
+// A transaction claims an idempotency key before its work (`answerOnce`), and a
+// creation in the statement that inserts (`records/insertions.ts`). The answer
+// to a request whose key
+//
+// - is new: that of its work
+// - has done the same: the stored answer again
+// - has done something else: 422, `reused`
+// - is at work until the request's deadline: 409, `inUse`
+// - was sent to a database that gave no answer: 503, `safeToRepeat`
 
 const ofClaim = '(key_id, operation, hash) = ($1::int, $2, $3)';
 const claimKey: Statement = {
@@ -30,28 +41,54 @@ const storeAnswer: Statement = {
     where ${ofClaim}`,
 };
 
+/** Whether a claim is stored. */
+export const findClaim: Statement = {
+  name: 'stored_claim',
+  text: `select 1 from idempotency_key where ${ofClaim}`,
+};
+
 /** For `JSON.stringify`. */
 const digitsOf = (_name: string, value: unknown) =>
   typeof value === 'bigint' ? `${value}` : value;
+
+/** In bytes: that of SHA-256. */
+const digestLength = 32;
+
+/**
+ * Hashes a validated input, which has one text, and appends the names of the
+ * members that it may have.
+ */
+export function fingerprintOf(input: unknown, names = '') {
+  const digest = hash('sha256', JSON.stringify(input, digitsOf), 'buffer');
+  return Buffer.concat([digest, Buffer.from(names)]);
+}
+
+/** The names in a fingerprint; an early release appended none. */
+export function namesIn(fingerprint: Buffer) {
+  return `${fingerprint.subarray(digestLength)}`;
+}
+
+/** The parameters of a claim. */
+export function columnsOf({ keyId, operation, hash }: Claim) {
+  return [keyId, operation, hash];
+}
 
 /**
  * Does the work of a transaction once for a claim, and repeats its answer. It
  * waits for an open transaction with the same claim.
  *
- * @param input validated, so that one input has one text
  * @throws StoreError IDEMPOTENCY_KEY_REUSED
  */
 export async function answerOnce<Answer>(
   rows: RunStatement,
   call: Call,
-  { keyId, operation, hash: key }: Claim,
+  claimed: Claim,
   input: object,
   work: () => Promise<Answer>,
 ): Promise<Answer> {
-  const claim = [keyId, operation, key];
-  const fingerprint = hash('sha256', JSON.stringify(input, digitsOf));
-  const row = [...claim, Buffer.from(fingerprint, 'hex')];
-  const isNew = (await rows(claimKey, row)).length > 0;
+  const claim = columnsOf(claimed);
+  const fingerprint = fingerprintOf(input);
+  const isNew = (await rows(claimKey, [...claim, fingerprint])).length > 0;
   if (isNew) {
     call.replayed(false);
     const answer = await work();
@@ -61,7 +98,7 @@ export async function answerOnce<Answer>(
   }
   const [found = []] = await rows(findAnswer, claim);
   const [known, stored] = found;
-  if (known !== fingerprint) throw reused();
+  if (known !== fingerprint.toString('hex')) throw reused();
   call.replayed(true);
   const answer = deserialize(Buffer.from(`${stored}`, 'base64'));
   return replaced(answer, withRaw) as Answer;
@@ -84,4 +121,31 @@ function replaced(value: unknown, change: (part: object) => unknown): unknown {
   if (!isPlain) return change(value);
   const members = Object.entries(value);
   return Object.fromEntries(members.map(([name, one]) => [name, within(one)]));
+}
+
+/**
+ * Allows a retry after an unknown outcome, because the idempotency key makes it
+ * safe.
+ */
+export function safeToRepeat(error: unknown): unknown {
+  if (!isOutcomeUnknown(error)) return error;
+  const message =
+    'The database did not say whether this was stored: it may have been. Send it again with the same Idempotency-Key.';
+  return new Unavailable(message, causeOf(error));
+}
+
+/** The error for an idempotency key that was used for another input. */
+export function reused() {
+  const message =
+    'This Idempotency-Key was used for another input; a new creation needs a new key.';
+  return new StoreError('IDEMPOTENCY_KEY_REUSED', message);
+}
+
+/** The error while the first request with a key is in progress. */
+export function inUse() {
+  const message =
+    'A request with this Idempotency-Key is still under way; send it again shortly.';
+  return new StoreError('IDEMPOTENCY_KEY_IN_USE', message, {
+    headers: { 'retry-after': '1' },
+  });
 }

@@ -1,33 +1,27 @@
 import { escapeLiteral as literal, escapeIdentifier as quoted } from 'pg';
-import type { Database, Statement } from '../database/database.ts';
-import { orError } from '../errors.ts';
-import { type Int64, int64, int64FromDigits } from '../validation/int64.ts';
+import type { Database, Statement } from '../../database/database.ts';
+import { orError } from '../../errors.ts';
+import { type Int64, int64, int64FromDigits } from '../../validation/int64.ts';
 import {
   type Identified,
   maxExactTotal,
   type Page,
   type Total,
-} from '../validation/page.ts';
+} from '../../validation/page.ts';
+import { seenRows, type View } from '../rows/ownership.ts';
+import { type Table, textsOf } from '../rows/table.ts';
 import { cursorOf } from './cursor.ts';
-import type { ListStatement } from './list-statements.ts';
 import {
   type ListInterpreter,
   type Listing,
   parametersOf,
   type Shape,
-} from './listing.ts';
-import { seenRows, type View } from './ownership.ts';
-import { type Table, textsOf } from './table.ts';
+} from './query.ts';
 
 type ListRow = Array<string | null>;
 
 /** In characters: those of 100 plain items. */
 const longPage = 10_000;
-
-interface BoundedListing extends Listing {
-  /** The horizon: items with a greater id are left out. */
-  readonly end?: Int64;
-}
 
 /** Reads the pages and totals of several lists; equal ones are read once. */
 export class ListReader<Item extends Identified> {
@@ -121,18 +115,18 @@ export class ListReader<Item extends Identified> {
   async #select(family: Listing[]) {
     const isTogether = family.length > 1 && !this.#isSharded;
     if (isTogether) return this.#together(family);
-    const kind = this.#isSharded ? 'flat' : 'page';
     const rows: ListRow[] = [];
     // Sequential, because a batch may use only one connection.
     for (const one of family) {
-      const statement = one.shape[kind];
+      const { page, flat } = one.shape;
+      const statement = this.#isSharded ? flat() : page;
       const read = await this.#read(statement, one);
       rows.push(...read);
     }
     return rows;
   }
 
-  #read(statement: ListStatement, listing: Listing) {
+  #read(statement: Shape['page'], listing: Listing) {
     const parameters = parametersOf(statement, listing);
     return this.#rows(statement, parameters);
   }
@@ -147,12 +141,12 @@ export class ListReader<Item extends Identified> {
   }
 
   /** A read node may lack rows up to the horizon. */
-  #rows(statement: ListStatement, values: unknown[]): Promise<ListRow[]> {
+  #rows(statement: Shape['page'], values: unknown[]): Promise<ListRow[]> {
     if (this.horizon) return this.database.rows(statement, values);
     return this.database.read(statement, values);
   }
 
-  #pageOf(row: ListRow, listing: BoundedListing) {
+  #pageOf(row: ListRow, listing: Listing) {
     if (row[0] === null) return { items: [], hasNext: false };
     const { shape, isBackward } = listing;
     const { items, hasNext } = this.#itemsIn(row, listing);
@@ -170,7 +164,7 @@ export class ListReader<Item extends Identified> {
   }
 
   /** At most `limit` items, up to the end. */
-  #itemsIn(row: ListRow, { limit, end }: BoundedListing) {
+  #itemsIn(row: ListRow, { limit, end }: Listing) {
     const { columns, decodeColumns } = this.table;
     const ids = `${row[0]}`.split(',');
     const texts = columns.map((column, at) =>
@@ -193,10 +187,10 @@ export class ListReader<Item extends Identified> {
 
   async #totalOf(listing: Listing) {
     const { count, estimate } = listing.shape;
-    const counted = await this.#readText(count, listing);
+    const counted = await this.#readText(count(), listing);
     const found = Number(counted);
     if (found <= maxExactTotal) return { count: found, isExact: true };
-    const explained = await this.#readText(estimate, listing);
+    const explained = await this.#readText(estimate(), listing);
     const [explanation] = JSON.parse(explained);
     const { Plan: plan } = explanation;
     // Without statistics, the estimate may be lower than what was counted.
@@ -204,7 +198,7 @@ export class ListReader<Item extends Identified> {
     return { count: expected, isExact: false };
   }
 
-  async #readText(statement: ListStatement, listing: Listing) {
+  async #readText(statement: Shape['page'], listing: Listing) {
     const [row] = await this.#read(statement, listing);
     return `${row?.[0]}`;
   }
@@ -260,7 +254,7 @@ function distinct(listings: Listing[]) {
 }
 
 /** Bounds a list by ids: a descending one begins at the horizon at most. */
-function upTo(horizon: Int64 | undefined, listing: Listing): BoundedListing {
+function upTo(horizon: Int64 | undefined, listing: Listing): Listing {
   const { shape, values } = listing;
   const isById = shape.by.length === 0;
   const isUnbounded = horizon === undefined || !isById;
@@ -281,7 +275,7 @@ function cursorsOf(
   const values: string[] = JSON.parse(order);
   return items.map(({ id }, at) => {
     const value = by[0]?.fromCursor(`${values[at]}`);
-    return cursorOf(sort, `${value}`, id);
+    return cursorOf({ id, value: `${value}` }, sort);
   });
 }
 

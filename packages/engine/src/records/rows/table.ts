@@ -1,9 +1,9 @@
 import type { EntityMetadata, EntityProperty } from '@mikro-orm/core';
 import { escapeIdentifier as quoted } from 'pg';
-import type { Statement } from '../database/database.ts';
-import { reportFault } from '../errors.ts';
-import { kinds } from '../validation/kinds.ts';
-import { type Codec, type Kind, ofKind } from '../validation/rules.ts';
+import type { Statement } from '../../database/database.ts';
+import { reportFault } from '../../errors.ts';
+import { kinds } from '../../validation/kinds.ts';
+import { type Codec, type Kind, ofKind } from '../../validation/rules.ts';
 
 /** SQL for the text of a column. */
 export function textIn({ toText }: Codec, column: string) {

@@ -1,0 +1,434 @@
+import { hash } from 'node:crypto';
+import type { Statement } from '../../database/database.ts';
+import { isDataError } from '../../database/postgres-errors.ts';
+import { badInput } from '../../errors.ts';
+import type { Int64 } from '../../validation/int64.ts';
+import {
+  type Lists,
+  maxFilterValues,
+  membersOf,
+} from '../../validation/list-query.ts';
+import {
+  cursorAt,
+  type Identified,
+  type Page,
+  type PageQuery,
+  pageLimit,
+} from '../../validation/page.ts';
+import { type Audience, seenBy, type View } from '../rows/ownership.ts';
+import type { Column, IndexOrder, Table } from '../rows/table.ts';
+import { cursorBeside, notACursor, placeIn, sortedMember } from './cursor.ts';
+import {
+  assertOneEach,
+  endsOf,
+  excluding,
+  type Filter,
+  filtersBy,
+  isEnd,
+  isOf,
+} from './filters.ts';
+import {
+  countOf,
+  estimateOf,
+  flattened,
+  type Layout,
+  pageOf,
+  pagesOf,
+  startOf,
+} from './statement.ts';
+
+/** What lists have in common that one statement reads. */
+export interface Shape extends Layout {
+  /** Names the shapes that one statement reads together. */
+  readonly family: string;
+  /** Those that the query has. */
+  readonly filters: readonly Filter[];
+  /** Places in `#seen`, one for each part. */
+  readonly seen: readonly number[];
+  /** One list. */
+  readonly page: ListStatement;
+  // Few lists need these, so they are made when they are asked for.
+  readonly flat: () => ListStatement;
+  readonly count: () => ListStatement;
+  readonly estimate: () => ListStatement;
+}
+
+/** A statement with the parameters that it takes, in their order. */
+type ListStatement = Statement & { readonly slots: readonly string[] };
+
+/** A list to be read. */
+export interface Listing {
+  /** Equal lists have the same. */
+  readonly key: string;
+  readonly shape: Shape;
+  readonly limit: number;
+  /** The parameters of a statement, by their slots. */
+  readonly values: Readonly<Record<string, unknown>>;
+  readonly place: ReturnType<typeof placeIn>;
+  /** True for the items before a place, which are read in reverse. */
+  readonly isBackward: boolean;
+  /** How many values its filters have, beyond one for each. */
+  readonly furtherValues: number;
+  /** The horizon: items with a greater id are left out. */
+  readonly end?: Int64;
+}
+
+export function parametersOf({ slots }: ListStatement, { values }: Listing) {
+  return slots.map((slot) => values[slot] ?? null);
+}
+
+interface Order {
+  readonly by: readonly Column[];
+  /** As in `#seen`, and then as in `#combinations`. */
+  readonly indexes: IndexOrder[][];
+}
+
+type ListQuery = Partial<PageQuery> &
+  Readonly<Record<string, unknown>> & { readonly [seenBy]?: readonly View[] };
+
+/**
+ * How many statements of a collection are prepared: PostgreSQL keeps each in
+ * every connection, and clients choose the filters.
+ */
+const mostPrepared = 200;
+
+const longestPage = 1000;
+/** Interprets what queries ask of the lists of a collection. */
+export class ListInterpreter {
+  readonly #filters: readonly Filter[];
+  /** Columns by which clients filter together. */
+  readonly #combinations: ReadonlyArray<readonly Column[]>;
+  /** The filters of what a call sees: none for all rows, then by audience. */
+  readonly #seen: ReadonlyArray<readonly Filter[]>;
+  /** By their members. */
+  readonly #orders = new Map<string, Order>();
+  readonly #shapes = new Map<string, Shape>();
+  readonly #together = new Map<string, ListStatement>();
+  readonly #prepared = new Set<string>();
+
+  /**
+   * @param audiences each has lists of its own
+   * @throws Error with the indexes that the entity lacks
+   */
+  constructor(
+    private readonly table: Table,
+    lists: Lists,
+    audiences: readonly Audience[] = [],
+  ) {
+    const { filters, orders } = membersOf(lists);
+    const columns = filters.map((member) => table.column(member));
+    let slots = 0;
+    const nextOf = (column: Column) => filtersBy(column, slots++);
+    const ofAudiences = audiences.map(({ rows }) =>
+      Object.keys(rows).flatMap((member) =>
+        nextOf(table.column(member)).filter(isOf('equal')),
+      ),
+    );
+    this.#seen = [[], ...ofAudiences];
+    this.#filters = [...endsOf(table, lists), ...columns.flatMap(nextOf)];
+    const declared = lists.combinations?.map((members) =>
+      columns.filter(({ member }) => members.includes(member)),
+    );
+    this.#combinations = declared ? [[], ...declared] : subsets(columns);
+    for (const sort of ['id', ...orders]) {
+      const by = [table.column(sort)].filter(({ member }) => member !== 'id');
+      this.#orders.set(sort, { by, indexes: this.#indexesFor(by) });
+    }
+  }
+
+  /** For all rows no index is needed when no caller sees them. */
+  #indexesFor(by: readonly Column[]) {
+    const isSeen = this.#seen.map(({ length }) => length > 0);
+    isSeen[0] = isSeen.length === 1 || isSeen.includes(false, 1);
+    const all = this.#seen.map((seen) => {
+      const own = seen.map(({ column }) => column);
+      return this.#combinations.map((one) => [...new Set([...own, ...one])]);
+    });
+    const needed = all.filter((_, at) => isSeen[at]).flat();
+    const ordered = this.table.inOrderOfIndexes(needed, by);
+    return all.map((some, at) => {
+      if (isSeen[at]) return ordered.splice(0, some.length);
+      return some.map((columns) => ({ columns, isOne: false }));
+    });
+  }
+
+  #seenBy(at: number) {
+    return this.#seen[at] ?? [];
+  }
+
+  /**
+   * @throws StoreError BAD_USER_INPUT for a list that its collection does not
+   *   declare, or a cursor of another order
+   */
+  interpret(query: ListQuery): Listing {
+    const { limit = 0, before, fromEnd = before !== undefined } = query;
+    const shape = this.#shapeOf(query, fromEnd);
+    const place = placeIn(query, shape.sort);
+    const values: Record<string, unknown> = {
+      // One item more than a page has, to detect a next one.
+      limit: limit + 1,
+      place: place?.value,
+      place_id: `${startOf(place, shape)}`,
+    };
+    for (const { name, slot, convert } of shape.filters)
+      values[slot] = convert(query[name]);
+    for (const view of query[seenBy] ?? []) {
+      for (const { name, slot, convert } of this.#seenBy(view.at + 1))
+        values[slot] = convert(view.values[name]);
+    }
+    return {
+      key: `${shape.page.name} ${fromEnd} ${JSON.stringify(values)}`,
+      shape,
+      limit,
+      values,
+      place,
+      isBackward: fromEnd,
+      furtherValues: furtherValuesIn(shape, values),
+    };
+  }
+
+  /**
+   * The statement for several lists of a family. Lists whose filters have one
+   * value each, without ranges, are a family for each order; those of one owner
+   * are another. All other lists are a family for each shape.
+   */
+  together(shape: Shape) {
+    const { family } = shape;
+    const known = this.#together.get(family);
+    if (known) return known;
+    const shapes = isForEqual(shape) ? this.#relativesOf(shape) : [shape];
+    const statement = this.#made(pagesOf, shapes);
+    if (!statement.isRare) this.#together.set(family, statement);
+    return statement;
+  }
+
+  /** The shapes of lists by other filters of one value. */
+  #relativesOf(shape: Shape): Layout[] {
+    const order = this.#orderBy(shape.sort);
+    const filters = this.#filters.filter(isOf('equal'));
+    return this.#combinations.map((columns, place) => {
+      const own = filters.filter(({ column }) => columns.includes(column));
+      return { ...shape, parts: this.#partsOf(order, shape.seen, own, place) };
+    });
+  }
+
+  /** @param place of the combination of these filters */
+  #partsOf(
+    { indexes }: Order,
+    seen: readonly number[],
+    filters: readonly Filter[],
+    place: number,
+  ) {
+    return seen.map((at) => {
+      const all = [...this.#seenBy(at), ...filters];
+      return arranged(all, indexes[at]?.[place] as IndexOrder);
+    });
+  }
+
+  /** The shape depends on which parameters a query has, not on their values. */
+  #shapeOf(query: ListQuery, fromEnd: boolean) {
+    const { after, before, sort, [seenBy]: views } = query;
+    let key = `${mostFor(query)} ${sort} ${fromEnd} ${after !== undefined} ${before !== undefined}`;
+    for (const { name } of this.#filters)
+      if (query[name] != null) key += ` ${name}`;
+    if (views) key += ` #${views.map(({ at }) => at)}`;
+    const known = this.#shapes.get(key);
+    if (known) return known;
+    const shape = this.#newShape(query, fromEnd);
+    if (!shape.page.isRare) this.#shapes.set(key, shape);
+    return shape;
+  }
+
+  #newShape(query: ListQuery, fromEnd: boolean): Shape {
+    const { after, before, [seenBy]: views } = query;
+    const hasCursor = after !== undefined || before !== undefined;
+    if (after !== undefined && before !== undefined)
+      throw excluding('after', 'before');
+    const filters = this.#filters.filter(({ name }) => query[name] != null);
+    assertOneEach(filters);
+    const ends = filters.filter(isEnd);
+    const [end] = ends;
+    const sort = query.sort ?? end?.column.member ?? 'id';
+    const seen = views?.map(({ at }) => at + 1) ?? [0];
+    const order = this.#orderBy(sort);
+    const { by } = order;
+    if (end && !by.includes(end.column)) throw ofOtherOrder(end, sort);
+    const given = filters.filter((filter) => !isEnd(filter));
+    const parts = this.#partsOf(order, seen, given, this.#placeOf(given));
+    const layout: Layout = {
+      parts,
+      sort,
+      by,
+      isDescending: sort.endsWith('_desc') !== fromEnd,
+      ends,
+      hasPlace: hasCursor || by.length === 0,
+      most: mostFor(query),
+    };
+    assertSorted(layout, given);
+    const page = this.#made(pageOf, layout);
+    return {
+      ...layout,
+      family: isForEqual(layout) ? `${familyOf(layout)} ${seen}` : page.name,
+      filters,
+      seen,
+      page,
+      flat: once(() => this.#made(pageOf, flattened(layout))),
+      count: once(() => this.#made(countOf, layout)),
+      estimate: once(() => this.#made(estimateOf, layout)),
+    };
+  }
+
+  #made<Of>(
+    make: (table: Table, of: Of) => ReturnType<typeof countOf>,
+    of: Of,
+  ): ListStatement {
+    const { kind, types, text } = make(this.table, of);
+    const digest = hash('sha256', text).slice(0, 16);
+    const name = `${kind}_${this.table.name}_${digest}`;
+    if (this.#prepared.size < mostPrepared) this.#prepared.add(name);
+    const isRare = !this.#prepared.has(name);
+    return { name, text, slots: Object.keys(types), isRare };
+  }
+
+  /** @throws Error for an order that is not declared */
+  #orderBy(sort: string) {
+    const order = this.#orders.get(sortedMember(sort));
+    if (order) return order;
+    throw new Error(
+      `${this.table.name} is not sorted by ${sort}: name it in the orders of its Records.`,
+    );
+  }
+
+  /** The place of the combination of these filters. */
+  #placeOf(filters: Filter[]) {
+    const asked = spelled(filters.map(({ column }) => column));
+    const declared = this.#combinations.map(spelled);
+    const place = declared.indexOf(asked);
+    if (place >= 0) return place;
+    const others = new Set(declared);
+    others.delete('');
+    throw badInput(
+      `A list cannot be filtered by ${asked}: only by ${[...others].join(', or by ')}.`,
+    );
+  }
+}
+
+const spelled = (columns: readonly Column[]) =>
+  columns.map(({ member }) => member).join(' with ');
+
+/** @throws StoreError where PostgreSQL would sort all items without the value */
+function assertSorted({ parts, by, sort }: Layout, filters: Filter[]) {
+  const isWithOthers = parts.some(({ conditions }) => conditions.length > 1);
+  const filter = filters.find(isOf('null'));
+  if (filter && isWithOthers && by.length > 0)
+    throw badInput(
+      `${filter.name} goes with other filters in the order of id only, not of ${sort}.`,
+    );
+}
+
+/**
+ * Adds what a page itself does not tell: whether there are items on the side of
+ * its cursor.
+ *
+ * @param readPage reads a page of the same list, elsewhere
+ */
+export async function withOtherEnd<Item extends Identified>(
+  page: Page<Item>,
+  { isBackward, place, shape }: Listing,
+  readPage: (query: Partial<PageQuery>) => Promise<Page<Item>>,
+) {
+  const hasMore = page.hasNext;
+  if (!place && !isBackward) return page;
+  if (!place) return { ...page, hasNext: false, hasPrevious: hasMore };
+  const cursor = cursorBeside(place, shape);
+  const hasBeyond = async (query: Partial<PageQuery>) => {
+    const beyond = await readPage({ ...query, limit: 0 });
+    return beyond.hasNext;
+  };
+  if (isBackward) {
+    const after = cursorAt(page, -1) ?? cursor;
+    const next = { after, before: undefined, fromEnd: false };
+    const hasNext = await hasBeyond(next);
+    return { ...page, cursor, hasNext, hasPrevious: hasMore };
+  }
+  const before = cursorAt(page, 0) ?? cursor;
+  const previous = { after: undefined, before, fromEnd: true };
+  return { ...page, cursor, findsPrevious: () => hasBeyond(previous) };
+}
+
+/** Converts the error of a value in a cursor that its column cannot have. */
+export function refusalOfCursor(
+  { place, isBackward, shape }: Listing,
+  error: unknown,
+) {
+  if (!place || !isDataError(error)) return error;
+  return notACursor(shape.sort, isBackward);
+}
+
+/**
+ * The most items of a page that the statement reads. The schema of a collection
+ * may allow more than others do.
+ */
+function mostFor({ limit = 0 }: ListQuery) {
+  if (limit <= pageLimit.max) return pageLimit.max;
+  if (limit <= longestPage) return longestPage;
+  throw new Error(`A page has at most ${longestPage} items, not ${limit}.`);
+}
+
+/** True for lists that share a statement with those by other filters. */
+function isForEqual({ parts, ends }: Layout) {
+  const filters = parts.flatMap(({ conditions }) => conditions);
+  return parts.length + ends.length === 1 && filters.every(isOf('equal'));
+}
+
+function familyOf({ sort, isDescending, hasPlace, most }: Layout) {
+  return `${sortedMember(sort)} ${isDescending} ${hasPlace} ${most}`;
+}
+
+/** The filters of a combination in the order of its index. */
+function arranged(filters: readonly Filter[], { columns, isOne }: IndexOrder) {
+  const conditions = columns.flatMap((column) =>
+    filters.filter((filter) => filter.column === column),
+  );
+  return { conditions, isOne };
+}
+
+/**
+ * How many values the filters have beyond one for each.
+ *
+ * @throws StoreError BAD_USER_INPUT for too many
+ */
+function furtherValuesIn({ filters }: Shape, values: Listing['values']) {
+  let pages = 1;
+  let more = 0;
+  for (const { kind, slot } of filters) {
+    if (kind !== 'in') continue;
+    const { length } = JSON.parse(`${values[slot]}`);
+    pages *= length;
+    more += length - 1;
+  }
+  if (pages > maxFilterValues)
+    throw badInput(
+      `The filters by several values have ${pages} combinations, at most ${maxFilterValues} are allowed.`,
+    );
+  return more;
+}
+
+/** All of them, from none to all. */
+function subsets(columns: readonly Column[]) {
+  return Array.from({ length: 2 ** columns.length }, (_, bits) =>
+    columns.filter((_, at) => bits & (1 << at)),
+  );
+}
+
+function ofOtherOrder({ name, column }: Filter, sort: string) {
+  const { member } = column;
+  return badInput(
+    `${name} goes with the order ${member} or ${member}_desc, not ${sort}.`,
+  );
+}
+
+function once<Made>(make: () => Made) {
+  let made: Made | undefined;
+  return () => (made ??= make());
+}
