@@ -40,6 +40,7 @@ import {
   type PoolState,
   PostgresServer,
   poolOf,
+  type Send,
   type Statement,
 } from './postgres-server.ts';
 import {
@@ -84,6 +85,12 @@ interface TracedCollection {
   readonly table: string;
   /** Whose changes a call sees; undefined for those of all owners. */
   audiencesOf(call: Call): string[] | undefined;
+}
+
+/** The commit that follows has nothing to do. */
+async function rollBack(send: Send) {
+  await send({ text: 'set constraints all immediate' });
+  await send({ text: 'rollback' });
 }
 
 /** Each holds a connection. */
@@ -224,8 +231,8 @@ export class Database {
 
   /**
    * Runs work in one transaction: what it does through services, `Records` and
-   * its EntityManager is stored together or not at all. After a conflict it
-   * runs again, so it has no other effects.
+   * its EntityManager is stored together or not at all; never for a trial. After
+   * a conflict it runs again, so it has no other effects.
    *
    * @throws StoreError as `Records` does, Unavailable; any error rolls back
    * @example
@@ -245,7 +252,8 @@ export class Database {
     const tables = creates.map(
       (entity) => this.orm.getMetadata(entity).tableName,
     );
-    const claim = input ? call.takeClaim() : undefined;
+    const { isTrial } = call;
+    const claim = input && !isTrial ? call.takeClaim() : undefined;
     const answerIn = (tx: Transaction) => {
       const doing = () => tx.run(work);
       if (!claim || !input) return doing();
@@ -257,9 +265,10 @@ export class Database {
         const left = call.deadline - performance.now();
         const answering = withTimeout(left, answerIn(tx), Unavailable.late);
         const answer = await answering.finally(() => tx.end());
+        if (isTrial) await rollBack(send);
         return { answer, tx };
       });
-      for (const listener of tx.listeners) listener();
+      if (!isTrial) for (const listener of tx.listeners) listener();
       return answer;
     };
     try {
