@@ -100,7 +100,7 @@ test('unknown members of a large body are named in part', async () => {
 });
 
 test.each([
-  ['handling=strict, tx=rollback', 'tx=rollback is unknown.'],
+  ['handling=strict, tx=commit', 'tx=commit is unknown.'],
   ['Return = "minimal"; x=1, handling=strict', 'return=minimal is unknown.'],
   ['handling=strict, count=estimated', 'count=estimated is unknown.'],
   ['handling=strict, respond-async', 'respond-async is unknown.'],

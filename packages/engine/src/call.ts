@@ -147,6 +147,8 @@ export class Call {
   details: Record<string, string | number | boolean> | undefined;
   /** Query parameters that the operation lacks, some at most. */
   unknown: string[] | undefined;
+  /** What it does is rolled back, and takes no idempotency key. */
+  isTrial = false;
   /** The id of its request; undefined without one. */
   request: string | undefined;
   /** Of the trace that it belongs to, for its log line. */
@@ -205,9 +207,11 @@ export class Call {
 
   /** In a transaction, they count when it is committed. */
   count(items: number) {
-    whenCommitted(() => {
+    const add = () => {
       this.items += items;
-    });
+    };
+    if (this.isTrial) add();
+    else whenCommitted(add);
   }
 
   /** The claim of a creation. Each further creation has a claim of its own. */

@@ -41,6 +41,7 @@ import {
   type PoolState,
   PostgresServer,
   poolOf,
+  type Send,
   type Statement,
 } from './postgres-server.ts';
 import {
@@ -85,6 +86,12 @@ interface TracedCollection {
   readonly table: string;
   /** Whose changes a call sees; undefined for those of all owners. */
   audiencesOf(call: Call): string[] | undefined;
+}
+
+/** The commit that follows has nothing to do. */
+async function rollBack(send: Send) {
+  await send({ text: 'set constraints all immediate' });
+  await send({ text: 'rollback' });
 }
 
 /** Each holds a connection. */
@@ -231,8 +238,8 @@ export class Database {
 
   /**
    * Runs work in one transaction: what it does through services, `Records` and
-   * its EntityManager is stored together or not at all. After a conflict it
-   * runs again, so it has no other effects.
+   * its EntityManager is stored together or not at all; never for a trial. After
+   * a conflict it runs again, so it has no other effects.
    *
    * @throws StoreError as `Records` does, Unavailable; any error rolls back
    * @example
@@ -249,7 +256,8 @@ export class Database {
     work: Work<Answer>,
   ): Promise<Answer> {
     if (currentTransaction()) throw nestedTransaction();
-    const claim = input ? call.takeClaim() : undefined;
+    const { isTrial } = call;
+    const claim = input && !isTrial ? call.takeClaim() : undefined;
     const answerIn = (tx: Transaction) => {
       const doing = () => tx.run(work);
       if (!claim || !input) return doing();
@@ -262,9 +270,10 @@ export class Database {
         const left = call.deadline - performance.now();
         const answering = withTimeout(left, answerIn(tx), Unavailable.late);
         const answer = await answering.finally(() => tx.end());
+        if (isTrial) await rollBack(send);
         return { answer, tx };
       });
-      for (const listener of tx.listeners) listener();
+      if (!isTrial) for (const listener of tx.listeners) listener();
       return answer;
     };
     try {

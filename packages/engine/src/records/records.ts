@@ -1,7 +1,11 @@
 import type { EntityName } from '@mikro-orm/core';
 import { Call, whenCommitted } from '../call.ts';
 import type { BatchOptions, RunBatch } from '../database/batches.ts';
-import type { Batches, Database } from '../database/database.ts';
+import {
+  type Batches,
+  currentTransaction,
+  type Database,
+} from '../database/database.ts';
 import { lastVisible } from '../database/order.ts';
 import { orError } from '../errors.ts';
 import { type Int64, int64 } from '../validation/int64.ts';
@@ -73,7 +77,7 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
   /** @throws Error with the indexes that the entity lacks */
   constructor(
     readonly database: Database,
-    entity: EntityName,
+    private readonly entity: EntityName,
     {
       computed,
       owner,
@@ -207,7 +211,17 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
     return stored !== null && isSame;
   }
 
-  async create(item: New, call = new Call()) {
+  /** Does work, for a trial in a transaction, which is rolled back. */
+  #tried<Answer>(call: Call, work: () => Promise<Answer>) {
+    if (!call.isTrial || currentTransaction()) return work();
+    return this.database.transaction(call, { creates: [this.entity] }, work);
+  }
+
+  create(item: New, call = new Call()): Promise<Item> {
+    return this.#tried(call, () => this.#create(item, call));
+  }
+
+  async #create(item: New, call: Call) {
     const own = this.#claim(item, call);
     const inserted = await this.#insertions.insert(own, call);
     this.#tellInserted();
@@ -217,7 +231,8 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
   async createMany(inputs: ReadonlyArray<New | Error>, call = new Call()) {
     // A subclass may do more in its `create`.
     const isOverridden = this.create !== Records.prototype.create;
-    if (isOverridden) return createInTurn<Item, New>(this, inputs, call);
+    if (isOverridden || call.isTrial)
+      return createInTurn<Item, New>(this, inputs, call);
     const own = inputs.map((input) => {
       if (input instanceof Error) return input;
       return orError(() => this.#claim(input, call));
@@ -236,10 +251,18 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
     for (const listener of this.#onInserted) whenCommitted(listener);
   }
 
-  async change(
+  change(
     id: Int64 | undefined,
     change: Validated<ChangeOf<Item>>,
     call = new Call(),
+  ) {
+    return this.#tried(call, () => this.#change(id, change, call));
+  }
+
+  async #change(
+    id: Int64 | undefined,
+    change: Validated<ChangeOf<Item>>,
+    call: Call,
   ) {
     const { database, owned, table } = this;
     const seesTenants = owned.hasTenants && !owned.viewsIn(call);
@@ -249,8 +272,9 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
     return this.#changes.change(id, change, call);
   }
 
-  remove(id: Int64 | undefined, { version }: Removal, call?: Call) {
-    return this.#changes.remove(id, version, call);
+  remove(id: Int64 | undefined, { version }: Removal, call = new Call()) {
+    const remove = () => this.#changes.remove(id, version, call);
+    return this.#tried(call, remove);
   }
 
   async lastId(call = new Call()) {

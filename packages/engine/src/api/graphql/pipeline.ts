@@ -25,6 +25,7 @@ import { badInput, StoreError } from '../../errors.ts';
 import type { OperationObserver } from '../../runtime/observers.ts';
 import { forbidden, hasScope } from '../../scopes.ts';
 import { mostItems } from '../../validation/page.ts';
+import { offerTrial } from '../http/negotiation.ts';
 import { type Outcome, outcomeOf, refused } from './answer.ts';
 import type { GraphQLContext, RequestParameters } from './context.ts';
 import {
@@ -268,7 +269,10 @@ function guardRoot(
     if (!isMutation && !meter) return resolve(root, args, context, info);
     const run = async () => {
       // Mutations run one after another.
-      if (isMutation) call.claim = claimOfField(context, info);
+      if (isMutation) {
+        call.claim = claimOfField(context, info);
+        offerTrial(context.request, context.reply);
+      }
       return resolve(root, args, context, info);
     };
     if (!meter) return run();

@@ -1,5 +1,7 @@
+import { STATUS_CODES } from 'node:http';
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { type ErrorCode, internalError, StoreError } from '../../errors.ts';
+import { acceptedTypes, varyBy } from './negotiation.ts';
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -21,10 +23,21 @@ export function sendError(
   const failure = toLoggedFailure(error, request);
   reply.code(failure.status).headers(failure.headers);
   if (request.server.sendErrorPage?.(failure, request, reply)) return;
+  const [best] = acceptedTypes(request, ['application/json', problemType]);
+  const isProblem = best === problemType;
+  if (isProblem) varyBy(reply, 'Accept');
   reply
-    .type('application/json; charset=utf-8')
+    .type(isProblem ? best : 'application/json; charset=utf-8')
     .serializer(JSON.stringify)
-    .send(failure.toBody());
+    .send(isProblem ? problemOf(failure) : failure.toBody());
+}
+
+const problemType = 'application/problem+json';
+
+/** Problem details of the type `about:blank` (RFC 9457, section 4.2.1). */
+function problemOf(failure: StoreError) {
+  const { message: detail, ...others } = failure.toBody();
+  return { title: STATUS_CODES[failure.status], detail, ...others };
 }
 
 /**

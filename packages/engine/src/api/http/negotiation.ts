@@ -64,6 +64,18 @@ export function prefers(
   return first === `${name}=${value}`;
 }
 
+/** Rolls back what a request does, for a client with `Prefer: tx=rollback`. */
+export function offerTrial(
+  { call, headers }: FastifyRequest,
+  reply: FastifyReply,
+) {
+  if (call.isTrial || !prefers(headers.prefer, 'tx', 'rollback')) return;
+  call.isTrial = true;
+  const others = reply.getHeader('preference-applied');
+  const applied = [others, 'tx=rollback'].filter(Boolean);
+  reply.header('preference-applied', applied.join(', '));
+}
+
 /** Adds a request header to `Vary` (RFC 9110 section 12.5.5). */
 export function varyBy(reply: FastifyReply, name: string) {
   const names = listOf(reply.getHeader('vary') as string | undefined);

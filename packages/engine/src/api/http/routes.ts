@@ -25,7 +25,7 @@ import {
 import { boundBodies, parseJsonBodies } from './bodies.ts';
 import { nothingHere } from './failures.ts';
 import { smallAnswer } from './lifecycle.ts';
-import { preferencesIn, prefers, varyBy } from './negotiation.ts';
+import { offerTrial, preferencesIn, prefers, varyBy } from './negotiation.ts';
 
 // Which route a request has, and what Fastify checks before its handler.
 
@@ -287,6 +287,8 @@ function inputHooks(route: RouteOptions): Hooks {
     if (!isOfQuery(member))
       reportFault(`${url} cannot have ${name} in a query string.`);
   const isUnknown = (name: string) => !Object.hasOwn(properties, name);
+  const isWrite = mayWrite(route);
+  const known = [...knownPreferences, ...(isWrite ? ['tx=rollback'] : [])];
   return {
     preValidation(request, reply, done) {
       const { call, query, body } = request;
@@ -297,7 +299,7 @@ function inputHooks(route: RouteOptions): Hooks {
         varyBy(reply, 'Prefer');
         const inBody = bodySchema ? unknownIn(bodySchema as TSchema, body) : [];
         const preferences = preferencesIn(prefer).filter(
-          (one) => !knownPreferences.includes(one),
+          (one) => !known.includes(one),
         );
         const all = [...unknown, ...inBody, ...preferences];
         const names = all.slice(0, mostNamed);
@@ -305,6 +307,7 @@ function inputHooks(route: RouteOptions): Hooks {
         if (faults.length > 0) return done(badInput(`${faults.join('; ')}.`));
         reply.header('preference-applied', 'handling=strict');
       }
+      if (isWrite) offerTrial(request, reply);
       if (!querystring) request.query = {};
       if (bodySchema) return done();
       request.body = undefined;
