@@ -155,17 +155,13 @@ export class Unavailable extends StoreError {
   }
 }
 
-const faultsOfBuild = new AsyncLocalStorage<string[]>();
-/**
- * Faults that modules report while they are imported. While it is frozen,
- * `reportFault` throws outside a build.
- */
-let importFaults: string[] = [];
-Object.freeze(importFaults);
+/** Those that modules report while they are imported. */
+const faultsOfImports = { isCollected: false, messages: [] as string[] };
+const faultsOfBuild = new AsyncLocalStorage<typeof faultsOfImports>();
 
 /** Makes `reportFault` collect faults already before the first build. */
 export function collectImportFaults() {
-  importFaults = [];
+  faultsOfImports.isCollected = true;
 }
 
 /**
@@ -174,9 +170,9 @@ export function collectImportFaults() {
  * @throws Error where no faults are collected
  */
 export function reportFault(message: string) {
-  const faults = faultsOfBuild.getStore() ?? importFaults;
-  if (Object.isFrozen(faults)) throw new Error(message);
-  faults.push(message);
+  const faults = faultsOfBuild.getStore() ?? faultsOfImports;
+  if (!faults.isCollected) throw new Error(message);
+  faults.messages.push(message);
 }
 
 /** Reports what work throws, so that the build goes on. */
@@ -195,15 +191,16 @@ export function reportThrown<T>(work: () => T): T | undefined {
  * @throws Error with a line for every fault, also of what they declare
  */
 export async function namingAllFaults<T>(build: () => Promise<T>): Promise<T> {
-  Object.freeze(importFaults);
-  const faults = [...importFaults];
+  faultsOfImports.isCollected = false;
+  const messages = [...faultsOfImports.messages];
+  const faults = { isCollected: true, messages };
   let failure: Error | undefined;
   const built = await faultsOfBuild.run(faults, build).catch((error) => {
     failure = error;
   });
-  Object.freeze(faults);
-  if (faults.length > 0) {
-    const all = [...faults, ...(failure ? [failure.message] : [])];
+  faults.isCollected = false;
+  if (messages.length > 0) {
+    const all = [...messages, ...(failure ? [failure.message] : [])];
     const lines = all.flatMap((fault) => fault.split('\n'));
     failure = new Error([...new Set(lines)].join('\n'));
   }

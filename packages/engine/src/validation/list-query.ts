@@ -119,8 +119,7 @@ export function listQuery<Item extends TObject>(
   const properties: Record<string, TSchema> = {};
   const schemaOf = (member: string) => {
     const schema = item.properties[member];
-    const isCompared = schema && memberOf(schema).isCompared;
-    if (isCompared) return schema;
+    if (schema && !memberOf(schema).kind.isOpaque) return schema;
     const fault = schema ? 'cannot be compared' : 'is no member';
     reportFault(`The lists of ${noun}s name ${member}, which ${fault}.`);
     return Type.String();

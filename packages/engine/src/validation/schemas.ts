@@ -75,8 +75,6 @@ export interface Member {
   readonly $id?: string | undefined;
   readonly values: string[];
   readonly description?: string | undefined;
-  /** Lists may be filtered and sorted by it. */
-  readonly isCompared: boolean;
 }
 
 /**
@@ -99,7 +97,6 @@ export function memberOf(schema: TSchema): Member {
     $id,
     values,
     description,
-    isCompared: !kind?.isOpaque,
   };
 }
 

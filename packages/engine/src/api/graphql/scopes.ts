@@ -75,23 +75,18 @@ const fieldKinds: Record<string, string | undefined> = {
 
 /** The fields of resolvers in a schema that is built, with their types. */
 export function resolvedFields(resolvers: object[]) {
-  const classes: unknown[] = resolvers.map((one) => one.constructor);
+  const byClass = new Map<unknown, WithAudiences>(
+    resolvers.map((one) => [one.constructor, one]),
+  );
   return Object.entries(fieldKinds).flatMap(([kind, root]) => {
-    const own = metadataOf(kind).filter(({ target }) =>
-      classes.includes(target),
-    );
+    const own = metadataOf(kind).filter(({ target }) => byClass.has(target));
     return own.map(({ schemaName: name, getObjectType, target }) => ({
       isRoot: root !== undefined,
       type: root ?? objectTypeName(getObjectType?.()),
       name,
-      audiences: audiencesOf(resolvers, target),
+      audiences: byClass.get(target)?.audiences,
     }));
   });
-}
-
-function audiencesOf(resolvers: object[], target: unknown) {
-  const resolver = resolvers.find((one) => one.constructor === target);
-  return (resolver as WithAudiences).audiences;
 }
 
 function objectTypeName(type: unknown): string {

@@ -25,8 +25,6 @@ const longPage = 10_000;
 
 /** Reads the pages and totals of several lists; equal ones are read once. */
 export class ListReader<Item extends Identified> {
-  readonly #lastStored: Statement;
-  readonly #lastDrawn: Statement;
   #isSharded: boolean | undefined;
   /** The usual characters of an item. */
   #itemLength = 0;
@@ -36,10 +34,7 @@ export class ListReader<Item extends Identified> {
     private readonly table: Table,
     private readonly interpreter: ListInterpreter,
     private readonly horizon?: Statement,
-  ) {
-    this.#lastStored = lastStoredIn(table);
-    this.#lastDrawn = lastDrawnIn(table);
-  }
+  ) {}
 
   /**
    * How many short pages a page counts for, as far as items have their usual
@@ -80,13 +75,14 @@ export class ListReader<Item extends Identified> {
   /** @param views rows that alone count then; none for all that are visible */
   async lastId(views: readonly View[] | undefined) {
     const horizon = await this.#horizon();
-    if (!views) return horizon ?? this.#idBy(this.#lastStored);
+    const { table } = this;
+    if (!views) return horizon ?? this.#idBy(lastStoredIn(table));
     const end = horizon ?? int64.max;
-    const { statement, values } = lastSeenIn(this.table, views, end);
-    return this.#idBy(statement, ...values);
+    const { statement, values } = lastSeenIn(table, views, end);
+    return this.#idBy(statement, values);
   }
 
-  async #idBy(statement: Statement, ...values: unknown[]) {
+  async #idBy(statement: Statement, values: unknown[] = []) {
     const [row] = await this.database.rows<ListRow>(statement, values);
     const id = row?.[0];
     if (id == null) return int64.min;
@@ -101,10 +97,9 @@ export class ListReader<Item extends Identified> {
    */
   async #horizon() {
     if (this.horizon) return this.#idBy(this.horizon);
-    const { name } = this.table;
-    this.#isSharded ??= await this.database.isSharded(name);
-    if (!this.#isSharded) return undefined;
-    return this.#idBy(this.#lastDrawn);
+    const { table } = this;
+    this.#isSharded ??= await this.database.isSharded(table.name);
+    return this.#isSharded ? this.#idBy(lastDrawnIn(table)) : undefined;
   }
 
   /**
