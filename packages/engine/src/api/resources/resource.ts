@@ -8,7 +8,12 @@ import {
 import { reportFault } from '../../errors.ts';
 import { columnsOf } from '../../records/columns.ts';
 import { LiveList } from '../../records/live-list.ts';
-import { modulesOf, type Owned, Ownership } from '../../records/ownership.ts';
+import {
+  hiddenBy,
+  modulesOf,
+  type Owned,
+  Ownership,
+} from '../../records/ownership.ts';
 import type { CollectionOptions } from '../../records/repository.ts';
 import type { TraceOption } from '../../records/trace.ts';
 import { type Int64, shownInJson } from '../../validation/int64.ts';
@@ -18,6 +23,8 @@ import {
   int64Schema,
   itemSchema,
   mapMembers,
+  memberOf,
+  nullable,
   textSchema,
   versionSchema,
 } from '../../validation/schemas.ts';
@@ -237,6 +244,10 @@ function schemasOf<Members extends TProperties, OwnerName extends string>(
     ...stored.properties,
     ...mapMembers(computed, ({ schema }) => schema),
   };
+  const hidden = hiddenBy(declaration.audiences);
+  const shown = mapMembers<TSchema, TSchema>(ofItem, (schema, member) =>
+    hidden.includes(member) ? Type.Optional(orNull(schema)) : schema,
+  );
   const input = Type.Object(members, {
     $id: `New${name}`,
     description: `What clients say of a new ${noun}.`,
@@ -248,7 +259,7 @@ function schemasOf<Members extends TProperties, OwnerName extends string>(
     stored,
     input,
     several: severalOf(input, names.types),
-    item: Type.Object(ofItem, { ...described, ...(examples && { examples }) }),
+    item: Type.Object(shown, { ...described, ...(examples && { examples }) }),
     change: changeSchema(changed.properties, {
       $id: `${name}Change`,
       description: 'What to change: null clears, absent members stay.',
@@ -289,6 +300,10 @@ function exampleOf(
 
 const asJson = (value: object): object =>
   JSON.parse(JSON.stringify(value, shownInJson));
+
+/** As a member is that some do not see. */
+const orNull = (schema: TSchema) =>
+  memberOf(schema).isNullable ? schema : nullable(schema);
 
 const id = int64Schema({ description: 'Its identifier.' });
 const ownerSchema = textSchema({ description: 'To whom it belongs.' });
