@@ -208,6 +208,7 @@ const build = async (options: AppOptions): Promise<FastifyInstance> => {
       described,
       app.namedSchemas.get(described.className),
       schema.getType(described.className),
+      database.hiding.get(described.tableName)?.hidden,
     );
   }
   await app.register(graphQL, {

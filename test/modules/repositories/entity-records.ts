@@ -67,6 +67,10 @@ export class EntityRecords<Item extends Row, New extends object>
       return found !== null && isSame;
     };
     if (audiences.length > 0) database.owned.set(this.table.name, has);
+    const names = this.table.columns.map(({ member }) => member);
+    this.owned.assertKnown([...names, ...Object.keys(computed ?? {})]);
+    const isHiding = this.owned.hidden.length > 0;
+    if (isHiding) database.hiding.set(this.table.name, this.owned);
   }
 
   get ownerMembers() {
@@ -92,9 +96,14 @@ export class EntityRecords<Item extends Row, New extends object>
     const listing = this.#interpreter.interpret(own);
     const page = await this.#page(listing, call);
     call.count(page.items.length + listing.furtherValues);
-    return withOtherEnd(page, listing, (others) =>
+    const whole = await withOtherEnd(page, listing, (others) =>
       this.#page(this.#interpreter.interpret({ ...own, ...others }), call),
     );
+    return { ...whole, items: this.shown(whole.items, call) };
+  }
+
+  shown(items: readonly Item[], call: Call) {
+    return this.owned.shown(items, call);
   }
 
   async #page(listing: Listing, call: Call): Promise<Page<Item>> {
@@ -140,7 +149,7 @@ export class EntityRecords<Item extends Row, New extends object>
       em.findOne(this.entity, { id, ...this.#seenBy(call) }, unshared),
     );
     if (found) call.count(1);
-    return found && this.#itemOf(found);
+    return found && this.owned.show(this.#itemOf(found), call);
   }
 
   async create(item: New, call = new Call()): Promise<Item> {
@@ -158,7 +167,7 @@ export class EntityRecords<Item extends Row, New extends object>
     });
     call.count(1);
     for (const listener of this.#listeners) whenCommitted(listener);
-    return created;
+    return this.owned.show(created, call);
   }
 
   async change(
@@ -181,12 +190,15 @@ export class EntityRecords<Item extends Row, New extends object>
       await assertSeen(this.database, this.table, change, call, tenant);
       if (!row) return null;
       if (row.version !== version) throw staleVersion(row.version, version);
+      const names = given.map(([name]) => name);
+      if (this.owned.restricts(change, call))
+        this.owned.assertSets(names, row, call);
       await check?.(change as Partial<New>, call, this.#itemOf(row));
       em.assign(row, Object.fromEntries(given));
       await em.flush();
       await em.refresh(row);
       call.count(1);
-      return this.#itemOf(row);
+      return this.owned.show(this.#itemOf(row), call);
     });
   }
 

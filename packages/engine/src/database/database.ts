@@ -54,6 +54,7 @@ import { Sessions } from './sessions.ts';
 import { TableShares } from './table-shares.ts';
 import {
   type Frame,
+  type Hiding,
   nestedTransaction,
   refusalIn,
   Transaction,
@@ -127,6 +128,8 @@ export class Database {
   readonly tenanted = new Set<string>();
   /** The tables that live lists follow. */
   readonly followed = new Map<string, Order>();
+  /** What some callers do not see, by tables. */
+  readonly hiding = new Map<string, Hiding>();
   /** Collections that leave a trace, by their names. */
   readonly traced = new Map<string, TracedCollection>();
   /** Called after each change that leaves a trace. */
@@ -279,7 +282,7 @@ export class Database {
     try {
       return await this.inTurn(call, transactions, attempt);
     } catch (error) {
-      const refusal = refusalIn(this.orm, error);
+      const refusal = refusalIn(this, error);
       throw claim ? safeToRepeat(refusal) : refusal;
     }
   }

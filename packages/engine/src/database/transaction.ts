@@ -1,9 +1,9 @@
 import type { EntityName } from '@mikro-orm/core';
 import type { EntityManager, MikroORM } from '@mikro-orm/postgresql';
 import { type DatabaseError, escapeIdentifier as quoted } from 'pg';
-import { openTransaction } from '../call.ts';
+import { type Call, openTransaction } from '../call.ts';
 import { badInput, StoreError } from '../errors.ts';
-import { lockIds, markIds, type Order } from './order.ts';
+import { type Order, orderLocks } from './order.ts';
 import { noSuch, sqlState } from './postgres-errors.ts';
 import { asText, type RunStatement, type Send } from './postgres-server.ts';
 
@@ -80,11 +80,11 @@ export class Transaction {
   }
 
   async #keepOrder() {
-    const names = [...this.tables.keys()];
-    const locked = names.filter((name) => this.tables.get(name) === 'locked');
-    const marked = names.filter((name) => this.tables.get(name) === 'marked');
-    if (locked.length > 0) await this.rows(lockIds, [locked]);
-    if (marked.length > 0) await this.rows(markIds, [marked]);
+    for (const order of ['locked', 'marked'] as const) {
+      const tables = [...this.tables].filter(([, own]) => own === order);
+      const names = tables.map(([name]) => name);
+      if (names.length > 0) await this.rows(orderLocks[order], [names]);
+    }
   }
 
   async #execute(text: string) {
@@ -137,15 +137,24 @@ function refusalOfRow(error: unknown, table: string | undefined) {
   return undefined;
 }
 
+/** A table of which some callers do not see all members. */
+export interface Hiding {
+  readonly hidden: readonly string[];
+  /** By which its rows are chosen. */
+  readonly members: readonly string[];
+  hiddenFrom(row: object, call: Call): string[];
+}
+
 /**
  * Converts the error of a row that PostgreSQL refuses: a foreign, unique or
- * exclusive key, or a rule of the database; other errors stay as they are.
+ * exclusive key, or a rule of the database; other errors stay as they are. A
+ * key with a member that some callers do not see is not named.
  *
  * @param table of the row; by default the one that PostgreSQL names, which may
  *   be a shard
  */
 export function refusalIn(
-  orm: MikroORM,
+  { orm, hiding }: { orm: MikroORM; hiding: ReadonlyMap<string, Hiding> },
   error: unknown,
   { table } = error as Partial<DatabaseError>,
 ): unknown {
@@ -165,13 +174,15 @@ export function refusalIn(
   const names = key.split(', ').map(nameOf);
   // None for an index on an expression.
   const members = names.includes(undefined) ? '' : names.join(' and ');
+  const { hidden = [] } = hiding.get(`${table}`) ?? {};
+  const isHidden = hidden.some((member) => names.includes(member));
+  const what = (!isHidden && members) || 'value';
   const conflict = (message: string) =>
     new StoreError('CONFLICT', message, { cause: error });
   const state = sqlState(error);
   if (state === '23505' && members !== 'id')
-    return conflict(`Another one has this ${members || 'value'}.`);
-  if (state === '23P01')
-    return conflict(`Another one excludes this ${members || 'value'}.`);
+    return conflict(`Another one has this ${what}.`);
+  if (state === '23P01') return conflict(`Another one excludes this ${what}.`);
   // 23001 for `on delete restrict` since PostgreSQL 18.
   const isReference = state === '23503' || state === '23001';
   if (!isReference || members === '') return error;

@@ -105,12 +105,16 @@ export class Changes<Item> {
       throw badInput('The change names no member to change.');
     const { check, owned, stamped } = this.rules;
     const seen = owned.changeable(changes, call);
-    if (check) {
+    const isRestricted = owned.restricts(changes, call);
+    if (check || isRestricted) {
       const stored = await this.stored(id, call, 'write');
       if (!stored) return null;
       // The statement refuses another version.
-      if (this.#versionOf(stored) === version)
-        await check(changes, call, stored);
+      if (this.#versionOf(stored) === version) {
+        const names = given.map(([name]) => name);
+        if (isRestricted) owned.assertSets(names, stored, call);
+        await check?.(changes, call, stored);
+      }
     }
     const { columns } = this.table;
     const members = Object.fromEntries(
@@ -192,7 +196,7 @@ export class Changes<Item> {
     if (owned.members.length > 0) all.push(seenValue(owned, views));
     if (this.trace) all.push(...writerOf(call));
     const written = await queue.add(all, call).catch((error) => {
-      throw refusalIn(database.orm, error, { table: table.name });
+      throw refusalIn(database, error, { table: table.name });
     });
     if (!written) return null;
     const [current, ...row] = written;

@@ -146,7 +146,7 @@ export class Insertions<Item, New extends object> {
       ? this.#insertOnce(entry, claim)
       : this.#batches.add(entry, call);
     const inserted = await inserting.catch((error) => {
-      throw refusalIn(this.database.orm, error, { table: this.table.name });
+      throw refusalIn(this.database, error, { table: this.table.name });
     });
     call.count(1);
     return inserted as Item;

@@ -29,7 +29,13 @@ const maxPages = 128;
 
 type GrowingList<Item extends Identified> = Pick<
   Repository<Item, never>,
-  'list' | 'lastId' | 'onInserted' | 'follow' | 'assertListed' | 'narrow'
+  | 'list'
+  | 'lastId'
+  | 'onInserted'
+  | 'follow'
+  | 'assertListed'
+  | 'narrow'
+  | 'shown'
 >;
 
 /**
@@ -147,7 +153,8 @@ export class LiveList<Item extends Identified> {
           after: position,
         });
         position = items.at(-1)?.id ?? position;
-        if (items.length > 0) yield { position, items };
+        const shown = this.list.shown?.(items, call) ?? items;
+        if (items.length > 0) yield { position, items: shown };
         if (!hasNext) await nextPoll;
       }
     } finally {

@@ -82,6 +82,7 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
       computed,
       owner,
       audiences,
+      members,
       check,
       checkRemoval,
       trace: option,
@@ -96,7 +97,9 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
     const table = new Table(metadata, computed);
     const { name: collection } = table;
     const module = database.model.modules?.get(entity);
-    const owned = new Ownership({ owner, audiences }, module);
+    const owned = new Ownership({ owner, audiences, members }, module);
+    const names = table.columns.map(({ member }) => member);
+    owned.assertKnown([...names, ...Object.keys(computed ?? {})]);
     const interpreter = new ListInterpreter(table, lists, owned.audiences);
     const reader = new ListReader<Item>(database, table, interpreter, horizon);
     const name = path?.slice(1) ?? collection;
@@ -137,6 +140,7 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
     const rules = { owned, check, checkRemoval, stamped };
     this.#changes = new Changes(database, table, rules, trace);
     if (trace) this.#onInserted.push(() => trace.tell());
+    if (owned.hidden.length > 0) database.hiding.set(collection, owned);
     if (owned.audiences.length > 0)
       database.owned.set(collection, this.#has.bind(this));
     this.table = table;
@@ -153,10 +157,16 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
     // The operation itself costs one, and each further value of a filter one
     // more.
     call.count(page.items.length + listing.furtherValues);
-    return withOtherEnd(page, listing, (others) => {
+    const whole = await withOtherEnd(page, listing, (others) => {
       const beyond = this.#interpreter.interpret({ ...own, ...others });
       return this.#readPage(beyond, call);
     });
+    const items = this.shown(whole.items, call);
+    return items === whole.items ? whole : { ...whole, items };
+  }
+
+  shown(items: readonly Item[], call: Call) {
+    return this.owned.shown(items, call);
   }
 
   assertListed(query: Partial<PageQuery> & FilterOf<Item>) {
@@ -193,7 +203,7 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
     const found = await this.#finds.add(id, call);
     if (!found || !this.owned.sees(found, call)) return null;
     call.count(1);
-    return found;
+    return this.owned.show(found, call);
   }
 
   /**
@@ -225,7 +235,7 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
     const own = this.#claim(item, call);
     const inserted = await this.#insertions.insert(own, call);
     this.#tellInserted();
-    return inserted;
+    return this.owned.show(inserted, call);
   }
 
   async createMany(inputs: ReadonlyArray<New | Error>, call = new Call()) {
@@ -239,7 +249,10 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
     });
     const outcomes = await this.#insertions.insertMany(own, call);
     this.#tellInserted();
-    return outcomes;
+    return outcomes.map((one) => {
+      if (one instanceof Error) return one;
+      return this.owned.show(one, call);
+    });
   }
 
   #claim(item: New, call: Call): New {
@@ -269,7 +282,8 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
     const stored = seesTenants && (await this.#changes.stored(id, call));
     const tenant = stored && owned.tenantOf(stored);
     await assertSeen(database, table, change, call, tenant);
-    return this.#changes.change(id, change, call);
+    const changed = await this.#changes.change(id, change, call);
+    return changed && owned.show(changed, call);
   }
 
   remove(id: Int64 | undefined, { version }: Removal, call = new Call()) {

@@ -104,6 +104,8 @@ export interface Repository<Item extends Identified, New> {
   assertListed?(query: Partial<PageQuery> & FilterOf<Item>): void;
   /** The members that rows are chosen by, where they belong to callers. */
   readonly ownerMembers?: readonly string[] | undefined;
+  /** Items without the members that a call does not see. */
+  shown?(items: readonly Item[], call: Call): readonly Item[];
   /** Adds what a call sees to the filters, where rows belong to callers. */
   narrow?<Query extends object>(query: Query, call: Call): Query;
 }

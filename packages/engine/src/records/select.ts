@@ -10,7 +10,13 @@ import { totalCost } from '../validation/page.ts';
 import { type Member, memberOf } from '../validation/schemas.ts';
 import { maxPageLength } from '../validation/validator.ts';
 import { type Ownership, seenRows } from './rows/ownership.ts';
-import { oneOf, parameterOf, Table, textIn } from './rows/table.ts';
+import {
+  type Column,
+  oneOf,
+  parameterOf,
+  Table,
+  textIn,
+} from './rows/table.ts';
 
 const mostRows = 1000;
 
@@ -50,7 +56,8 @@ export function select<const Of extends Row>(call: Call, row: Of) {
     const source = given.find(isSource);
     if (!source)
       throw new Error('A select needs the collection that it reads.');
-    const { own, values } = parameterised(call, strings, given);
+    const isOfItems = isSource(row);
+    const { own, values } = parameterised(call, strings, given, isOfItems);
     const text = `select ${texts.join(', ')} from (${own}) as found limit ${mostRows + 1}`;
     const name = `select_${hash('sha256', text).slice(0, 16)}`;
     const { database, table } = source;
@@ -60,7 +67,9 @@ export function select<const Of extends Row>(call: Call, row: Of) {
     );
     call.count(rows.length + totalCost);
     assertFits(rows);
-    return rows.map(decode) as Array<Decoded<Of>>;
+    const found = rows.map(decode) as Array<Decoded<Of>>;
+    if (!isOfItems) return found;
+    return row.owned.shown(found as object[], call) as typeof found;
   };
 }
 
@@ -87,23 +96,32 @@ function parameterised(
   call: Call,
   strings: TemplateStringsArray,
   given: readonly unknown[],
+  isOfItems: boolean,
 ) {
   const values: unknown[] = [];
   const parameter = (value: unknown) => `$${values.push(parameterOf(value))}`;
   const parts = given.map((one) =>
-    isSource(one) ? rowsFor(call, one, parameter) : parameter(one),
+    isSource(one) ? rowsFor(call, one, parameter, isOfItems) : parameter(one),
   );
   return { own: String.raw({ raw: strings }, ...parts), values };
 }
 
+/** @param isOfItems they lack later what the call does not see */
 function rowsFor(
   call: Call,
   { table, owned }: Source,
   parameter: (value: string) => string,
+  isOfItems: boolean,
 ) {
   const { name, columns } = table;
+  const shown = ({ name, member }: Column) => {
+    const views = owned.viewsShowing(member, call);
+    if (isOfItems || !views) return name;
+    const rows = seenRows(views, table, parameter) || 'false';
+    return `case when ${rows} then ${name} end`;
+  };
   const members = columns.map(
-    ({ name, member }) => `${name} as ${quoted(member)}`,
+    (column) => `${shown(column)} as ${quoted(column.member)}`,
   );
   const all = `select ${members.join(', ')} from ${quoted(name)}`;
   const views = owned.viewsIn(call);

@@ -2,6 +2,7 @@ import type { EntityMetadata } from '@mikro-orm/core';
 import { escapeLiteral as literal } from 'pg';
 import { actorIn, type Call, isText, whenCommitted } from '../call.ts';
 import { changeTable, type Database } from '../database/database.ts';
+import { leastMarked } from '../database/order.ts';
 import { reportFault } from '../errors.ts';
 import { hasScope } from '../scopes.ts';
 import { modulesOf, type Ownership } from './rows/ownership.ts';
@@ -21,18 +22,11 @@ const lastDrawn = `coalesce(pg_sequence_last_value(${sequence}), 0)`;
  * lock from before it draws its first position until its rows are visible. The
  * lock names the position before that, so those beyond the least lock may be
  * under way. No writer waits for another one.
- *
- * An objid is a position modulo 2^32; it is one near the last position.
  */
 export const visibleChanges = {
   name: `horizon_${changeTable}`,
   text: `with last as materialized (select ${lastDrawn} as id)
-    select least(id, (
-      select min(id - ((id - objid::bigint + 2147483648) & 4294967295) + 2147483648)
-      from pg_locks where locktype = 'advisory' and objsubid = 2
-        and classid = ${sequence}::oid
-        and database = (select oid from pg_database where datname = current_database())
-    ))::text from last`,
+    select ${leastMarked(sequence)}::text from last`,
 };
 
 /** One lock for a transaction, because PostgreSQL has room for few. */

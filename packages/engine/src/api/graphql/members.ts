@@ -229,6 +229,7 @@ function enumOf(
  * lacks, and GraphQL answers 500 for a value of another type. A column may be
  * missing in both.
  *
+ * @param hidden members that some callers do not see
  * @throws Error naming a column that is not the same in both, or a decimal with
  *   other digits than the table's
  */
@@ -236,13 +237,20 @@ export function assertSameMembers(
   { className, props }: EntityMetadata,
   rest: unknown,
   type?: GraphQLNamedType,
+  hidden: readonly string[] = [],
 ) {
   if (!rest || !isObjectType(type)) return;
-  const { properties = {} } = rest as Partial<TObject>;
+  const { properties = {}, required = [] } = rest as Partial<TObject>;
+  const needed: readonly string[] = required;
   for (const { name, precision, scale = 0 } of props) {
     const member = properties[name] && memberOf(properties[name]);
     const column = `${className}.${name}`;
     const expected = member && typeTextOf(member);
+    const isAlwaysThere = needed.includes(name) || !member?.isNullable;
+    if (hidden.includes(name) && member && isAlwaysThere)
+      reportFault(
+        `${column} is hidden from some, so it is Type.Optional(nullable(...)) in the REST schema.`,
+      );
     const { type: found } = type.getFields()[name] ?? {};
     if (`${expected}` !== `${found}`)
       reportFault(

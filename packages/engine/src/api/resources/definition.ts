@@ -4,6 +4,7 @@ import type { Call } from '../../call.ts';
 import { StoreError } from '../../errors.ts';
 import type { LiveList } from '../../records/live-list.ts';
 import type { Repository } from '../../records/repository.ts';
+import { byRule, wholeOf } from '../../records/rows/ownership.ts';
 import type { Int64 } from '../../validation/int64.ts';
 import type { Lists } from '../../validation/list-query.ts';
 import { removalSchema } from '../../validation/schemas.ts';
@@ -146,7 +147,8 @@ function transitionOf([verb, transition]: [string, Transition]): ItemOperation {
         const item = await service.find(id, call);
         if (!item) return null;
         const { version } = item;
-        const change = { ...transition.change(item as never), version };
+        const members = transition.change(wholeOf(item) as never);
+        const change = { ...members, version, [byRule]: true };
         try {
           return await service.change(id, change as never, call);
         } catch (error) {

@@ -10,6 +10,7 @@ import { columnsOf } from '../../records/columns.ts';
 import { LiveList } from '../../records/live-list.ts';
 import type { CollectionOptions } from '../../records/repository.ts';
 import {
+  hiddenBy,
   modulesOf,
   type Owned,
   Ownership,
@@ -29,6 +30,8 @@ import {
   int64Schema,
   itemSchema,
   mapMembers,
+  memberOf,
+  nullable,
   textSchema,
   versionSchema,
 } from '../../validation/schemas.ts';
@@ -258,6 +261,10 @@ function schemasOf<Members extends TProperties, OwnerName extends string>(
     ...stored.properties,
     ...mapMembers(computed, ({ schema }) => schema),
   };
+  const hidden = hiddenBy(declaration.audiences);
+  const shown = mapMembers<TSchema, TSchema>(ofItem, (schema, member) =>
+    hidden.includes(member) ? Type.Optional(orNull(schema)) : schema,
+  );
   const input = Type.Object(members, {
     $id: `New${name}`,
     description: `What clients say of a new ${noun}.`,
@@ -269,7 +276,7 @@ function schemasOf<Members extends TProperties, OwnerName extends string>(
     stored,
     input,
     several: severalOf(input, names.types),
-    item: Type.Object(ofItem, { ...described, ...(examples && { examples }) }),
+    item: Type.Object(shown, { ...described, ...(examples && { examples }) }),
     change: changeSchema(changed.properties, {
       $id: `${name}Change`,
       description: 'What to change: null clears, absent members stay.',
@@ -316,6 +323,10 @@ const exampleIn = ({ examples = [] }: MemberSchema) => examples[0];
 
 const asJson = (value: object): object =>
   JSON.parse(JSON.stringify(value, shownInJson));
+
+/** As a member is that some do not see. */
+const orNull = (schema: TSchema) =>
+  memberOf(schema).isNullable ? schema : nullable(schema);
 
 const id = int64Schema({ description: 'Its identifier.' });
 const ownerSchema = textSchema({ description: 'To whom it belongs.' });

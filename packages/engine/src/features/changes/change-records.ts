@@ -2,6 +2,7 @@ import type { Call } from '../../call.ts';
 import type { Database } from '../../database/database.ts';
 import { badInput, StoreError } from '../../errors.ts';
 import { Records } from '../../records/records.ts';
+import { without } from '../../records/rows/ownership.ts';
 import { visibleChanges } from '../../records/trace.ts';
 import { hasScope } from '../../scopes.ts';
 import { type Change, ChangeEntity, change } from './change.ts';
@@ -46,6 +47,28 @@ export class ChangeRecords extends Records<Change, never> {
     }
     if (collection !== undefined) return query;
     throw badInput('collection must be given: the key sees all rows of some.');
+  }
+
+  override shown(items: readonly Change[], call: Call) {
+    const { hiding } = this.database;
+    if (hiding.size === 0) return items;
+    return items.map((item) => this.#shown(item, call));
+  }
+
+  /** Without the members that the call does not see in rows of its audience. */
+  #shown(item: Change, call: Call): Change {
+    const { hiding, traced } = this.database;
+    const { audience, before, after } = item as Change & { audience: string };
+    const { table = '' } = traced.get(item.collection) ?? {};
+    const owned = hiding.get(table);
+    if (!owned) return item;
+    const [member = ''] = owned.members;
+    const [, owner] = audience.split(/ (.*)/s);
+    const row = owner === undefined ? {} : { [member]: owner };
+    const hidden = owned.hiddenFrom(row, call);
+    const shownIn = (values: unknown) =>
+      values && without(values as object, hidden);
+    return { ...item, before: shownIn(before), after: shownIn(after) };
   }
 
   override onInserted(listener: () => void) {

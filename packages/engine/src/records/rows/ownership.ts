@@ -1,9 +1,12 @@
+import { isDeepStrictEqual } from 'node:util';
+import { type TProperties, Type } from 'typebox';
 import type { Call, Caller } from '../../call.ts';
 import type { Database } from '../../database/database.ts';
 import { noSuch } from '../../database/postgres-errors.ts';
 import { badInput, orError, reportFault, StoreError } from '../../errors.ts';
 import { forbidden, hasScope, type Scope } from '../../scopes.ts';
 import { mapMembers } from '../../validation/schemas.ts';
+import { validator } from '../../validation/validator.ts';
 import type { Table } from './table.ts';
 
 /**
@@ -36,16 +39,24 @@ export interface Audience<Member extends string = string> {
   readonly scope: string;
   /** Texts that equal what is known of the caller. None: all rows. */
   readonly rows: { readonly [Name in Member]?: Identity };
+  /** Members that they neither see nor set. */
+  readonly hides?: readonly string[];
+  /** The only ones that they set. */
+  readonly writes?: readonly string[];
+  /** Those that no change of theirs sets. */
+  readonly fixed?: readonly string[];
 }
 
 /** Whose rows they are: of one member, or by audiences. */
 export interface Owned<Member extends string> {
   readonly owner?: Owner<Member> | undefined;
   readonly audiences?: ReadonlyArray<Audience<Member>> | undefined;
+  /** What clients set: a default is not given by them. */
+  readonly members?: TProperties | undefined;
 }
 
-/** The rows that a call sees by an audience. */
-export interface View {
+/** The rows that a call sees by an audience, with its rights. */
+export interface View extends Partial<Audience> {
   /** The place of the audience. */
   readonly at: number;
   /** What the members of its rows equal. */
@@ -62,11 +73,14 @@ export class Ownership {
   readonly members: readonly string[];
   /** Those of them that no change sets. */
   readonly kept: readonly string[];
+  /** Those that some audience does not see. */
+  readonly hidden: readonly string[];
   readonly #tenant: string | undefined;
+  readonly #defaults: Readonly<Record<string, unknown>>;
 
   /** @param module its name in scopes, if any */
   constructor(
-    { owner, audiences = [] }: Owned<string>,
+    { owner, audiences = [], members }: Owned<string>,
     module: string | undefined,
   ) {
     this.audiences = owner ? audiencesOf(owner, module) : audiences;
@@ -81,20 +95,36 @@ export class Ownership {
     for (const { scope } of audiences)
       if (!/^[a-z][\w-]*(?::all)?$/.test(scope))
         reportFault(`${scope} is no scope of an audience: name a module.`);
+    this.hidden = hiddenBy(audiences);
+    this.#defaults = audiences.some(restricts) ? defaultsOf(members) : {};
+  }
+
+  /** @param members those of items */
+  assertKnown(members: readonly string[]) {
+    for (const { scope, hides = [], writes = [], fixed = [] } of this.audiences)
+      for (const member of [...hides, ...writes, ...fixed]) {
+        const isOwn =
+          members.includes(member) && !/^(?:id|version)$/.test(member);
+        if (!isOwn)
+          reportFault(`The audience ${scope} cannot hide or set ${member}.`);
+      }
   }
 
   /**
    * The rows that a call sees, or may write.
    *
+   * @param named members that they must see
    * @returns undefined for all rows
-   * @throws StoreError FORBIDDEN for a caller of no audience, or a token that
-   *   names no usable owner
+   * @throws StoreError FORBIDDEN for a caller of no audience, or one that does
+   *   not see these members, or a token that names no usable owner
    */
-  viewsIn(call: Call, action: Action = 'read') {
+  viewsIn(call: Call, action: Action = 'read', named: string[] = []) {
     if (this.audiences.length === 0) return undefined;
     const caller = callerIn(call);
     if (caller.isOperator) return undefined;
-    const views = this.#viewsOf(caller, this.audiences, action);
+    const all = this.#viewsOf(caller, this.audiences, action);
+    const views = all.filter((view) => !named.some((one) => hides(view, one)));
+    if (views.length === 0) throw notFor('see', named);
     const seesAll = views.some(({ values }) => isEmpty(values));
     return seesAll ? undefined : distinct(views);
   }
@@ -107,13 +137,72 @@ export class Ownership {
 
   /** Adds what a call sees to the query of a list. */
   narrow<Query extends object>(query: Query, call: Call) {
-    const views = this.viewsIn(call);
+    const views = this.viewsIn(call, 'read', this.#hiddenAskedBy(query));
     return views ? { ...query, [seenBy]: views } : query;
+  }
+
+  #hiddenAskedBy(query: object) {
+    if (this.hidden.length === 0) return [];
+    const asked = membersIn(query);
+    return this.hidden.filter((member) => asked.includes(member));
+  }
+
+  /** Items without the members that a call does not see. */
+  shown<Item extends object>(items: readonly Item[], call: Call) {
+    if (this.hidden.length === 0) return items;
+    const held = this.heldIn(call);
+    return items.map((one) => without(one, this.hiddenFrom(one, call, held)));
+  }
+
+  show<Item extends object>(item: Item, call: Call) {
+    return without(item, this.hiddenFrom(item, call));
+  }
+
+  /** The members of a row that a call does not see. */
+  hiddenFrom(row: object, call: Call, held?: View[]) {
+    if (this.hidden.length === 0) return [];
+    const views = held ?? this.heldIn(call);
+    const own = views?.filter((view) => contains(view, row));
+    return this.hidden.filter((one) => own?.every((view) => hides(view, one)));
+  }
+
+  /** @returns undefined for all rows */
+  viewsShowing(member: string, call: Call) {
+    if (!this.hidden.includes(member)) return undefined;
+    const views = this.heldIn(call)?.filter((view) => !hides(view, member));
+    const isOfAll = views?.some(({ values }) => isEmpty(values));
+    return isOfAll ? undefined : views;
+  }
+
+  /** @returns undefined for operators, none for a caller of no audience */
+  heldIn(call: Call, action: Action = 'read') {
+    const caller = callerIn(call);
+    if (caller.isOperator) return undefined;
+    const views = orError(() => this.#viewsOf(caller, this.audiences, action));
+    return views instanceof Error ? [] : views;
+  }
+
+  /** Whether a change depends on who may set what. */
+  restricts(change: object, call: Call) {
+    const isOpen = byRule in change || !this.audiences.some(restricts);
+    return !isOpen && this.heldIn(call, 'write')?.some(restricts);
+  }
+
+  /** @throws StoreError FORBIDDEN for members that no audience of a row sets */
+  assertSets(members: readonly string[], row: object, call: Call) {
+    const held = this.heldIn(call, 'write');
+    const views = held?.filter((view) => contains(view, row));
+    const refused = members.filter((member) =>
+      views?.every(({ fixed = [], ...view }) => {
+        return fixed.includes(member) || !sets(view, member);
+      }),
+    );
+    if (refused.length > 0) throw notFor('set', refused);
   }
 
   /**
    * Puts a new item among the rows that its caller may write: by the first
-   * audience that it fits. Operators may name another owner, and must name a
+   * audience that it fits, and that sets what is given. Operators may name another owner, and must name a
    * tenant.
    */
   claim<New extends object>(item: New, call: Call): New {
@@ -122,10 +211,24 @@ export class Ownership {
     if (caller.isOperator) return this.#claimedByOperator(item);
     const own = this.audiences.filter(({ scope }) => !isOfAll(scope));
     const views = this.#viewsOf(caller, own, 'write');
-    const [{ values }] = fitting(views, item, null) as [View, ...View[]];
+    const fits = fitting(views, item, null);
+    const refused = fits.map((view) => this.#refusedBy(view, item));
+    const place = refused.findIndex(({ length }) => length === 0);
+    if (place === -1) throw notFor('set', refused[0] ?? []);
+    const { values } = fits[place] as View;
     const isOfNone = this.#tenant && !values[this.#tenant];
     if (isOfNone) throw unnamed('tenant');
     return { ...item, ...values };
+  }
+
+  #refusedBy(view: View, item: object) {
+    if (!restricts(view)) return [];
+    const isGiven = ([name, value]: [string, unknown]) =>
+      value != null && !isDeepStrictEqual(value, this.#defaults[name]);
+    const given = Object.entries(item).filter(isGiven);
+    return given
+      .map(([name]) => name)
+      .filter((name) => !(name in view.values) && !sets(view, name));
   }
 
   #claimedByOperator<New extends object>(item: New): New {
@@ -173,14 +276,70 @@ export class Ownership {
     }
     const views = held.map((one) =>
       orError(() => ({
+        ...one,
         at: this.audiences.indexOf(one),
         values: mapMembers(one.rows, (identity) => nameOf(caller, identity)),
       })),
     );
-    const usable = views.filter((one): one is View => !(one instanceof Error));
+    const usable = views.flatMap((one) => (one instanceof Error ? [] : one));
     if (usable.length === 0) throw views[0];
     return usable;
   }
+}
+
+/** Of a change that a rule of the service makes, not its client. */
+export const byRule = Symbol('byRule');
+
+/** The members that some audience does not see. */
+export function hiddenBy(audiences: readonly Audience[] = []) {
+  return [...new Set(audiences.flatMap(({ hides = [] }) => hides))];
+}
+
+const restricts = ({ hides, writes, fixed }: Partial<Audience>) =>
+  Boolean(hides ?? writes ?? fixed);
+
+const hides = (view: Partial<Audience>, member: string) =>
+  view.hides?.includes(member) ?? false;
+
+const sets = (view: Partial<Audience>, member: string) =>
+  (view.writes?.includes(member) ?? true) && !hides(view, member);
+
+function defaultsOf(members: TProperties = {}): Record<string, unknown> {
+  return validator(Type.Partial(Type.Object(members)))({});
+}
+
+/** The items of those that lack members. */
+const wholes = new WeakMap<object, object>();
+
+/** An item with the members that its caller does not see. */
+export const wholeOf = <Item extends object>(item: Item) =>
+  (wholes.get(item) ?? item) as Item;
+
+export function without<Item extends object>(
+  item: Item,
+  hidden: readonly string[],
+) {
+  if (hidden.length === 0) return item;
+  const members = Object.entries(item).filter(
+    ([name]) => !hidden.includes(name),
+  );
+  const shown = Object.fromEntries(members) as Item;
+  wholes.set(shown, item);
+  return shown;
+}
+
+const ofFilter = /_(?:in|is_null|gte|gt|lte|lt|prefix|desc)$/;
+
+/** The members that a list is filtered and sorted by. */
+function membersIn({ sort, ...filters }: { sort?: unknown }) {
+  const given = Object.entries(filters).filter(([, value]) => value != null);
+  const names = [...given.map(([name]) => name), `${sort}`];
+  return names.map((name) => name.replace(ofFilter, ''));
+}
+
+function notFor(deed: 'see' | 'set', members: readonly string[]) {
+  const names = members.join(', ');
+  return new StoreError('FORBIDDEN', `This caller may not ${deed} ${names}.`);
 }
 
 /** The member of a list's query with what its call sees. */

@@ -1,0 +1,98 @@
+import { Type } from 'typebox';
+import type { Module } from '#engine/api/module.js';
+import { operation } from '#engine/api/resources/operation.js';
+import { Records } from '#engine/records/records.js';
+import { select } from '#engine/records/select.js';
+import {
+  int64Schema,
+  nullable,
+  textSchema,
+} from '#engine/validation/schemas.js';
+import { migrationOf } from '../../support/migrations.ts';
+import type { Repositories } from '../repositories/entity-records.ts';
+import {
+  type Card,
+  CardEntity,
+  card,
+  type NewCard,
+  type NewVisit,
+  type Visit,
+  VisitEntity,
+  visit,
+} from './card.ts';
+
+const noteCount = Type.Object(
+  {
+    note: nullable(textSchema({ description: 'The note.' })),
+    count: int64Schema({ description: 'How many.' }),
+  },
+  { $id: 'NoteCount', description: 'A note of cards.' },
+);
+const notes = operation({
+  name: 'cardNotes',
+  description: 'How many cards have each note.',
+  path: '/card-notes',
+  input: Type.Object({}),
+  output: Type.Array(noteCount, { $id: 'NoteCounts', maxItems: 100 }),
+});
+const allCards = operation({
+  name: 'allCards',
+  description: 'All cards.',
+  path: '/all-cards',
+  input: Type.Object({}),
+  output: Type.Array(card.schemas.item, { $id: 'AllCards', maxItems: 100 }),
+});
+
+/** Callers who see and set a part of the members of rows. */
+export const wardsOn = (Collection: Repositories): Module[] => [
+  {
+    tag: { name: 'Wards', description: 'Cards of guests.' },
+    entities: [CardEntity, VisitEntity],
+    migrations: [
+      migrationOf('2027_03_04_000000_create_wards', [
+        `create table "card" ("id" bigserial primary key, "name" text not null, "phone" text, "code" text,
+          "risk" int not null, "note" text not null, "login" text, "helper" text,
+          "clinic" text not null, "version" int not null default 1, unique ("clinic", "code"),
+          unique ("clinic", "phone", "risk"))`,
+        'create index "card_clinic" on "card" ("clinic", "id")',
+        `create table "visit" ("id" bigserial primary key,
+          "card_id" bigint not null references "card" ("id") on delete cascade, "room" text not null,
+          "login" text, "clinic" text not null, "version" int not null default 1)`,
+        'create index "visit_card" on "visit" ("card_id", "id")',
+      ]),
+    ],
+    open({ database }) {
+      const cards = new Collection<Card, NewCard>(
+        database,
+        CardEntity,
+        card.lists,
+      );
+      const visits = new Collection<Visit, NewVisit>(
+        database,
+        VisitEntity,
+        visit.lists,
+      );
+      return {
+        service: { cards, visits },
+        resources: [
+          card.serve(cards),
+          visit.serve(visits, { related: { card: cards } }),
+          notes.serve(
+            database,
+            (_, call) => select(call, noteCount)`
+              select note, count(*) as count from ${cards} as card group by 1 order by 1 nulls first`,
+          ),
+          allCards.serve(
+            database,
+            (_, call) => select(call, cards)`
+              select * from ${cards} as card order by id limit 100`,
+          ),
+        ],
+      };
+    },
+  },
+  { tag: { name: 'Guests', description: 'Guests.' }, open: () => ({}) },
+  { tag: { name: 'Helpers', description: 'Helpers.' }, open: () => ({}) },
+];
+
+export const wardsModules = wardsOn(Records);
