@@ -144,6 +144,14 @@ test.each([
   ]);
 });
 
+test('a document has at most 50 errors, and one that says so', async () => {
+  const names = Array.from({ length: 300 }, (_, at) => `x${at}`);
+  const query = `{ ${names.join(' ')} }`;
+  const { errors = [] } = await graphqlText(store, { query });
+  expect(errors).toHaveLength(51);
+  expect(errors.at(-1)?.message).toMatch(/^Too many validation errors/);
+});
+
 /** A field that is null because of an error. */
 const nullAt = (column: number, path: string, message?: RegExp): Expected => ({
   data: null,

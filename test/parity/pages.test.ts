@@ -52,6 +52,8 @@ describe('a page of a connection', () => {
     ['first: 0, after: "5"', [], false],
     ['first: 1, after: "1"', ['2'], true],
     ['first: 3, after: "2"', ['3', '4', '5'], false],
+    ['first: 1, after: "9223372036854775807"', [], false],
+    ['first: 1, sort: id_desc, after: "-9223372036854775808"', [], false],
     [
       'first: null, after: null, status: null',
       ['1', '2', '3', '4', '5'],

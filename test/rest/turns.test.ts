@@ -28,7 +28,8 @@ async function newApp() {
     Object.defineProperty(call, 'hasLeft', { get: hasLeft });
     request.call = call as never;
   });
-  app.decorate('turns', new Turns());
+  const turns = new Turns();
+  app.decorate('turns', turns);
   takeTurns(app);
   parseJsonBodies(app);
   app.route({
@@ -47,7 +48,7 @@ async function newApp() {
     const headers = { caller, number };
     return app.inject({ method, url: '/', headers, payload });
   };
-  return { begun, left, send };
+  return { begun, left, send, turns };
 }
 
 test.each([
@@ -58,6 +59,16 @@ test.each([
   const names = ['a1', 'a2', 'a3', 'a4', 'b1', 'b2', 'c1'];
   await Promise.all(names.map((name) => send(name, payload)));
   expect(begun).toEqual(['a1', 'a2', 'b1', 'c1', 'a3', 'b2', 'a4']);
+});
+
+test('the caller of most long turns is the heaviest, whoever began', async () => {
+  const { send, turns } = await newApp();
+  for (const name of ['a1', 'b1', 'b2', 'b3']) {
+    await send(name);
+    await setTimeout();
+  }
+  expect(turns.takeHeaviest()).toBe('b');
+  expect(turns.takeHeaviest()).toBeUndefined();
 });
 
 test('the work of a client that has left does not begin', async () => {

@@ -2,7 +2,9 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { openModules } from '#engine/api/module.js';
 import type { Collection } from '#engine/api/resources/collection.js';
+import { Call } from '#engine/call.js';
 import { importFile } from '#engine/features/transfer/import.js';
+import { Ownership } from '#engine/records/ownership.js';
 import { Records } from '#engine/records/records.js';
 import { clinicModules } from '../../modules/clinic/clinic.module.ts';
 import { PatientEntity, patient } from '../../modules/clinic/patient.ts';
@@ -292,6 +294,24 @@ describeHere('a business with customers', () => {
     expect(named).toContain('list_patients');
     expect(named).not.toContain('patient_kinds');
     expect(named).not.toContain('list_pets');
+  });
+
+  test('an audience without the tenant adds no row of a collection of tenants', () => {
+    const owned = new Ownership(
+      {
+        audiences: [
+          { scope: 'clinic', rows: { clinic: 'tenant' } },
+          { scope: 'portal', rows: { login: 'subject' } },
+        ],
+      },
+      undefined,
+    );
+    const call = new Call();
+    call.caller = { id: 7, name: 'ann', subject: 'ann', scopes: ['write'] };
+    const add = () => owned.claim({ name: 'Rex' }, call);
+    expect(add).toThrow('This needs a token with a tenant');
+    call.caller = { ...call.caller, tenant: 'a' };
+    expect(add()).toEqual({ name: 'Rex', clinic: 'a' });
   });
 
   test('an import names the clinic, and may name the customer', async () => {
