@@ -1,9 +1,19 @@
-import { Type } from 'typebox';
+import { type TSchema, Type } from 'typebox';
 import {
   csvColumnsOf,
   type FormatName,
   formats,
 } from '#engine/features/transfer/formats.js';
+import {
+  decimalSchema,
+  enumSchema,
+  int64Schema,
+  moment,
+  nullable,
+  textSchema,
+  use,
+} from '#engine/validation/schemas.js';
+import { moneySchema } from '../../modules/money/money.ts';
 import { expect, test } from '../../support/jest.ts';
 
 const item = Type.Object({
@@ -109,6 +119,43 @@ test('a record of CSV with too few or too many fields is a fault of that line', 
       { line: 4, input: { id: '3', name: 'Ann', note: '' } },
     ],
   );
+});
+
+test('a kind says its form in CSV', () => {
+  const column = (schema: TSchema) =>
+    csvColumnsOf(Type.Object({ one: schema }))[0];
+  const description = 'x';
+  const enumeration = enumSchema('E', { a: 'a' }, description);
+  const ofText = [
+    textSchema({ description }),
+    textSchema({ format: 'email', description }),
+    decimalSchema(8, 2, { description }),
+  ];
+  const ofJson = [
+    Type.Unsafe({}),
+    Type.Array(textSchema({ description })),
+    Type.Array(Type.Integer()),
+    Type.Object({ two: Type.Integer() }),
+  ];
+  const others = [
+    int64Schema({ description }),
+    Type.Integer(),
+    Type.Boolean(),
+    moment({ description }),
+    enumeration,
+    use(enumeration, description),
+    moneySchema({ description }),
+  ];
+  const forms = [...ofText, ...ofJson, ...others].map(
+    (schema) => column(schema)?.csv,
+  );
+  expect(forms).toEqual([
+    ...ofText.map(() => 'text'),
+    ...ofJson.map(() => 'json'),
+    ...others.map(() => undefined),
+  ]);
+  const mayBeNull = nullable(enumeration);
+  expect(column(mayBeNull)).toEqual({ name: 'one', isNullable: true });
 });
 
 test.each<[text: string | Buffer, reason: string]>([

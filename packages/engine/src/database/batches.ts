@@ -1,4 +1,4 @@
-import type { Call } from '../call.ts';
+import { type Call, openTransaction } from '../call.ts';
 import { Unavailable } from '../errors.ts';
 import type { Holder } from '../shared-budget.ts';
 import { AdaptiveWindow } from './adaptive-window.ts';
@@ -81,8 +81,6 @@ export interface BatchOptions extends QueueName {
    * flight, its outcome is unknown.
    */
   isWrite?: boolean;
-  /** True in a transaction, whose inputs join no others. */
-  isApart?(): boolean;
   /**
    * Whether the inputs of a failed batch are retried; by default when one of
    * them may be at fault.
@@ -147,7 +145,6 @@ export class Batches<In, Out> {
     this.#options = {
       isWrite,
       isRetryable: isWrite ? isInputAtFault : isWorthAnotherTry,
-      isApart: () => false,
       weigh: () => 1,
       minWindow: Number.POSITIVE_INFINITY,
       observers: [],
@@ -162,7 +159,8 @@ export class Batches<In, Out> {
    *   pending, or the deadline passes
    */
   add(input: In, call: Call): Promise<Out> {
-    if (this.#options.isApart()) return this.#runAlone(input);
+    // Those of a transaction join no others.
+    if (openTransaction.getStore()) return this.#runAlone(input);
     const { promise, resolve, reject } = Promise.withResolvers<Out>();
     const since = performance.now();
     if (!this.#queue({ input, call, since, resolve, reject })) {

@@ -392,7 +392,6 @@ export class Database {
       maxWaiting,
       maxAge,
       maxInFlight,
-      isApart: () => currentTransaction() !== undefined,
       observers,
     });
     this.#queues.push(batches);

@@ -23,10 +23,11 @@ export interface Page<Item> {
   readonly items: readonly Item[];
   /** True when there are items after the last one of this page. */
   readonly hasNext: boolean;
-  /** True when there are items before the first one of this page. */
-  readonly hasPrevious?: boolean;
-  /** The same after a cursor, where only a query can tell. */
-  readonly findsPrevious?: () => Promise<boolean>;
+  /**
+   * True when there are items before the first one of this page. After a cursor
+   * only a query can tell.
+   */
+  readonly hasPrevious?: boolean | (() => Promise<boolean>);
   /** The cursor of the place of a page without items. */
   readonly cursor?: string;
   /** The items' cursors; where they are absent, the ids are. */

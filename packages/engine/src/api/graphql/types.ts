@@ -114,9 +114,9 @@ class PageInfo {
 
   @Field(() => Boolean, { description: 'There are more before this page.' })
   hasPreviousPage(
-    @Root() { hasPrevious = false, findsPrevious }: Page<never>,
+    @Root() { hasPrevious = false }: Page<never>,
   ): boolean | Promise<boolean> {
-    return findsPrevious?.() ?? hasPrevious;
+    return typeof hasPrevious === 'function' ? hasPrevious() : hasPrevious;
   }
 
   @Field(() => String, {
@@ -211,13 +211,12 @@ export function toConnection(
   page: Page<{ id: Int64 }>,
   count: () => Promise<Total>,
 ) {
-  const { items, hasNext, hasPrevious, findsPrevious } = page;
+  const { items, hasNext, hasPrevious } = page;
   const { cursors = items.map(({ id }) => `${id}`) } = page;
   const edges = items.map((node, at) => ({ cursor: `${cursors[at]}`, node }));
   const pageInfo = {
     hasNextPage: hasNext,
     hasPrevious,
-    findsPrevious,
     startCursor: edges.at(0)?.cursor ?? null,
     endCursor: edges.at(-1)?.cursor ?? null,
   };

@@ -59,8 +59,8 @@ export async function sendPage(
     reply.header('preference-applied', applied);
   }
   // To ask would cost one more statement.
-  const mayHavePrevious = page.hasPrevious || page.findsPrevious !== undefined;
-  const next = page.hasNext && cursorAt(page, -1);
+  const { hasNext, hasPrevious: mayHavePrevious } = page;
+  const next = hasNext && cursorAt(page, -1);
   const previous = mayHavePrevious && cursorAt(page, 0);
   const links: string[] = [];
   if (next || previous) {
@@ -77,7 +77,7 @@ export async function sendPage(
     const json = serializer(items as never);
     return { json, tag: tagOf(json) };
   });
-  const shape = `${page.hasNext ? '+' : ''}${mayHavePrevious ? '-' : ''}`;
+  const shape = `${hasNext ? '+' : ''}${mayHavePrevious ? '-' : ''}`;
   reply.contentTag = `${tag}${shape}`;
   return reply.type('application/json; charset=utf-8').send(json);
 }

@@ -353,7 +353,7 @@ export async function withOtherEnd<Item extends Identified>(
   }
   const before = cursorAt(page, 0) ?? cursor;
   const previous = { after: undefined, before, fromEnd: true };
-  return { ...page, cursor, findsPrevious: () => hasBeyond(previous) };
+  return { ...page, cursor, hasPrevious: () => hasBeyond(previous) };
 }
 
 /** Converts the error of a value in a cursor that its column cannot have. */

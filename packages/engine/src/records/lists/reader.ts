@@ -282,14 +282,11 @@ const serialisations = Symbol('serialisations');
  */
 const maxKept = 4;
 
-interface Serialisation {
-  readonly serialiser: unknown;
-  readonly result: unknown;
-}
-
-/** Immutable items, with the result of each serialiser. */
+/** Immutable items, with the results of serialisers, the newest first. */
 interface SharedItems extends ReadonlyArray<unknown> {
-  [serialisations]?: Serialisation[] | undefined;
+  [serialisations]?:
+    | Array<{ serialiser: unknown; result: unknown }>
+    | undefined;
 }
 
 /** Marks items that several requests share. They must not change afterwards. */
@@ -315,8 +312,7 @@ export function serialiseOnce<Item, Result>(
   const found = kept.find((one) => one.serialiser === serialiser);
   if (found) return found.result as Result;
   const result = serialise(items);
-  const newest = { serialiser, result };
-  const all = [newest, ...kept];
+  const all = [{ serialiser, result }, ...kept];
   sharedItems[serialisations] = all.slice(0, maxKept);
   return result;
 }
