@@ -28,6 +28,7 @@ import {
   refusalOfCursor,
   withOtherEnd,
 } from './listing.ts';
+import { type Followed, followItems } from './live-items.ts';
 import { assertSeen, Ownership } from './ownership.ts';
 import type { CollectionOptions, Repository } from './repository.ts';
 import { type Stamped, stamp } from './stamps.ts';
@@ -58,6 +59,8 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
   /** Whose rows they are. */
   readonly owned: Ownership;
   readonly #stamped: Stamped;
+  /** Its name in its trace. */
+  readonly #path: string;
   readonly #interpreter: ListInterpreter;
   readonly #reader: ListReader<Item>;
   readonly #lists: Batches<Listing, Page<Item>>;
@@ -136,6 +139,7 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
     this.table = table;
     this.owned = owned;
     this.#stamped = stamped;
+    this.#path = name;
     this.#interpreter = interpreter;
     this.#reader = reader;
   }
@@ -275,6 +279,13 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
     const views = this.owned.viewsIn(call);
     const queue = { collection: this.table.name, operation: 'last' };
     return this.database.inTurn(call, queue, () => this.#reader.lastId(views));
+  }
+
+  followAll(followed: Followed, call: Call) {
+    const { database, owned } = this;
+    const read = this.#changes.stored.bind(this.#changes);
+    const source = { collection: this.#path, owned, read };
+    return followItems(database, source, followed, call);
   }
 
   onInserted(listener: () => void) {
