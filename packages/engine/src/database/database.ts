@@ -134,6 +134,10 @@ export class Database {
   readonly traced = new Map<string, TracedCollection>();
   /** Called after each change that leaves a trace. */
   readonly onTraced = new Set<() => void>();
+  /** Follows the changes of collections that leave a trace. */
+  followChanges:
+    | ((query: never, call: Call) => AsyncGenerator<unknown, void>)
+    | undefined;
   readonly #queues: Array<{ isStuck: boolean; state: QueueState }> = [];
 
   private constructor(

@@ -29,6 +29,7 @@ import {
   withOtherEnd,
 } from './lists/query.ts';
 import { ListReader } from './lists/reader.ts';
+import { type Followed, followItems } from './live-items.ts';
 import type { CollectionOptions, Repository } from './repository.ts';
 import { assertSeen, Ownership } from './rows/ownership.ts';
 import { Table } from './rows/table.ts';
@@ -63,6 +64,8 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
   /** Whose rows they are. */
   readonly owned: Ownership;
   readonly #stamped: Stamped;
+  /** Its name in its trace. */
+  readonly #path: string;
   readonly #interpreter: ListInterpreter;
   readonly #reader: ListReader<Item>;
   readonly #lists: Batches<Listing, Page<Item>>;
@@ -146,6 +149,7 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
     this.table = table;
     this.owned = owned;
     this.#stamped = stamped;
+    this.#path = name;
     this.#interpreter = interpreter;
     this.#reader = reader;
   }
@@ -297,6 +301,13 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
     const views = this.owned.viewsIn(call) ?? all;
     const queue = { collection: this.table.name, operation: 'last' };
     return this.database.inTurn(call, queue, () => reader.lastId(views));
+  }
+
+  followAll(followed: Followed, call: Call) {
+    const { database, owned } = this;
+    const read = this.#changes.stored.bind(this.#changes);
+    const source = { collection: this.#path, owned, read };
+    return followItems(database, source, followed, call);
   }
 
   onInserted(listener: () => void) {

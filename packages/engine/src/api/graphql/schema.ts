@@ -3,6 +3,7 @@ import type { FastifyInstance } from 'fastify';
 import { type GraphQLSchema, printSchema } from 'graphql';
 import { buildSchema, type NonEmptyArray, type PubSub } from 'type-graphql';
 import { reportFault, reportThrown } from '../../errors.ts';
+import { told } from '../../records/live-items.ts';
 import { serveDocument } from '../http/documents.ts';
 import { lastEventIdOf } from '../subscriptions/subscriptions.ts';
 import type { GraphQLContext } from './context.ts';
@@ -103,7 +104,7 @@ function makeLive(schema: GraphQLSchema): void {
       const after = last === undefined ? args.after : `${last}`;
       return resolve?.(root, { ...args, after }, context, info);
     };
-    field.resolve = (item) => item;
+    field.resolve = (item) => item[told] ?? item;
   }
 }
 

@@ -2,6 +2,7 @@ import type { ClassType } from 'type-graphql';
 import type { TObject } from 'typebox';
 import type { Call } from '../../call.ts';
 import { StoreError } from '../../errors.ts';
+import type { Followable } from '../../records/live-items.ts';
 import type { LiveList } from '../../records/live-list.ts';
 import type { Repository } from '../../records/repository.ts';
 import { byRule, wholeOf } from '../../records/rows/ownership.ts';
@@ -11,7 +12,7 @@ import { removalSchema } from '../../validation/schemas.ts';
 
 type Item = { readonly id: Int64; readonly version?: number };
 /** A collection of items, whatever is their input. */
-export type ResourceService = Repository<Item, never>;
+export type ResourceService = Repository<Item, never> & Followable;
 
 /** An operation on one item. */
 export interface ItemOperation {
@@ -67,6 +68,7 @@ export type OperationName =
 export interface Definition extends Lists {
   names: ReturnType<typeof namesFor>;
   operations: readonly OperationName[];
+  follow?: 'all' | undefined;
   relations?: Record<string, Relation>;
   transitions?: Record<string, Transition>;
   /** Modules whose scopes open it, too. */

@@ -14,11 +14,18 @@ import {
 import { type TObject, Type } from 'typebox';
 import type { Call } from '../../call.ts';
 import { reportFault } from '../../errors.ts';
+import type { Followed } from '../../records/live-items.ts';
 import { type Int64, int64FromText } from '../../validation/int64.ts';
 import { membersOf } from '../../validation/list-query.ts';
+import { int64Schema } from '../../validation/schemas.ts';
 import { validator } from '../../validation/validator.ts';
 import type { GraphQLContext } from '../graphql/context.ts';
-import { argumentsOf, inputTypeOf, objectTypeOf } from '../graphql/members.ts';
+import {
+  argumentsOf,
+  argumentsType,
+  inputTypeOf,
+  objectTypeOf,
+} from '../graphql/members.ts';
 import {
   connectionOf,
   connectionValidator,
@@ -89,9 +96,41 @@ function inputReader(schema: TObject) {
   return validator(schema, { isLenient: true }) as InputReader;
 }
 
+/** What a live list of changes takes. */
+const followed = Type.Object({
+  after: Type.Optional(
+    int64Schema({
+      description:
+        'The position of a change: those after it. `Last-Event-ID` takes its place.',
+    }),
+  ),
+});
+const readFollowed = inputReader(followed) as (given: object) => Followed;
+
+/** The subscriptions to changes and removals. */
+function liveFields({ one, nouns }: Definition['names'], type: ClassType) {
+  const after = argumentsType(followed);
+  const fieldOf = (word: 'Changed' | 'Removed', returned: () => ClassType) => {
+    const only = word.toLowerCase();
+    return resolver(
+      one + word,
+      Live(returned, {
+        description: `Those of the ${nouns} that are ${only}.`,
+      }),
+      [Args(() => after)],
+      ({ service }, call, given: object) =>
+        service.followAll?.({ ...readFollowed(given), only }, call),
+    );
+  };
+  return [
+    fieldOf('Changed', () => type),
+    fieldOf('Removed', () => ID as never),
+  ];
+}
+
 /** The fields of `Query`, `Mutation` and `Subscription`, by operation. */
 function rootFields(
-  { names, schemas }: Definition,
+  { names, schemas, follow: followsAll }: Definition,
   queryOf: InputReader,
 ): Record<string, ResolverClass[]> {
   const { many, nouns } = names;
@@ -160,7 +199,7 @@ function rootFields(
     list: [list, connection],
     create: [create],
     createMany: [createMany],
-    follow: [follow],
+    follow: [follow, ...(followsAll ? liveFields(names, type) : [])],
   };
 }
 

@@ -87,6 +87,8 @@ interface Declaration<
   computed?: {
     [Name in keyof Computed]: ComputedMember<Members, Computed[Name]>;
   };
+  /** Follows changes and removals, too: `follow` with a trace. */
+  follow?: 'all';
   /** Stores who changes what, as in `Records`. */
   trace?: TraceOption<keyof Members & string>;
   /**
@@ -222,9 +224,11 @@ function assertDeclared(
     path: string;
     operations: readonly OperationName[];
     members: TProperties;
+    follow?: 'all' | undefined;
+    trace?: unknown;
   },
 ) {
-  const { name, path, operations, members } = declaration;
+  const { name, path, operations, members, follow, trace } = declaration;
   const ofService = ['id', 'version', ...Object.keys(stampsOf(declaration))];
   if (!/^[A-Z]\w*$/.test(name))
     reportFault(
@@ -234,6 +238,9 @@ function assertDeclared(
     reportFault(`The path of ${name} begins with a slash: /${path}.`);
   if (operations.includes('follow') && !operations.includes('list'))
     reportFault(`${name} has follow, which needs list.`);
+  const isFollowed = operations.includes('follow') && trace;
+  if (follow && !isFollowed)
+    reportFault(`${name} has follow: 'all', which needs follow and a trace.`);
   for (const member of Object.keys(members))
     if (ofService.includes(member) || member in Object.prototype)
       reportFault(

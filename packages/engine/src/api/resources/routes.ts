@@ -1,5 +1,9 @@
 import { listedIn } from '@animal-store/graphql-limits/cost';
 import type { FastifyRequest } from 'fastify';
+import { type TObject, Type } from 'typebox';
+import type { Call } from '../../call.ts';
+import { badInput } from '../../errors.ts';
+import type { Followed } from '../../records/live-items.ts';
 import { int64FromText } from '../../validation/int64.ts';
 import type { MemberSchema } from '../../validation/rules.ts';
 import { idSchema } from '../../validation/schemas.ts';
@@ -10,6 +14,7 @@ import {
   type Definition,
   type ItemOperation,
   itemOperationsOf,
+  type ResourceService,
   type ResourceServices,
 } from './definition.ts';
 import { createEach, maxItems, outcomesOf, toOutcome } from './several.ts';
@@ -34,7 +39,7 @@ const collectionRoutes: Record<string, typeof addList | undefined> = {
 
 function addList(
   app: Routes,
-  { names: { path, types, nouns }, schemas, audiences }: Definition,
+  { names: { path, types, nouns }, schemas, audiences, follow }: Definition,
   { service, live }: ResourceServices,
 ): void {
   const { maximum } = schemas.query.properties.limit as MemberSchema;
@@ -43,16 +48,41 @@ function addList(
   const schema = {
     operationId: `list${types}`,
     summary: `List ${nouns}`,
-    querystring: schemas.query,
+    querystring: follow ? withFollow(schemas.query) : schemas.query,
     response: { 200: page },
   };
-  const config = { audiences, live: live?.subscribe.bind(live) };
+  const config = { audiences, live: live && followerOf(service, live) };
   app.get(path, { schema, config }, async (request, reply) => {
     const { call } = request;
     const query = request.query as never;
     const found = await service.list(query, call);
     return sendPage(request, reply, found, () => service.count(query, call));
   });
+}
+
+const withFollow = ({ properties }: TObject) => {
+  const description =
+    'With `text/event-stream`: events `added`, `changed` and `removed`, after the position `after` of a change.';
+  const schema = { type: 'string', enum: ['all'], description };
+  const follow = Type.Optional(Type.Unsafe<'all'>(schema));
+  return Type.Object({ ...properties, follow });
+};
+
+type ListOf = { follow?: 'all'; limit?: number; sort?: string };
+
+/** @throws StoreError BAD_USER_INPUT for a filter of all events */
+function followerOf(
+  service: ResourceService,
+  live: NonNullable<ResourceServices['live']>,
+) {
+  return (query: never, call: Call) => {
+    const { follow, limit: _, sort: __, ...place }: ListOf & Followed = query;
+    if (!follow) return live.subscribe(query, call);
+    const { after, ...others } = place;
+    const filters = Object.entries(others).filter(([, one]) => one != null);
+    if (filters.length > 0) throw badInput('follow takes no filters.');
+    return service.followAll?.({ after }, call) as never;
+  };
 }
 
 function addCreate(

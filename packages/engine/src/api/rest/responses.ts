@@ -2,6 +2,7 @@ import type { FastifyReply, FastifyRequest, RouteOptions } from 'fastify';
 import type { Call } from '../../call.ts';
 import { StoreError } from '../../errors.ts';
 import { serialiseOnce } from '../../records/lists/reader.ts';
+import { type ItemEvent, told } from '../../records/live-items.ts';
 import type { ListEvent } from '../../records/live-list.ts';
 import type { Int64 } from '../../validation/int64.ts';
 import { cursorAt, type Page, type Total } from '../../validation/page.ts';
@@ -164,8 +165,14 @@ async function follow(
   const serialize = serializerOf(reply);
   // A list of one without its brackets, so that an item has the same bytes as
   // in a page.
-  const frameOf = (item: ListEvent['items'][number]) =>
-    events.next(serialize([item] as never).slice(1, -1), item.id);
+  const jsonOf = (item: unknown) => serialize([item] as never).slice(1, -1);
+  const frameOf = (item: ListEvent['items'][number]) => {
+    if (!(told in item)) return events.next(jsonOf(item), item.id);
+    const { id, name, [told]: value } = item as ItemEvent;
+    const isRemoval = name === 'removed';
+    const data = isRemoval ? `{"id":${value}}` : jsonOf(value);
+    return `event: ${name}\n${events.next(data, id)}`;
+  };
   const after = lastEventIdOf(request) ?? (query as { after?: Int64 }).after;
   const stream = await server.subscriptions.open(request, reply, {
     format: events,

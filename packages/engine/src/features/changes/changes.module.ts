@@ -1,6 +1,7 @@
 import { every } from '../../access/background.ts';
 import type { Module } from '../../api/module.ts';
 import type { Database } from '../../database/database.ts';
+import { LiveList } from '../../records/live-list.ts';
 import { ChangeEntity, change } from './change.ts';
 import { ChangeRecords } from './change-records.ts';
 import { CreateChange } from './create-change.ts';
@@ -18,8 +19,11 @@ export const changesModule: Module = {
   open({ database, config }) {
     const days = Number(config.CHANGES_DAYS);
     const remove = () => removeOldChanges(database, days);
+    const records = new ChangeRecords(database);
+    const live = new LiveList(records);
+    database.followChanges = live.subscribe.bind(live);
     return {
-      resources: [change.serve(new ChangeRecords(database))],
+      resources: [change.serve(records)],
       routes(app) {
         every(app, pause, remove, 'old changes are not removed yet');
         // Its error is logged.
