@@ -4,7 +4,7 @@ import { openModules } from '#engine/api/module.js';
 import type { Collection } from '#engine/api/resources/collection.js';
 import { Call } from '#engine/call.js';
 import { importFile } from '#engine/features/transfer/import.js';
-import { Ownership } from '#engine/records/ownership.js';
+import { Ownership } from '#engine/records/rows/ownership.js';
 import { Records } from '#engine/records/records.js';
 import { clinicModules } from '../../modules/clinic/clinic.module.ts';
 import { PatientEntity, patient } from '../../modules/clinic/patient.ts';

@@ -29,7 +29,7 @@ export class Sources {
     const { collections, database } = this.context;
     const names = new Set(types.map((type) => type.replace(/\.\w+$/, '')));
     const [collection, ...others] = names;
-    const isTraced = names.isSubsetOf(database.traced);
+    const isTraced = [...names].every((name) => database.traced.has(name));
     const isAlone = `${types}` === `${collection}.added`;
     const wanted = isTraced ? 'changes' : collection;
     const source = collections().find(({ name }) => name === wanted);
