@@ -14,6 +14,7 @@ import { tokens } from '@animal-store/engine/features/tokens';
 import { traces } from '@animal-store/engine/features/traces';
 import { transfer } from '@animal-store/engine/features/transfer';
 import { trustedDocuments } from '@animal-store/engine/features/trusted-documents';
+import { webhooks } from '@animal-store/engine/features/webhooks';
 import { workers } from '@animal-store/engine/features/workers';
 
 /**
@@ -31,6 +32,7 @@ export const features: readonly Feature[] = [
   quota,
   transfer,
   changes,
+  webhooks,
   assistants,
   pages,
   compiledExecution,

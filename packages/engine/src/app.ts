@@ -91,12 +91,14 @@ const build = async (options: AppOptions): Promise<FastifyInstance> => {
   const {
     config,
     database,
-    modules,
     others,
     limiters = inMemory,
     parts = [],
     log = new Log(config.log),
   } = options;
+  const modules = options.modules.filter(
+    ({ isOff }) => !isOff?.(config.values),
+  );
   const keyObservers = observersOf(parts, 'key');
   const usage = new DeprecationUsage(database, keyObservers);
   const { bootstrapKey, failuresPerMinute } = config.keys;

@@ -32,7 +32,11 @@ export async function allMetrics(): Promise<MetricDescription[]> {
     const server = { on: () => undefined, getConnections: () => undefined };
     const app = { server, addHook: () => undefined } as never;
     for (const way of ['start', 'supervise'] as const) {
-      const env = { OPERATIONS_PORT: '1', LOG_LEVEL: 'silent' };
+      const env = {
+        OPERATIONS_PORT: '1',
+        LOG_LEVEL: 'silent',
+        WEBHOOKS: 'true',
+      };
       const config = loadConfig(env, features, service);
       const log = new Log(config.log).logger;
       const context = { config, log, limiters: inMemory };

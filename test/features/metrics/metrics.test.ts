@@ -19,7 +19,7 @@ let server: MeasuredServer;
 /** The values before a test, because all tests share one server. */
 let before: Series;
 beforeAll(async () => {
-  server = await startMeasured(database.env);
+  server = await startMeasured({ ...database.env, WEBHOOKS: 'true' });
 });
 beforeEach(async () => {
   before = await server.metrics();

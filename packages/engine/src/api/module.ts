@@ -2,6 +2,7 @@ import type { EntityName, MigrationObject } from '@mikro-orm/core';
 import type { ValuesOf, Variables } from '../config/variables.ts';
 import type { Database } from '../database/database.ts';
 import { reportThrown } from '../errors.ts';
+import { scopeNameOf } from '../scopes.ts';
 import type { Collection } from './resources/collection.ts';
 import type { Served } from './resources/resource.ts';
 
@@ -28,6 +29,8 @@ export interface Context<Own extends Variables = Variables> {
    * @throws Error if it is not listed, or needs this one
    */
   serviceOf<Service>(module: Module<Service>): Service;
+  /** The collections of modules that are open, with their names in scopes. */
+  collections(): Array<Collection & { module: string }>;
 }
 
 /** A domain, in REST and GraphQL. All parts are optional. */
@@ -49,6 +52,8 @@ export interface Module<Service = unknown, Own extends Variables = Variables> {
    * Its own variables of the environment, which `start --help` lists.
    */
   variables?: Own;
+  /** Leaves it out of the APIs; its tables stay. */
+  isOff?(config: ValuesOf<Own>): boolean;
   /** Creates its service and its APIs. */
   open(context: Context<Own>): Apis<Service>;
 }
@@ -78,7 +83,14 @@ export function openModules(
   if (modules.length === 0) throw new Error('The service lists no module.');
   const opened = new Map<Module, Opened | undefined>();
   const serviceOf = (module: Module) => open(module).service as never;
-  const context = { database, config, serviceOf };
+  const collections = () =>
+    [...opened].flatMap(([{ tag }, apis]) =>
+      (apis?.collections ?? []).map((one) => {
+        const module = scopeNameOf(tag.name);
+        return { ...one, module };
+      }),
+    );
+  const context = { database, config, serviceOf, collections };
   function open(module: Module): Opened {
     const { name } = module.tag;
     if (!modules.includes(module))

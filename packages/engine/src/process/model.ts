@@ -60,6 +60,8 @@ const skipTables = [
   'deprecated_call',
   'idempotency_key',
   'key_event',
+  'webhook',
+  'webhook_lease',
 ];
 
 /**

@@ -176,7 +176,7 @@ test('the rules have the same figures as the service and its deployments', () =>
 const database = databaseForEach();
 
 test('a real scrape has every metric that the dashboard and the rules use, with the labels that they use', async () => {
-  const server = await startMeasured(database.env);
+  const server = await startMeasured({ ...database.env, WEBHOOKS: 'true' });
   const scraped = async () =>
     (await send(server.operations, { path: '/metrics' })).text;
   for (const path of ['/v1/pets', '/v1/pets/1', '/v1/nothing']) {

@@ -1,0 +1,114 @@
+import { createHmac } from 'node:crypto';
+import { lookup as resolve } from 'node:dns';
+import { once } from 'node:events';
+import http from 'node:http';
+import https from 'node:https';
+import { BlockList, isIP, type LookupFunction } from 'node:net';
+import { badInput } from '../../errors.ts';
+
+/** In milliseconds. */
+const timeout = 10_000;
+/** Bytes of an answer. */
+const mostRead = 262_144;
+
+/** Blocks of special purposes (IANA), and those that lead to IPv4. */
+const special = blocksOf(
+  '0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24 192.88.99.0/24 192.168.0.0/16 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/3 2001::/23 2001:db8::/32 2002::/16 3fff::/20',
+);
+/** Mapped and local addresses of IPv6 are beyond it. */
+const unicast = blocksOf('0.0.0.0/0 2000::/3');
+
+function blocksOf(list: string) {
+  const blocks = new BlockList();
+  for (const block of list.split(' ')) {
+    const [address = '', prefix] = block.split('/');
+    blocks.addSubnet(address, Number(prefix), familyOf(address));
+  }
+  return blocks;
+}
+
+function familyOf(address: string) {
+  return isIP(address) === 6 ? 'ipv6' : 'ipv4';
+}
+
+function isPublic(address: string) {
+  const family = familyOf(address);
+  return unicast.check(address, family) && !special.check(address, family);
+}
+
+/**
+ * The connection gets the addresses that it has checked. The error does not
+ * tell which private names exist.
+ */
+const publicOnly: LookupFunction = (host, options, done) =>
+  resolve(host, { ...options, all: true }, (error, found) => {
+    const isOpen = !error && found.every(({ address }) => isPublic(address));
+    done(isOpen ? null : new Error('It has no public address.'), found);
+  });
+
+/** @param isLocal for development */
+export function agentFor(isLocal: boolean) {
+  const lookup = isLocal ? {} : { lookup: publicOnly };
+  return new https.Agent({ keepAlive: true, ...lookup });
+}
+
+/**
+ * @param isLocal for development
+ * @throws StoreError BAD_USER_INPUT
+ */
+export function endpointAt(address: string, isLocal: boolean) {
+  const url = URL.parse(address);
+  const { protocol = '', hostname = '', username, password } = url ?? {};
+  const host = hostname.replace(/[[\]]/g, '');
+  const isOpen = isLocal || !isIP(host) || isPublic(host);
+  const isSpoken = protocol === 'https:' || (isLocal && protocol === 'http:');
+  if (url && isOpen && isSpoken && !username && !password) return url;
+  throw badInput('url must be a public https:// address without a password.');
+}
+
+interface Message {
+  id: string;
+  body: string;
+  secrets: readonly string[];
+}
+
+/**
+ * Sends a signed message (standardwebhooks.com). It follows no redirect.
+ *
+ * @returns the status of the answer
+ */
+export async function post(
+  url: URL,
+  { id, body, secrets }: Message,
+  agent: https.Agent,
+  closing: AbortSignal,
+) {
+  const time = `${Math.floor(Date.now() / 1000)}`;
+  const signatures = secrets.map((secret) => {
+    const key = Buffer.from(secret.replace('whsec_', ''), 'base64');
+    const code = createHmac('sha256', key).update(`${id}.${time}.${body}`);
+    return `v1,${code.digest('base64')}`;
+  });
+  const headers = {
+    'content-type': 'application/json',
+    'webhook-id': id,
+    'webhook-timestamp': time,
+    'webhook-signature': signatures.join(' '),
+  };
+  const signal = AbortSignal.any([closing, AbortSignal.timeout(timeout)]);
+  const options = { method: 'POST', headers, signal };
+  const request =
+    url.protocol === 'https:'
+      ? https.request(url, { ...options, agent })
+      : http.request(url, options);
+  request.end(body);
+  const [response] = await once(request, 'response');
+  // The answer has its error, too.
+  request.on('error', () => undefined);
+  let read = 0;
+  for await (const piece of response) {
+    read += piece.length;
+    if (read > mostRead) break;
+  }
+  return response.statusCode as number;
+}

@@ -1,0 +1,46 @@
+import type { Context } from '../../api/module.ts';
+import type { Collection } from '../../api/resources/collection.ts';
+import type { Call } from '../../call.ts';
+import { badInput } from '../../errors.ts';
+import { forbidden, hasScope, type Scope } from '../../scopes.ts';
+
+/** A collection whose ids are the positions of events. */
+interface Source extends Pick<Collection, 'name' | 'item' | 'service'> {
+  readonly filter: object;
+  typeOf(item: object): string;
+}
+
+function typeOfChange(item: object) {
+  const { collection, action } = item as Record<string, string>;
+  return `${collection}.${action}`.replace(/created$/, 'added');
+}
+
+/** What events tell of: changes, or what is added to one collection. */
+export class Sources {
+  constructor(
+    private readonly context: Pick<Context, 'database' | 'collections'>,
+  ) {}
+
+  /**
+   * @param types of events with positions in one order
+   * @throws StoreError BAD_USER_INPUT, FORBIDDEN
+   */
+  of(types: readonly string[], { caller }: Call): Source {
+    const { collections, database } = this.context;
+    const names = new Set(types.map((type) => type.replace(/\.\w+$/, '')));
+    const [collection, ...others] = names;
+    const isTraced = names.isSubsetOf(database.traced);
+    const isAlone = `${types}` === `${collection}.added`;
+    const wanted = isTraced ? 'changes' : collection;
+    const source = collections().find(({ name }) => name === wanted);
+    if (!source || !(isTraced || isAlone))
+      throw badInput(
+        'types must be of collections with a trace, or the added of one.',
+      );
+    const scope: Scope = `${source.module}:read`;
+    if (!hasScope(caller, scope)) throw forbidden(scope, caller);
+    if (!isTraced) return { ...source, filter: {}, typeOf: () => `${types}` };
+    const filter = others.length > 0 ? {} : { collection };
+    return { ...source, filter, typeOf: typeOfChange };
+  }
+}

@@ -1,0 +1,30 @@
+import { Call } from '../../call.ts';
+import { Database, type Statement } from '../../database/database.ts';
+import type { ConfiguredStore, Reading } from '../../feature.ts';
+
+const names = ['active', 'failing', 'off'];
+const statement: Statement = {
+  name: 'webhook_states',
+  text: `
+    select count(*) filter (where failed_at is null and not is_off)::text,
+      count(*) filter (where failed_at is not null and not is_off)::text,
+      count(*) filter (where is_off)::text
+    from webhook`,
+};
+const queue = { collection: 'webhook', operation: 'states' };
+
+/** How many endpoints there are, by state. */
+export async function statesIn(database: Database): Promise<Reading[]> {
+  const [counts = []] = await database.inTurn(new Call(), queue, () =>
+    database.rows<string[]>(statement, []),
+  );
+  return counts.map((count, at) => [Number(count), `${names[at]}`]);
+}
+
+/** @throws Error for endpoints that are off */
+export async function examineStates({ options, model }: ConfiguredStore) {
+  const states = await Database.use(options, model, statesIn);
+  const found = states.map(([count, state]) => `${count} ${state}`).join(', ');
+  if (states[2]?.[0]) throw new Error(found);
+  return found;
+}

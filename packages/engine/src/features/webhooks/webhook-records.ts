@@ -1,0 +1,74 @@
+import type { Call } from '../../call.ts';
+import type { Database } from '../../database/database.ts';
+import { badInput } from '../../errors.ts';
+import { Records } from '../../records/records.ts';
+import { hasScope } from '../../scopes.ts';
+import type { Int64 } from '../../validation/int64.ts';
+import { endpointAt } from './post.ts';
+import type { Sources } from './sources.ts';
+import {
+  type NewWebhook,
+  newSecret,
+  sendingTo,
+  type Webhook,
+  WebhookEntity,
+  webhook,
+} from './webhook.ts';
+
+/** Endpoints of a caller without `all`. */
+const most = 100;
+/** A change of it, also a test, makes it active again. */
+const active = { isOff: false, attempts: 0, failedAt: null, retryAt: null };
+
+/** Endpoints, of those who have created them. */
+export class WebhookRecords extends Records<Webhook, NewWebhook> {
+  constructor(
+    database: Database,
+    private readonly sources: Sources,
+    isLocal: boolean,
+  ) {
+    super(database, WebhookEntity, {
+      ...webhook.lists,
+      async check({ url, types, position }, call) {
+        if (position === null) throw badInput('position must be an integer.');
+        if (url !== undefined) endpointAt(url, isLocal);
+        if (types) sources.of(types, call);
+      },
+    });
+  }
+
+  override async create(input: NewWebhook, call: Call) {
+    const position = input.position ?? (await this.#lastOf(input.types, call));
+    const { caller } = call;
+    const isBound = !hasScope(caller, 'webhooks:all');
+    if (isBound && (await this.count({}, call)).count >= most)
+      throw badInput(`A caller has at most ${most} webhooks.`);
+    // A repetition has the same secret, because the answer is stored.
+    const frame = { creates: [WebhookEntity], input };
+    return this.database.transaction(call, frame, async () => {
+      const more = { position, caller, key: newSecret() };
+      return withSecret(await super.create({ ...input, ...more }, call));
+    });
+  }
+
+  async #lastOf(types: readonly string[], call: Call) {
+    const { service, filter } = this.sources.of(types, call);
+    const last = { ...filter, sort: 'id_desc', limit: 1 };
+    const { items } = await service.list(last as never, call);
+    return items[0]?.id ?? 0;
+  }
+
+  override async change(id: Int64 | undefined, change: object, call: Call) {
+    const changed = await super.change(
+      id,
+      { ...active, ...change } as never,
+      call,
+    );
+    return changed && withSecret(changed);
+  }
+}
+
+const withSecret = (item: Webhook): Webhook => ({
+  ...item,
+  secret: sendingTo(item).key,
+});

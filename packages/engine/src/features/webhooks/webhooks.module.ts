@@ -1,0 +1,36 @@
+import { every } from '../../access/background.ts';
+import type { Module } from '../../api/module.ts';
+import { CreateWebhook } from './create-webhook.ts';
+import { Sender } from './sender.ts';
+import { Sources } from './sources.ts';
+import { WebhookEntity, WebhookLeaseEntity, webhook } from './webhook.ts';
+import { WebhookRecords } from './webhook-records.ts';
+
+/** Average pause (ms) between two looks for events. */
+const pause = 500;
+
+export const webhooksModule: Module<WebhookRecords> = {
+  tag: { name: 'Webhooks', description: 'Endpoints to which events are sent.' },
+  entities: [WebhookEntity, WebhookLeaseEntity],
+  migrations: [
+    { name: '2026_11_29_020000_create_webhook', class: CreateWebhook },
+  ],
+  isOff: ({ WEBHOOKS: isOn }) => !isOn,
+  open(context) {
+    const { database, config } = context;
+    const isLocal = config.WEBHOOKS_LOCAL === true;
+    const sources = new Sources(context);
+    const service = new WebhookRecords(database, sources, isLocal);
+    return {
+      service,
+      resources: [webhook.serve(service)],
+      routes(app) {
+        const sender = new Sender(database, sources, isLocal, app.log);
+        const begin = () => sender.begin();
+        // After the last look, because Fastify calls later hooks first.
+        app.addHook('onClose', () => sender.close());
+        every(app, pause, begin, 'no webhooks are sent yet');
+      },
+    };
+  },
+};

@@ -1,0 +1,40 @@
+import { createOwnDatabase } from '../../../support/database.ts';
+import { databaseForEach } from '../../../support/fixtures.ts';
+import { expect, test } from '../../../support/jest.ts';
+import { cli } from '../../../support/process.ts';
+import { doctor, ok } from '../../support/doctor.ts';
+
+const database = databaseForEach(createOwnDatabase);
+
+test('commands add, list, test, rotate, replay and remove an endpoint, and doctor counts them', async () => {
+  const env = { ...database.env, WEBHOOKS: 'true' };
+  const run = async (...args: string[]) => {
+    const all = ['webhooks', ...args, '--json'];
+    const { code, stdout, stderr } = await cli(all, env);
+    return code === 0 ? JSON.parse(stdout) : stderr;
+  };
+  const url = 'https://shop.example/hook';
+  const [made] = await run('create', '--url', url, '--types', 'pets.added');
+  const secret = expect.stringMatching(/^whsec_/);
+  const row = { id: 1, url, types: ['pets.added'], owner: 'key:0' };
+  const idle = { state: 'active', position: 0, deliveries: [] };
+  expect(made).toEqual({ ...row, ...idle, secret });
+  expect(await run('list')).toEqual([{ ...row, ...idle, secret: null }]);
+  expect(await run('test', '1')).toMatchObject([row]);
+  const [rotated] = await run('rotate', '1');
+  expect(rotated.secret).not.toBe(made.secret);
+  expect(await run('replay', '1', '7')).toMatchObject([{ position: 7 }]);
+  const { checks } = await doctor(env);
+  expect(checks.webhooks).toEqual(ok('1 active, 0 failing, 0 off'));
+  expect(await run('remove', '1')).toMatchObject([row]);
+  expect(await run('list')).toEqual([]);
+  expect([
+    await run('test', '1'),
+    await run('create', '--url', 'http://a.example', '--types', 'pets.added'),
+    await run('create', '--url', url, '--types', 'pets.sold'),
+  ]).toEqual([
+    expect.stringContaining('There is no webhook 1.'),
+    expect.stringContaining('url must be'),
+    expect.stringContaining('types must be'),
+  ]);
+});

@@ -1,0 +1,175 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import { type AddressInfo, createServer as listen } from 'node:net';
+import { hostname } from 'node:os';
+import { agentFor, endpointAt } from '#engine/features/webhooks/post.js';
+import { ledgersModule } from '../../modules/ledgers/ledgers.module.ts';
+import { sql } from '../../support/database-access.ts';
+import { afterEach, expect, test } from '../../support/jest.ts';
+import { eventually } from '../../support/process.ts';
+import { rest } from '../../support/rest.ts';
+import { storeForAll } from '../../support/store.ts';
+
+// With a contract of its own.
+const store = storeForAll({ WEBHOOKS: 'true' }, undefined, {
+  more: [ledgersModule],
+});
+afterEach(() => sql(store.database, 'delete from webhook'));
+
+const create = (url: string) =>
+  rest(store, '/v1/webhooks', {
+    method: 'POST',
+    json: { url, types: ['pets.added'] },
+  });
+
+const refused = [
+  'http://shop.example/hook',
+  'ftp://shop.example/hook',
+  'file:///etc/passwd',
+  'data:text/plain,x',
+  'javascript:alert(1)',
+  'shop.example/hook',
+  '//shop.example/hook',
+  '',
+  'https://',
+  'https://user:secret@shop.example/',
+  'https://user@shop.example/',
+  'https://0.0.0.0/',
+  'https://0/',
+  'https://10.1.2.3/',
+  'https://100.64.0.1/',
+  'https://127.0.0.1/',
+  'https://127.1/',
+  'https://0x7f.0.0.1/',
+  'https://0177.0.0.1/',
+  'https://2130706433/',
+  'https://127.255.255.254:8443/',
+  'https://169.254.169.254/latest/meta-data/',
+  'https://0xa9fea9fe/',
+  'https://172.16.0.1/',
+  'https://172.31.255.255/',
+  'https://192.0.0.1/',
+  'https://192.0.2.1/',
+  'https://192.168.0.1/',
+  'https://198.18.0.1/',
+  'https://198.19.255.255/',
+  'https://198.51.100.7/',
+  'https://203.0.113.7/',
+  'https://224.0.0.1/',
+  'https://240.0.0.1/',
+  'https://255.255.255.255/',
+  'https://１２７.0.0.1/',
+  'https://[::]/',
+  'https://[::1]/',
+  'https://[::127.0.0.1]/',
+  'https://[::ffff:127.0.0.1]/',
+  'https://[::ffff:a00:1]/',
+  'https://[::ffff:169.254.169.254]/',
+  'https://[64:ff9b::7f00:1]/',
+  'https://[64:ff9b:1::7f00:1]/',
+  'https://[100::1]/',
+  'https://[2001::1]/',
+  'https://[2001:db8::1]/',
+  'https://[2002:7f00:1::]/',
+  'https://[3fff::1]/',
+  'https://[fc00::1]/',
+  'https://[fd12:3456:789a::1]/',
+  'https://[fe80::1]/',
+  'https://[fec0::1]/',
+  'https://[ff02::1]/',
+];
+
+test.each(refused)('the address %s is refused', async (url) => {
+  const { status, json } = await create(url);
+  expect([status, json.code]).toEqual([400, 'BAD_USER_INPUT']);
+  expect(json.message).toMatch(/^url must be/);
+});
+
+test.each([
+  'https://shop.example/hook?a=1#b',
+  'https://shop.example:8443/',
+  'https://1.1.1.1/',
+  'https://172.32.0.1/',
+  'https://100.128.0.1/',
+  'https://192.169.0.1/',
+  'https://[2606:4700:4700::1111]/',
+  'https://[2a00:1450:4001:81b::200e]/',
+])('the address %s is public', (url) => {
+  expect(endpointAt(url, false)?.href).toContain('https://');
+});
+
+test('a change cannot lead to a private address', async () => {
+  const { json } = await create('https://shop.example/');
+  const { status } = await rest(store, `/v1/webhooks/${json.id}`, {
+    method: 'PATCH',
+    json: { version: 1, url: 'https://127.0.0.1/' },
+  });
+  expect(status).toBe(400);
+});
+
+/** These have addresses of this machine, or none. */
+const names = [
+  'localhost',
+  'localhost.',
+  'LOCALHOST',
+  hostname(),
+  'no.invalid',
+];
+
+test.each(names)('no connection is opened to the name %s', async (name) => {
+  let connections = 0;
+  const server = listen(() => {
+    connections += 1;
+  }).listen(0);
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  try {
+    const { json } = await create(`https://${name}:${port}/`);
+    await rest(store, '/v1/pets', {
+      method: 'POST',
+      json: { name: 'x', categoryId: 1 },
+    });
+    const stateOf = async () =>
+      (await rest(store, `/v1/webhooks/${json.id}`)).json;
+    await eventually(async () => (await stateOf()).deliveries.length > 0);
+    const { deliveries, state } = await stateOf();
+    expect([state, deliveries[0].error]).toEqual([
+      'failing',
+      'It has no public address.',
+    ]);
+    expect(connections).toBe(0);
+  } finally {
+    server.close();
+  }
+});
+
+test('an address that was stored before is checked again', async () => {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const { json } = await create('https://shop.example/');
+  for (const url of [
+    `http://127.0.0.1:${port}/`,
+    `https://127.0.0.1:${port}/`,
+  ]) {
+    const set = `update webhook set url = $1, is_tested = true, log = '[]'`;
+    await sql(store.database, set, [url]);
+    const logOf = async () =>
+      (await rest(store, `/v1/webhooks/${json.id}`)).json.deliveries;
+    await eventually(async () => (await logOf()).length > 0);
+    expect((await logOf())[0].error).toMatch(/^url must be/);
+  }
+  server.close();
+});
+
+test('a connection gets the addresses that were checked', async () => {
+  const { lookup } = agentFor(false).options as any;
+  const found = await new Promise<unknown[]>((resolve) =>
+    lookup('127.0.0.1', { all: true }, (...all: unknown[]) => resolve(all)),
+  );
+  expect(found[0]).toEqual(new Error('It has no public address.'));
+  const open = await new Promise<unknown[]>((resolve) =>
+    lookup('1.1.1.1', {}, (...all: unknown[]) => resolve(all)),
+  );
+  expect(open).toEqual([null, [{ address: '1.1.1.1', family: 4 }]]);
+});
