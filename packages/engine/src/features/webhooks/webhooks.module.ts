@@ -27,8 +27,9 @@ export const webhooksModule: Module<WebhookRecords> = {
       routes(app) {
         const sender = new Sender(database, sources, isLocal, app.log);
         const begin = () => sender.begin();
-        every(app, pause, begin, 'no webhooks are sent yet');
+        // After the last look, because Fastify calls later hooks first.
         app.addHook('onClose', () => sender.close());
+        every(app, pause, begin, 'no webhooks are sent yet');
       },
     };
   },
