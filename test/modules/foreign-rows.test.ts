@@ -1,6 +1,7 @@
 // runs: embedded, postgres, pgbouncer
 
 import { sql } from '../support/database-access.ts';
+import { openStream } from '../support/events.ts';
 import { graphqlText } from '../support/graphql.ts';
 import { beforeEach, expect, test } from '../support/jest.ts';
 import { rest } from '../support/rest.ts';
@@ -63,6 +64,21 @@ test('a row that cannot be shown fails its own pages, and no value moves to anot
     [third],
     third,
   ]);
+});
+
+test('a live list ends with an error at a row that cannot be shown, in both APIs', async () => {
+  const { id } = await add(5, '2026-05-05', 'infinity');
+  const after = id - 1;
+  const query = `subscription { passportAdded(after: "${after}") { id bornOn } }`;
+  for (const request of [
+    { method: 'GET', path: `/v1/passports?after=${after}` },
+    { body: JSON.stringify({ query }) },
+  ]) {
+    const stream = await openStream(store, request);
+    expect(await stream.ended).toBe('whole');
+    expect(stream.text).toContain('INTERNAL_SERVER_ERROR');
+    expect(stream.text).not.toContain(`id: ${id}`);
+  }
 });
 
 test.each(['infinity', '-infinity', '12026-01-01'])(

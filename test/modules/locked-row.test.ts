@@ -1,0 +1,72 @@
+// runs: postgres
+
+import { sql } from '../support/database-access.ts';
+import { expect, test } from '../support/jest.ts';
+import { eventually, ownsSessions } from '../support/process.ts';
+import { rest } from '../support/rest.ts';
+import { citusLayout } from '../support/servers/citus-database.ts';
+import { connected } from '../support/session.ts';
+import { nodeForAll, storeForAll } from '../support/store.ts';
+import { checkupsModule } from './checkups/checkups.module.ts';
+
+/** Two requests have read one version, and wait for its row. */
+
+const store = storeForAll({}, undefined, { more: [checkupsModule] });
+const other = nodeForAll(store, {});
+const isHere = ownsSessions && !citusLayout;
+
+async function urlOfStore() {
+  const [[name] = []] = await sql<[string]>(
+    store.database,
+    'select current_database()',
+  );
+  const url = new URL(`${process.env.TEST_DATABASE_URL}`);
+  url.pathname = `${name}`;
+  return url.href;
+}
+
+type Send = [method: string, query: string, json?: object];
+const change: Send = ['PATCH', '', { version: 1, reason: 'changed' }];
+const removal: Send = ['DELETE', '?version=1'];
+
+(isHere ? test : test.skip).each([
+  ['changes', change, change, [200, 409]],
+  ['a change and a removal', change, removal, [200, 409]],
+  ['a removal and a change', removal, change, [204, 404]],
+  ['removals', removal, removal, [204, 404]],
+] as Array<[string, Send, Send, number[]]>)(
+  'of %s of one version the first wins (PostgreSQL only: the embedded store has one session)',
+  async (_what, first, second, statuses) => {
+    const post = (path: string, json: object) =>
+      rest(store, path, { method: 'POST', json });
+    const pet = await post('/v1/pets', { name: 'Rex', categoryId: 1 });
+    const input = { petId: pet.json.id, reason: 'x-ray' };
+    const { json } = await post('/v1/checkups', input);
+    const url = await urlOfStore();
+    const session = await connected(url);
+    const observer = await connected(url);
+    try {
+      const { id } = json;
+      await session.query('begin');
+      await session.query(`select from checkup where id = ${id} for update`);
+      // In a transaction the activity would stay as it was at first.
+      const waiting = async (count: number) => {
+        const text = `select from pg_stat_activity
+          where datname = current_database() and wait_event_type = 'Lock'`;
+        return (await observer.query(text)).rowCount === count;
+      };
+      const send = (node: typeof other, [method, query, body]: Send) =>
+        rest(node, `/v1/checkups/${id}${query}`, { method, json: body });
+      const answers = [send(store, first)];
+      await eventually(() => waiting(1));
+      answers.push(send(other, second));
+      await eventually(() => waiting(2));
+      await session.query('rollback');
+      const sent = await Promise.all(answers);
+      expect(sent.map(({ status }) => status)).toEqual(statuses);
+    } finally {
+      await session.end();
+      await observer.end();
+    }
+  },
+);
