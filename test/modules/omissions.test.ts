@@ -620,11 +620,23 @@ test.each([false, true])(
   },
 );
 
+const longText = (maxLength: number) => textSchema({ maxLength, ...described });
 const column = 'c'.repeat(64);
 test.each([
   [{ name: '' }, 'The name of a resource is a word like Toy: "".'],
   [{ path: 'straps' }, 'The path of Strap begins with a slash: /straps.'],
   [{ operations: ['follow'] }, 'Strap has follow, which needs list.'],
+  [
+    { members: { text: longText(2797) }, mostItems: 1000 },
+    'A page could exceed 16 MiB: text have up to 2797 characters in all; at most 2796 are allowed.',
+  ],
+  [
+    {
+      members: { all: Type.Array(longText(90), { maxItems: 99, ...described }) },
+      mostItems: 500,
+    },
+    'A page could exceed 16 MiB: all have up to 8910 characters in all; at most 5592 are allowed.',
+  ],
   ...['toString', 'valueOf', 'hasOwnProperty', 'id', 'version'].map((name) => [
     { members: { [name]: int64Schema(described) } },
     `${name} cannot be a member of Strap: each item or object has one.`,

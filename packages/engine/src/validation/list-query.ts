@@ -8,10 +8,11 @@ import {
 } from 'typebox';
 import { reportFault } from '../errors.ts';
 import { int64 } from './int64.ts';
-import { kinds } from './kinds.ts';
+import { kindIn, kinds } from './kinds.ts';
 import { type PageQuery, pageQueryMembers, sortSchema } from './page.ts';
-import { unwrapped } from './rules.ts';
+import { mostGiven, unwrapped } from './rules.ts';
 import { memberOf, textSchema, use } from './schemas.ts';
+import { assertPageFits } from './validator.ts';
 
 /** Members of an item, by which its lists are filtered and sorted. */
 export interface Lists<Member extends string = string> {
@@ -114,8 +115,14 @@ export function listQuery<Item extends TObject>(
   lists: Lists<keyof Static<Item> & string>,
 ) {
   const { in: several = [], nulls = [] } = lists;
-  const { ranges = [], prefixes = [] } = lists;
+  const { ranges = [], prefixes = [], mostItems } = lists;
   const { filters, orders } = membersOf(lists);
+  const members = Object.entries<TSchema>(item.properties);
+  const texts = members.map(([name, member]) => ({
+    name,
+    maxLength: longestOf(member),
+  }));
+  assertPageFits(texts, mostItems);
   const properties: Record<string, TSchema> = {};
   const schemaOf = (member: string) => {
     const schema = item.properties[member];
@@ -166,13 +173,21 @@ export function listQuery<Item extends TObject>(
   const page = pageQueryMembers(
     noun,
     isSorted ? sort : undefined,
-    lists.mostItems,
+    mostItems,
   );
   const query: unknown = Type.Object({ ...properties, ...page });
   return query as QueryOf<Static<Item>>;
 }
 
 const ofPages = ['limit', 'first', 'last', 'after', 'before', 'sort'];
+
+/** The characters of a value in an item. */
+function longestOf(schema: TSchema): number | undefined {
+  const { member } = unwrapped(schema);
+  const { items, maxItems = 0 } = member;
+  if (items) return maxItems * (longestOf(items) ?? 0);
+  return member[mostGiven] ?? kindIn(member)?.rule(member)?.maxLength;
+}
 
 /** The schema of a filter by a member: never null, and without a default. */
 function described(schema: TSchema, description: string) {

@@ -51,6 +51,8 @@ export const isSeparate = 'x-separate';
  * it. A copy of a schema keeps it, and so does a property of an entity.
  */
 export const ofKind = Symbol('kind');
+/** The `maxLength` of a text's input: what is stored may be longer. */
+export const mostGiven = Symbol('mostGiven');
 /** SQL for the default of the column of a member. */
 export const initialValue = Symbol('initialValue');
 
@@ -118,6 +120,7 @@ export interface MemberSchema
   [isSeparate]?: boolean;
   [ofKind]?: Kind;
   [initialValue]?: string;
+  [mostGiven]?: number | undefined;
 }
 type NumberKeyword =
   | keyof typeof conditions
