@@ -632,11 +632,17 @@ test.each([
   ],
   [
     {
-      members: { all: Type.Array(longText(90), { maxItems: 99, ...described }) },
+      members: {
+        all: Type.Array(longText(90), { maxItems: 99, ...described }),
+      },
       mostItems: 500,
     },
     'A page could exceed 16 MiB: all have up to 8910 characters in all; at most 5592 are allowed.',
   ],
+  ...['orders', 'prefixes', 'ranges'].map((order) => [
+    { members: { text: longText(1001) }, [order]: ['text'] },
+    'No list is sorted by text of straps: a cursor takes 1000 characters of it, not 1001.',
+  ]),
   ...['toString', 'valueOf', 'hasOwnProperty', 'id', 'version'].map((name) => [
     { members: { [name]: int64Schema(described) } },
     `${name} cannot be a member of Strap: each item or object has one.`,

@@ -9,7 +9,12 @@ import {
 import { reportFault } from '../errors.ts';
 import { int64 } from './int64.ts';
 import { kindIn, kinds } from './kinds.ts';
-import { type PageQuery, pageQueryMembers, sortSchema } from './page.ts';
+import {
+  maxSortedLength,
+  type PageQuery,
+  pageQueryMembers,
+  sortSchema,
+} from './page.ts';
 import { mostGiven, unwrapped } from './rules.ts';
 import { memberOf, textSchema, use } from './schemas.ts';
 import { assertPageFits } from './validator.ts';
@@ -138,7 +143,13 @@ export function listQuery<Item extends TObject>(
     const description = `Return only ${noun}s ${words}.`;
     properties[name] = Type.Optional(described(schema, description));
   };
-  for (const member of orders) schemaOf(member);
+  for (const member of orders) {
+    const length = memberOf(schemaOf(member)).schema[mostGiven] ?? 0;
+    if (length > maxSortedLength)
+      reportFault(
+        `No list is sorted by ${member} of ${noun}s: a cursor takes ${maxSortedLength} characters of it, not ${length}.`,
+      );
+  }
   for (const member of filters) {
     const schema = schemaOf(member);
     add(member, schema, `with this ${member}`);
@@ -170,11 +181,7 @@ export function listQuery<Item extends TObject>(
   const { $id } = item as { $id?: string };
   const sort = sortSchema(`${$id}Sort`, orders);
   const isSorted = orders.length > 0;
-  const page = pageQueryMembers(
-    noun,
-    isSorted ? sort : undefined,
-    mostItems,
-  );
+  const page = pageQueryMembers(noun, isSorted ? sort : undefined, mostItems);
   const query: unknown = Type.Object({ ...properties, ...page });
   return query as QueryOf<Static<Item>>;
 }

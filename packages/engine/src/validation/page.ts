@@ -42,8 +42,10 @@ export function cursorAt(
   return item ? (cursors?.at(place) ?? `${item.id}`) : cursor;
 }
 
-/** Of a text of 1,000 characters, each of which JSON writes as six at most. */
-export const maxCursorLength = 9000;
+/** A list may be sorted by texts of so many characters. */
+export const maxSortedLength = 1000;
+/** JSON writes a character as six at most, base64 three as four. */
+export const maxCursorLength = 9 * maxSortedLength;
 
 /** The number of items of a list, on all its pages. */
 export interface Total {
