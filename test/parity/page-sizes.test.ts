@@ -24,7 +24,7 @@ const bean = resource({
   description,
   path: '/beans',
   operations: ['list'],
-  members: { name: textSchema({ maxLength: 10, description }) },
+  members: { name: textSchema({ maxLength: 2000, description }) },
   filters: ['name'],
   in: ['name'],
   mostItems: 250,
@@ -141,6 +141,19 @@ test('the contract names the most items of a page', async () => {
     'How many at most, 0 to 250; 20 when absent.',
     'How many of the last ones at most, 0 to 250, in place of `first`.',
   ]);
+});
+
+test('a filter takes texts as long as their member', async () => {
+  const name = 'x'.repeat(1500);
+  await sql(store.database, `insert into bean (name) values ('${name}')`);
+  const { json } = await rest(store, `/v1/beans?name=${name}`);
+  const query = `{ beans(name_in: ["${name}"]) { name } }`;
+  const { data } = await graphqlThrice(store, { query });
+  expect([json[0].name, data.beans[0].name]).toEqual([name, name]);
+  const longer = await rest(store, `/v1/beans?name=${name}${name}`);
+  expect(longer.json.message).toBe(
+    'name must be at most 2000 characters long.',
+  );
 });
 
 test('others have pages as before', async () => {

@@ -200,8 +200,9 @@ function longestOf(schema: TSchema): number | undefined {
 function described(schema: TSchema, description: string) {
   if ('items' in schema) return { ...schema, description };
   const { kind } = memberOf(schema);
-  if (kind === kinds.string) return textSchema({ description });
   const { default: _, ...member } = unwrapped(schema).member;
+  const { [mostGiven]: maxLength = 1000 } = member;
+  if (kind === kinds.string) return textSchema({ maxLength, description });
   if (kind === kinds.enum) return use(member as TSchema, description);
   return { ...member, description } as TSchema;
 }
