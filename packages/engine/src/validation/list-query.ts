@@ -10,6 +10,7 @@ import { reportFault } from '../errors.ts';
 import { int64 } from './int64.ts';
 import { kindIn, kinds } from './kinds.ts';
 import {
+  longestPage,
   maxSortedLength,
   type PageQuery,
   pageQueryMembers,
@@ -128,6 +129,10 @@ export function listQuery<Item extends TObject>(
     maxLength: longestOf(member),
   }));
   assertPageFits(texts, mostItems);
+  if (mostItems !== undefined && !(mostItems <= longestPage))
+    reportFault(
+      `A page of ${noun}s has at most ${longestPage} items, not ${mostItems}.`,
+    );
   const properties: Record<string, TSchema> = {};
   const schemaOf = (member: string) => {
     const schema = item.properties[member];

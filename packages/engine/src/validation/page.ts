@@ -10,6 +10,8 @@ import {
 
 /** How many items a page may hold. */
 export const pageLimit = { min: 1, max: 100, default: 20, nested: 5 } as const;
+/** The most that a collection may declare. */
+export const longestPage = 1000;
 
 /** An item of a list. */
 export interface Identified {

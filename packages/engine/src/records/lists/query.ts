@@ -11,6 +11,7 @@ import {
 import {
   cursorAt,
   type Identified,
+  longestPage,
   type Page,
   type PageQuery,
   pageLimit,
@@ -92,7 +93,6 @@ type ListQuery = Partial<PageQuery> &
  */
 const mostPrepared = 200;
 
-const longestPage = 1000;
 /** Interprets what queries ask of the lists of a collection. */
 export class ListInterpreter {
   readonly #filters: readonly Filter[];
