@@ -10,15 +10,14 @@ import { reportFault } from '../errors.ts';
 import { int64 } from './int64.ts';
 import { kindIn, kinds } from './kinds.ts';
 import {
-  longestPage,
   maxSortedLength,
   type PageQuery,
   pageQueryMembers,
   sortSchema,
 } from './page.ts';
+import { assertPageFits, longestPage } from './page-size.ts';
 import { mostGiven, unwrapped } from './rules.ts';
 import { memberOf, textSchema, use } from './schemas.ts';
-import { assertPageFits } from './validator.ts';
 
 /** Members of an item, by which its lists are filtered and sorted. */
 export interface Lists<Member extends string = string> {

@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
 import type { Int64 } from './int64.ts';
+import { pageLimit } from './page-size.ts';
 import {
   enumSchema,
   int64Schema,
@@ -7,11 +8,6 @@ import {
   use,
   withDefault,
 } from './schemas.ts';
-
-/** How many items a page may hold. */
-export const pageLimit = { min: 1, max: 100, default: 20, nested: 5 } as const;
-/** The most that a collection may declare. */
-export const longestPage = 1000;
 
 /** An item of a list. */
 export interface Identified {

@@ -3,7 +3,7 @@ import type { Static, TObject, TSchema } from 'typebox';
 import { badInput, reportFault } from '../errors.ts';
 import { int64FromText } from './int64.ts';
 import { kindIn } from './kinds.ts';
-import { pageLimit } from './page.ts';
+import { assertPageFits } from './page-size.ts';
 import {
   isRecord,
   isSeparate,
@@ -24,12 +24,6 @@ export type Validated<Value> = Value & { readonly [isValidated]: true };
 
 /** The validated input of a schema: what a service accepts. */
 export type Input<Schema extends TSchema> = Validated<Static<Schema>>;
-
-/**
- * In characters: up to 16 MiB, because JSON writes one as six bytes at most. No
- * later code counts bytes.
- */
-export const maxPageLength = 2_796_200;
 
 /**
  * Compiles the schema of an object.
@@ -125,26 +119,6 @@ function readerOf(schema: TObject, isLenient: boolean) {
     }
     return output;
   };
-}
-
-/**
- * @param members of an item
- * @param most items of a page
- * @throws Error when a page could have too many bytes
- */
-export function assertPageFits(
-  members: ReadonlyArray<{ name: string; maxLength?: number | undefined }>,
-  most: number = pageLimit.max,
-) {
-  const texts = members.filter(({ maxLength }) => maxLength);
-  const names = texts.map(({ name }) => name).join(' and ');
-  const longest = Math.floor(maxPageLength / most);
-  let length = 0;
-  for (const { maxLength = 0 } of texts) length += maxLength;
-  if (length > longest)
-    reportFault(
-      `A page could exceed 16 MiB: ${names} have up to ${length} characters in all; at most ${longest} are allowed.`,
-    );
 }
 
 /** @param place of the value, for example `treatments[2].price` */

@@ -1,3 +1,4 @@
+import { pageLimit } from '../../validation/page-size.ts';
 import 'reflect-metadata';
 import type { EntityMetadata } from '@mikro-orm/core';
 import {
@@ -25,7 +26,6 @@ import {
 } from 'typebox';
 import { reportFault } from '../../errors.ts';
 import { kinds } from '../../validation/kinds.ts';
-import { pageLimit } from '../../validation/page.ts';
 import type { Kind, MemberSchema } from '../../validation/rules.ts';
 import {
   int64Schema,

@@ -11,11 +11,10 @@ import {
 import {
   cursorAt,
   type Identified,
-  longestPage,
   type Page,
   type PageQuery,
-  pageLimit,
 } from '../../validation/page.ts';
+import { longestPage, pageLimit } from '../../validation/page-size.ts';
 import { type Audience, seenBy, type View } from '../rows/ownership.ts';
 import type { Column, IndexOrder, Table } from '../rows/table.ts';
 import { cursorBeside, notACursor, placeIn, sortedMember } from './cursor.ts';
