@@ -1,4 +1,3 @@
-import { pageLimit } from '../../validation/page-size.ts';
 import 'reflect-metadata';
 import type { EntityMetadata } from '@mikro-orm/core';
 import {
@@ -26,6 +25,7 @@ import {
 } from 'typebox';
 import { reportFault } from '../../errors.ts';
 import { kinds } from '../../validation/kinds.ts';
+import { pageLimit } from '../../validation/page-size.ts';
 import type { Kind, MemberSchema } from '../../validation/rules.ts';
 import {
   int64Schema,
