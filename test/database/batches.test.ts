@@ -441,6 +441,30 @@ describe('an input has a deadline', () => {
   );
 });
 
+test('a write that waits for a connection until its deadline is never sent, and its outcome is known', async () => {
+  for (const isLastWanted of [false, true]) {
+    const turn = Promise.withResolvers<void>();
+    const { add, inputs, answerFrom } = withTrips({
+      isWrite: true,
+      share: async (send) => {
+        await turn.promise;
+        await send();
+      },
+    });
+    const refused = add(1, patientFor(20));
+    const others = isLastWanted ? [add(2)] : [];
+    expect(await outcomeOf(refused)).toEqual(late);
+    turn.resolve();
+    await departures();
+    expect(inputs()).toEqual(isLastWanted ? [[2]] : []);
+    await answerFrom(0);
+    expect(await Promise.all(others)).toEqual(isLastWanted ? ['pet 2'] : []);
+    const next = add(3);
+    await answerFrom(inputs().length);
+    expect(await next).toBe('pet 3');
+  }
+});
+
 describe('a fair queue', () => {
   test('gives one of each caller in turn, also across batches', () => {
     const queue = new FairQueue<string>(100);

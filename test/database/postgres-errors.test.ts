@@ -63,6 +63,8 @@ describe('temporary errors', () => {
   test.each<[string, object, string]>([
     ['53100', {}, 'write now'],
     ['25006', {}, 'write now'],
+    ['25P03', {}, 'answer in time'],
+    ['25P04', {}, 'answer in time'],
     ['40001', {}, 'answer in time'],
     ['55P03', {}, 'answer in time'],
     ['57014', {}, 'answer in time'],

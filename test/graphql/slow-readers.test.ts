@@ -2,6 +2,7 @@ import { sql } from '../support/database-access.ts';
 import { openStream } from '../support/events.ts';
 import { expect, test } from '../support/jest.ts';
 import { eventually } from '../support/process.ts';
+import { rest } from '../support/rest.ts';
 import { storeForAll } from '../support/store.ts';
 
 /** Why requests were cut. */
@@ -38,3 +39,23 @@ test.each([
     stream.close();
   },
 );
+
+test('a client that reads all of a quiet live list is not cut off', async () => {
+  cuts.length = 0;
+  const query = 'subscription { petAdded { name } }';
+  const quiet = await openStream(store, { body: { query } });
+  // It is cut later than the other one would be.
+  const all = `subscription { petAdded(after: "0") { ${copies} } }`;
+  const slow = await openStream(store, { body: { query: all } });
+  slow.outgoing.socket?.pause();
+  await eventually(async () => cuts.length > 0);
+  await rest(store, '/v1/pets', {
+    method: 'POST',
+    json: { name: 'Rex', categoryId: 1 },
+  });
+  const found = await Promise.race([quiet.ended, quiet.until(1)]);
+  const data = { data: { petAdded: { name: 'Rex' } } };
+  expect(found).toMatchObject([{ data }]);
+  quiet.close();
+  slow.close();
+});

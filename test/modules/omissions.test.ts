@@ -560,6 +560,30 @@ test.each<[string, TSchema, unknown, unknown]>([
   ['exclusiveMinimum', Type.Integer({ exclusiveMinimum: 0, maximum: 9 }), 1, 0],
   ['exclusiveMaximum', Type.Integer({ minimum: 0, exclusiveMaximum: 9 }), 8, 9],
   [
+    'exclusiveMinimum beside minimum',
+    Type.Integer({ minimum: 0, exclusiveMinimum: 5, maximum: 9 }),
+    6,
+    5,
+  ],
+  [
+    'minimum beside exclusiveMinimum',
+    Type.Integer({ minimum: 5, exclusiveMinimum: 0, maximum: 9 }),
+    5,
+    4,
+  ],
+  [
+    'exclusiveMaximum beside maximum',
+    int64Schema({ exclusiveMaximum: 5, maximum: 9 } as never),
+    4,
+    5,
+  ],
+  [
+    'a minimum between integers',
+    Type.Integer({ minimum: 0.5, maximum: 9.5 }),
+    1,
+    0,
+  ],
+  [
     'multipleOf',
     int64Schema({ multipleOf: 5 } as never),
     9007199254740995n,
@@ -567,6 +591,14 @@ test.each<[string, TSchema, unknown, unknown]>([
   ],
   ['minimum of a number', Type.Number({ minimum: 0.5 }), 0.5, 0.4],
   ['multipleOf a number', Type.Number({ multipleOf: 0.5 }), 1.5, 1.4],
+  ['multipleOf a tenth', Type.Number({ multipleOf: 0.1 }), 0.3, 0.35],
+  ['multipleOf a hundredth', Type.Number({ multipleOf: 0.01 }), 0.07, 0.071],
+  [
+    'multipleOf a long number',
+    Type.Number({ multipleOf: 2 }),
+    2 ** 52,
+    2 ** 52 + 1,
+  ],
 ])('%s is checked', (_what, schema, right, wrong) => {
   const check = validator(Type.Object({ it: schema }));
   expect(check({ it: right })).toEqual({ it: right });
@@ -620,11 +652,51 @@ test.each([false, true])(
   },
 );
 
+test.each([
+  { type: 'integer', minimum: 0, maximum: 9, multipleOf: 0.5 },
+  { type: 'integer', minimum: 0, maximum: 9, multipleOf: 0 },
+  { type: 'integer', enum: [1, 2] },
+])('a member %j has no rule', (it) => {
+  expect(() => validator(Type.Object({ it }))).toThrow(
+    'No rule checks it {"type":"integer",',
+  );
+});
+
+const longText = (maxLength: number) => textSchema({ maxLength, ...described });
 const column = 'c'.repeat(64);
 test.each([
   [{ name: '' }, 'The name of a resource is a word like Toy: "".'],
   [{ path: 'straps' }, 'The path of Strap begins with a slash: /straps.'],
   [{ operations: ['follow'] }, 'Strap has follow, which needs list.'],
+  [
+    { members: { text: longText(2797) }, mostItems: 1000 },
+    'A page could exceed 16 MiB: text have up to 2797 characters in all; at most 2796 are allowed.',
+  ],
+  [
+    {
+      members: {
+        all: Type.Array(longText(90), { maxItems: 99, ...described }),
+      },
+      mostItems: 500,
+    },
+    'A page could exceed 16 MiB: all have up to 8910 characters in all; at most 5592 are allowed.',
+  ],
+  [{ mostItems: 2000 }, 'A page of straps has at most 1000 items, not 2000.'],
+  ...[
+    { minimum: 0, maximum: 2 ** 31 },
+    { exclusiveMinimum: -(2 ** 31) - 2, maximum: 0 },
+  ].map((bounds) => [
+    { members: { size: Type.Integer(bounds) } },
+    'An integer beyond 32 bits is an int64Schema: {"type":"integer",',
+  ]),
+  [
+    { members: { all: Type.Array(nullable(textSchema(described)), some) } },
+    'No column and no GraphQL type follows from {"type":"array",',
+  ],
+  ...['orders', 'prefixes', 'ranges'].map((order) => [
+    { members: { text: longText(1001) }, [order]: ['text'] },
+    'No list is sorted by text of straps: a cursor takes 1000 characters of it, not 1001.',
+  ]),
   ...['toString', 'valueOf', 'hasOwnProperty', 'id', 'version'].map((name) => [
     { members: { [name]: int64Schema(described) } },
     `${name} cannot be a member of Strap: each item or object has one.`,

@@ -24,7 +24,7 @@ const bean = resource({
   description,
   path: '/beans',
   operations: ['list'],
-  members: { name: textSchema({ maxLength: 10, description }) },
+  members: { name: textSchema({ maxLength: 2000, description }) },
   filters: ['name'],
   in: ['name'],
   mostItems: 250,
@@ -57,7 +57,7 @@ const beans: Module = {
   }),
 };
 const store = storeForAll(
-  {},
+  { GRAPHQL_MAX_COST: '1000' },
   () =>
     sql(
       store.database,
@@ -108,6 +108,52 @@ test('GraphQL gives the same', async () => {
     last.nodes.at(-1).id,
     last.pageInfo.hasPreviousPage,
   ]).toEqual([250, 250, true, 250, '600', true]);
+});
+
+const costs = (size: string) =>
+  graphqlThrice(store, {
+    query: `{ ${['a', 'b', 'c', 'd', 'e'].map((alias) => `${alias}: ${size}`)} }`,
+  });
+test.each([
+  'beans(limit: 250) { id }',
+  'beans(limit: 1000) { id }',
+  'beansConnection(first: 250) { nodes { id } }',
+  'beansConnection(last: 250) { nodes { id } }',
+])('the cost of %s is that of all its items', async (list) => {
+  const { errors } = await costs(list);
+  expect(errors?.map(({ message }) => message)).toEqual([
+    'The operation may cost too much: 1255, at most 1000. Ask for fewer fields or smaller pages.',
+  ]);
+});
+
+test('the contract names the most items of a page', async () => {
+  const { data } = await graphqlThrice(store, {
+    query: '{ __type(name: "Query") { fields { name args { description } } } }',
+  });
+  const words = data.__type.fields.flatMap(
+    ({ name, args }: { name: string; args: Array<{ description: string }> }) =>
+      name.startsWith('beans')
+        ? args.map(({ description }) => description)
+        : [],
+  );
+  expect(words.filter((one: string) => / to \d+/.test(one))).toEqual([
+    'How many at most, 1 to 250.',
+    'How many at most, 0 to 250; 20 when absent.',
+    'How many of the last ones at most, 0 to 250, in place of `first`.',
+  ]);
+});
+
+test('a filter takes texts as long as their member', async () => {
+  const name = 'x'.repeat(1500);
+  await sql(store.database, `insert into bean (name) values ('${name}')`);
+  const { json } = await rest(store, `/v1/beans?name=${name}`);
+  const query = `{ beans(name_in: ["${name}"]) { name } }`;
+  const { data } = await graphqlThrice(store, { query });
+  expect([json[0].name, data.beans[0].name]).toEqual([name, name]);
+  const longer = await rest(store, `/v1/beans?name=${name}${name}`);
+  expect(longer.json.message).toBe(
+    'name must be at most 2000 characters long.',
+  );
 });
 
 test('others have pages as before', async () => {

@@ -1,6 +1,7 @@
 import {
   type DocumentNode,
   type FieldNode,
+  type GraphQLArgument,
   GraphQLError,
   type GraphQLField,
   type GraphQLNamedType,
@@ -39,8 +40,9 @@ export type FieldCost = (estimate: {
  *
  * @param asked the argument `limit`, `last` or `first`; undefined or null when
  *   it is not given
+ * @param maximum in the extensions of the argument `limit` or `first`
  */
-type MostItems = (asked: unknown) => number;
+type MostItems = (asked: unknown, maximum?: number) => number;
 
 /**
  * The number of leaf fields that an item has for nothing. Each further one
@@ -55,8 +57,10 @@ const hasResolver = ({ extensions }: Field) => extensions.hasResolver === true;
 
 const isList = ({ type }: Field) => isListType(getNullableType(type));
 
-const isPaged = ({ args }: Field) =>
-  args.some(({ name }) => name === 'limit' || name === 'first');
+const pageSizeOf = ({ args }: Field) =>
+  args.find(({ name }) => name === 'limit' || name === 'first');
+
+const isPaged = (field: Field) => pageSizeOf(field) !== undefined;
 
 /**
  * The cost of a field: its `complexity`, if it has one. Otherwise, with `limit`
@@ -72,7 +76,9 @@ export function costOf(
 ): FieldCost {
   const complexity = complexityOf(field);
   if (typeof complexity === 'function') return complexity;
-  if (complexity === undefined && isPaged(field)) return pageCost(mostItems);
+  const pageSize = pageSizeOf(field);
+  if (complexity === undefined && pageSize)
+    return pageCost(mostItems, pageSize);
   const usual = isRoot ? 2 : Number(hasResolver(field));
   const own = complexity ?? usual;
   let items = 1;
@@ -81,9 +87,14 @@ export function costOf(
     own + listedIn(args) + items * childComplexity;
 }
 
-function pageCost(mostItems: MostItems): FieldCost {
+function pageCost(
+  mostItems: MostItems,
+  { extensions }: Pick<GraphQLArgument, 'extensions'>,
+): FieldCost {
+  const maximum = extensions.maximum as number | undefined;
   return ({ args, childComplexity }) => {
-    const items = mostItems(args.limit ?? args.last ?? args.first);
+    const asked = args.limit ?? args.last ?? args.first;
+    const items = mostItems(asked, maximum);
     return 1 + listedValues(args) + items * (1 + childComplexity);
   };
 }

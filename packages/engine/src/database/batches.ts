@@ -81,6 +81,8 @@ export interface BatchOptions extends QueueName {
    * flight, its outcome is unknown.
    */
   isWrite?: boolean;
+  /** Waits for a connection, and then sends the batch; by default at once. */
+  share?(send: () => Promise<void>): Promise<void>;
   /**
    * Whether the inputs of a failed batch are retried; by default when one of
    * them may be at fault.
@@ -124,8 +126,10 @@ export class Batches<In, Out> {
   #isTurnOfRetry = true;
   /** When the last batch was answered. */
   #answeredAt = 0;
-  /** Batches in flight, with the time each was sent. */
+  /** Batches in flight, with the time since when. */
   readonly #inFlight = new Map<Batch, number>();
+  /** Those of them that may have an effect. */
+  readonly #sent = new WeakSet<Batch>();
   #blocking: Batch | undefined;
   #releaseTimer: NodeJS.Timeout | undefined;
   #isScheduled = false;
@@ -145,6 +149,7 @@ export class Batches<In, Out> {
     this.#options = {
       isWrite,
       isRetryable: isWrite ? isInputAtFault : isWorthAnotherTry,
+      share: (send) => send(),
       weigh: () => 1,
       minWindow: Number.POSITIVE_INFINITY,
       observers: [],
@@ -306,10 +311,7 @@ export class Batches<In, Out> {
     const endings = this.#observe(batch);
     let failure: Failure | undefined;
     try {
-      const outputs = await this.#run(batch.map(({ input }) => input));
-      this.#answeredAt = performance.now();
-      this.#window.adapt(batch.length, this.#answeredAt - sentAt);
-      for (const [at, one] of batch.entries()) settle(one, outputs[at]);
+      await this.#options.share(() => this.#send(batch, sentAt));
     } catch (error) {
       failure = failureOf(error);
       this.#fail(batch, error);
@@ -318,6 +320,16 @@ export class Batches<In, Out> {
     this.#inFlight.delete(batch);
     if (this.#blocking === batch) this.#releaseNext();
     else this.#schedule();
+  }
+
+  async #send(batch: Batch, since: number) {
+    this.#sent.add(batch);
+    keepWanted(batch);
+    if (batch.length === 0) return;
+    const outputs = await this.#run(batch.map(({ input }) => input));
+    this.#answeredAt = performance.now();
+    this.#window.adapt(batch.length, this.#answeredAt - since);
+    for (const [at, one] of batch.entries()) settle(one, outputs[at]);
   }
 
   #observe(batch: Batch) {
@@ -354,15 +366,15 @@ export class Batches<In, Out> {
    */
   #rejectLate() {
     const now = performance.now();
-    const lateInFlight = this.#options.isWrite
-      ? Unavailable.outcomeUnknown
-      : Unavailable.late;
-    const inFlight = [...this.#inFlight.keys()].flat();
-    for (const { call, reject } of inFlight)
-      if (call.deadline <= now) reject(lateInFlight());
+    for (const batch of this.#inFlight.keys()) {
+      const isUnknown = this.#options.isWrite && this.#sent.has(batch);
+      const late = isUnknown ? Unavailable.outcomeUnknown : Unavailable.late;
+      for (const { call, reject } of batch)
+        if (call.deadline <= now) reject(late());
+    }
     this.#waiting.filter(isWanted);
     this.#retries.filter((part) => {
-      part.splice(0, part.length, ...part.filter(isWanted));
+      keepWanted(part);
       return part.length > 0;
     });
     this.#schedule();
@@ -384,6 +396,10 @@ function isWanted({ call, reject }: Waiting) {
   const isOver = call.deadline <= performance.now() || call.hasLeft;
   if (isOver) reject(Unavailable.late());
   return !isOver;
+}
+
+function keepWanted(batch: Batch) {
+  batch.splice(0, batch.length, ...batch.filter(isWanted));
 }
 
 function holderOf({ call }: Waiting): Holder {

@@ -384,15 +384,14 @@ export class Database {
       Math.max(1, Math.floor(this.options.poolMax / part)),
     );
     const { observers = [] } = this.options;
-    const inShare: typeof run = (inputs) => {
-      // It has a connection, for which others may wait.
-      if (currentTransaction()) return run(inputs);
-      return this.#shares
-        .use(options.collection, () => run(inputs))
-        .catch((error) => this.#judge(error));
+    const judged: typeof run = (inputs) => {
+      const outputs = run(inputs);
+      if (currentTransaction()) return outputs;
+      return outputs.catch((error) => this.#judge(error));
     };
-    const batches = new Batches(inShare, {
+    const batches = new Batches(judged, {
       ...options,
+      share: (send) => this.#shares.use(options.collection, send),
       maxWaiting,
       maxAge,
       maxInFlight,

@@ -36,6 +36,9 @@ const meanings: Record<string, Meaning> = {
   // State of the transaction; of a standby.
   '25': byStatement,
   '25006': readOnly,
+  // A timeout of the idle, or of the whole transaction ends the session.
+  '25P03': { ...lost, cannot: 'answer in time' },
+  '25P04': { ...lost, cannot: 'answer in time' },
   // No such prepared statement: it persists after a retry.
   '26': byStatement,
   '26000': passing,

@@ -7,8 +7,8 @@ import {
   type Identified,
   type Page,
   type PageQuery,
-  pageLimit,
 } from '../validation/page.ts';
+import { pageLimit } from '../validation/page-size.ts';
 import type { Validated } from '../validation/validator.ts';
 import { placeIn } from './lists/cursor.ts';
 import type { Repository } from './repository.ts';

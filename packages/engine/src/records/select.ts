@@ -7,8 +7,8 @@ import { badInput } from '../errors.ts';
 import type { Int64 } from '../validation/int64.ts';
 import { kinds } from '../validation/kinds.ts';
 import { totalCost } from '../validation/page.ts';
+import { maxPageLength } from '../validation/page-size.ts';
 import { type Member, memberOf } from '../validation/schemas.ts';
-import { maxPageLength } from '../validation/validator.ts';
 import { type Ownership, seenRows } from './rows/ownership.ts';
 import {
   type Column,

@@ -1,6 +1,7 @@
 import { exact, parseStoredJson } from '@animal-store/exact-json';
 import { BigIntType, JsonType, p } from '@mikro-orm/core';
 import Format from 'typebox/format';
+import { reportFault } from '../errors.ts';
 import { int64FromDigits } from './int64.ts';
 import {
   anyJson,
@@ -10,6 +11,7 @@ import {
   finite,
   formatted,
   integer,
+  integersOf,
   type Kind,
   type MemberSchema,
   ofKind,
@@ -166,14 +168,24 @@ export const kinds = {
     csv: 'json',
   },
   enum: {
-    rule: ({ enum: values = [] }) => oneOf(values),
+    rule({ enum: values = [] }) {
+      const areTexts = values.every((value) => typeof value === 'string');
+      return areTexts ? oneOf(values) : undefined;
+    },
     column: ({ enum: values = [] }) => p.enum(values),
     codec: {},
     graphql: { name: '' },
   },
   integer: {
     rule: integer,
-    column: () => p.integer(),
+    column(member) {
+      const ends = Object.values(integersOf(member)).filter(Number.isFinite);
+      if (ends.some((end) => end < -(2 ** 31) || end >= 2 ** 31))
+        reportFault(
+          `An integer beyond 32 bits is an int64Schema: ${JSON.stringify(member)}.`,
+        );
+      return p.integer();
+    },
     // It refuses what is no integer.
     codec: { fromText: int64FromDigits },
     type: 'int number',
@@ -232,8 +244,9 @@ const byFormat: Record<string, Kind> = {
 export function kindIn(member: MemberSchema): Kind | undefined {
   const { type = 'json', format = '', enum: values, $ref, items } = member;
   if (member[ofKind]) return member[ofKind];
-  const { member: item } = unwrapped(items ?? {});
-  if (items && kindIn(item) === kinds.string) return kinds.texts;
+  const { member: item, isNullable } = unwrapped(items ?? {});
+  const hasTexts = items && !isNullable && kindIn(item) === kinds.string;
+  if (hasTexts) return kinds.texts;
   if (values ?? $ref) return kinds.enum;
   return byFormat[format] ?? kinds[type as keyof typeof kinds];
 }

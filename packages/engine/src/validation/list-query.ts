@@ -8,9 +8,15 @@ import {
 } from 'typebox';
 import { reportFault } from '../errors.ts';
 import { int64 } from './int64.ts';
-import { kinds } from './kinds.ts';
-import { type PageQuery, pageQueryMembers, sortSchema } from './page.ts';
-import { unwrapped } from './rules.ts';
+import { kindIn, kinds } from './kinds.ts';
+import {
+  maxSortedLength,
+  type PageQuery,
+  pageQueryMembers,
+  sortSchema,
+} from './page.ts';
+import { assertPageFits, longestPage } from './page-size.ts';
+import { mostGiven, unwrapped } from './rules.ts';
 import { memberOf, textSchema, use } from './schemas.ts';
 
 /** Members of an item, by which its lists are filtered and sorted. */
@@ -114,8 +120,18 @@ export function listQuery<Item extends TObject>(
   lists: Lists<keyof Static<Item> & string>,
 ) {
   const { in: several = [], nulls = [] } = lists;
-  const { ranges = [], prefixes = [] } = lists;
+  const { ranges = [], prefixes = [], mostItems } = lists;
   const { filters, orders } = membersOf(lists);
+  const members = Object.entries<TSchema>(item.properties);
+  const texts = members.map(([name, member]) => ({
+    name,
+    maxLength: longestOf(member),
+  }));
+  assertPageFits(texts, mostItems);
+  if (mostItems !== undefined && !(mostItems <= longestPage))
+    reportFault(
+      `A page of ${noun}s has at most ${longestPage} items, not ${mostItems}.`,
+    );
   const properties: Record<string, TSchema> = {};
   const schemaOf = (member: string) => {
     const schema = item.properties[member];
@@ -131,7 +147,13 @@ export function listQuery<Item extends TObject>(
     const description = `Return only ${noun}s ${words}.`;
     properties[name] = Type.Optional(described(schema, description));
   };
-  for (const member of orders) schemaOf(member);
+  for (const member of orders) {
+    const length = memberOf(schemaOf(member)).schema[mostGiven] ?? 0;
+    if (length > maxSortedLength)
+      reportFault(
+        `No list is sorted by ${member} of ${noun}s: a cursor takes ${maxSortedLength} characters of it, not ${length}.`,
+      );
+  }
   for (const member of filters) {
     const schema = schemaOf(member);
     add(member, schema, `with this ${member}`);
@@ -163,23 +185,28 @@ export function listQuery<Item extends TObject>(
   const { $id } = item as { $id?: string };
   const sort = sortSchema(`${$id}Sort`, orders);
   const isSorted = orders.length > 0;
-  const page = pageQueryMembers(
-    noun,
-    isSorted ? sort : undefined,
-    lists.mostItems,
-  );
+  const page = pageQueryMembers(noun, isSorted ? sort : undefined, mostItems);
   const query: unknown = Type.Object({ ...properties, ...page });
   return query as QueryOf<Static<Item>>;
 }
 
 const ofPages = ['limit', 'first', 'last', 'after', 'before', 'sort'];
 
+/** The characters of a value in an item. */
+function longestOf(schema: TSchema): number | undefined {
+  const { member } = unwrapped(schema);
+  const { items, maxItems = 0 } = member;
+  if (items) return maxItems * (longestOf(items) ?? 0);
+  return member[mostGiven] ?? kindIn(member)?.rule(member)?.maxLength;
+}
+
 /** The schema of a filter by a member: never null, and without a default. */
 function described(schema: TSchema, description: string) {
   if ('items' in schema) return { ...schema, description };
   const { kind } = memberOf(schema);
-  if (kind === kinds.string) return textSchema({ description });
   const { default: _, ...member } = unwrapped(schema).member;
+  const { [mostGiven]: maxLength = 1000 } = member;
+  if (kind === kinds.string) return textSchema({ maxLength, description });
   if (kind === kinds.enum) return use(member as TSchema, description);
   return { ...member, description } as TSchema;
 }

@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
 import type { Int64 } from './int64.ts';
+import { pageLimit } from './page-size.ts';
 import {
   enumSchema,
   int64Schema,
@@ -7,9 +8,6 @@ import {
   use,
   withDefault,
 } from './schemas.ts';
-
-/** How many items a page may hold. */
-export const pageLimit = { min: 1, max: 100, default: 20, nested: 5 } as const;
 
 /** An item of a list. */
 export interface Identified {
@@ -43,8 +41,10 @@ export function cursorAt(
   return item ? (cursors?.at(place) ?? `${item.id}`) : cursor;
 }
 
-/** Of a text of 1,000 characters, each of which JSON writes as six at most. */
-export const maxCursorLength = 9000;
+/** A list may be sorted by texts of so many characters. */
+export const maxSortedLength = 1000;
+/** JSON writes a character as six at most, base64 three as four. */
+export const maxCursorLength = 9 * maxSortedLength;
 
 /** The number of items of a list, on all its pages. */
 export interface Total {

@@ -51,6 +51,8 @@ export const isSeparate = 'x-separate';
  * it. A copy of a schema keeps it, and so does a property of an entity.
  */
 export const ofKind = Symbol('kind');
+/** The `maxLength` of a text's input: what is stored may be longer. */
+export const mostGiven = Symbol('mostGiven');
 /** SQL for the default of the column of a member. */
 export const initialValue = Symbol('initialValue');
 
@@ -118,6 +120,7 @@ export interface MemberSchema
   [isSeparate]?: boolean;
   [ofKind]?: Kind;
   [initialValue]?: string;
+  [mostGiven]?: number | undefined;
 }
 type NumberKeyword =
   | keyof typeof conditions
@@ -132,6 +135,9 @@ type TextKeyword =
 
 type Holds = (value: number, bound: number) => boolean;
 const holds = (words: string, holds: Holds) => ({ words, holds });
+/** 0.3 / 0.1 is 2.9999999999999996. */
+const isNearWhole = (times: number, error: number) =>
+  Math.abs(times - Math.round(times)) <= error * Math.abs(times);
 /** The keywords of numbers: their words, and what holds for a value. */
 const conditions = {
   minimum: holds('at least', (value, bound) => value >= bound),
@@ -139,7 +145,7 @@ const conditions = {
   exclusiveMinimum: holds('greater than', (value, bound) => value > bound),
   exclusiveMaximum: holds('less than', (value, bound) => value < bound),
   multipleOf: holds('a multiple of', (value, bound) =>
-    Number.isInteger(value / bound),
+    isNearWhole(value / bound, Number.isInteger(bound) ? 0 : Number.EPSILON),
   ),
 };
 const ofNumbers = Object.keys(conditions) as Array<keyof typeof conditions>;
@@ -178,17 +184,29 @@ export function oneOf(values: string[]): Rule {
   };
 }
 
-/** @returns undefined for an integer without bounds */
+/** The least and the greatest integer that a schema allows. */
+export function integersOf({
+  minimum = Number.NEGATIVE_INFINITY,
+  exclusiveMinimum: above = Number.NEGATIVE_INFINITY,
+  maximum = Number.POSITIVE_INFINITY,
+  exclusiveMaximum: below = Number.POSITIVE_INFINITY,
+}: MemberSchema) {
+  const least = Math.max(Math.ceil(minimum), Math.floor(above) + 1);
+  const most = Math.min(Math.floor(maximum), Math.ceil(below) - 1);
+  return { least, most };
+}
+
+/** @returns undefined for an integer without bounds, or steps that are none */
 export function integer(schema: MemberSchema): Rule | undefined {
-  const { format, multipleOf: step = 1, ...bounds } = schema;
-  const { exclusiveMinimum: above = NaN, exclusiveMaximum: below = NaN } =
-    bounds;
-  const { minimum: least = above + 1, maximum: most = below - 1 } = bounds;
+  const { format, multipleOf: step = 1 } = schema;
+  const { least, most } = integersOf(schema);
   const isInt64 = format === 'int64';
-  const isBounded = least <= most && !format;
-  if (!isInt64 && !isBounded) return undefined;
-  const min = Number.isNaN(least) ? int64.min : BigInt(least);
-  const max = Number.isNaN(most) ? int64.max : BigInt(most);
+  const hasEnds = Number.isFinite(least) && Number.isFinite(most);
+  const isBounded = hasEnds && least <= most && !format;
+  const isWhole = Number.isInteger(step) && step > 0;
+  if (!isWhole || !(isInt64 || isBounded)) return undefined;
+  const min = Number.isFinite(least) ? BigInt(least) : int64.min;
+  const max = Number.isFinite(most) ? BigInt(most) : int64.max;
   const multiple = step === 1 ? '' : `, a multiple of ${step}`;
   return {
     keywords: ['format', ...ofNumbers],

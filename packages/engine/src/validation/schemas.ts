@@ -2,7 +2,13 @@ import { type Static, type TProperties, type TSchema, Type } from 'typebox';
 import { reportFault } from '../errors.ts';
 import { type Int64, int64 } from './int64.ts';
 import { decimalOf, kindIn, kinds } from './kinds.ts';
-import { type Kind, type MemberSchema, ofKind, unwrapped } from './rules.ts';
+import {
+  type Kind,
+  type MemberSchema,
+  mostGiven,
+  ofKind,
+  unwrapped,
+} from './rules.ts';
 import type { Input } from './validator.ts';
 
 /**
@@ -189,8 +195,8 @@ export function itemSchema<Members extends TProperties>(
           `${name} of ${options.$id} may be absent, so it must be nullable: Type.Optional(nullable(...)).`,
         );
       if (kind !== kinds.string) return stored;
-      const { minLength: _, maxLength: __, pattern: ___, ...text } = stored;
-      return text;
+      const { minLength: _, maxLength, pattern: __, ...text } = stored;
+      return { ...text, [mostGiven]: maxLength };
     },
   );
   return Type.Required(Type.Object(properties as Members), options);

@@ -3,6 +3,7 @@ import type { Static, TObject, TSchema } from 'typebox';
 import { badInput, reportFault } from '../errors.ts';
 import { int64FromText } from './int64.ts';
 import { kindIn } from './kinds.ts';
+import { assertPageFits } from './page-size.ts';
 import {
   isRecord,
   isSeparate,
@@ -23,12 +24,6 @@ export type Validated<Value> = Value & { readonly [isValidated]: true };
 
 /** The validated input of a schema: what a service accepts. */
 export type Input<Schema extends TSchema> = Validated<Static<Schema>>;
-
-// 100 items with this many characters take up to 16 MiB, because JSON writes a
-// character as six bytes at most. No later code counts bytes.
-const maxItemLength = 27_962;
-/** The same of a whole page. */
-export const maxPageLength = 100 * maxItemLength;
 
 /**
  * Compiles the schema of an object.
@@ -99,7 +94,9 @@ function readerOf(schema: TObject, isLenient: boolean) {
     const isAbsentAsNull = !isChange && !isRequired && (isSame || isIgnored);
     return { name, rule, isRequired, otherwise, isAbsentAsNull };
   });
-  assertPageFits(members);
+  // The texts of a query are on no page, and `listQuery` checks those of items.
+  if (!isLenient)
+    assertPageFits(members.map(({ name, rule }) => ({ ...rule, name })));
   return (input: Record<string, unknown>, place: string, faults: string[]) => {
     if (isClosed) {
       const isUnknown = (name: string) => !Object.hasOwn(properties, name);
@@ -122,18 +119,6 @@ function readerOf(schema: TObject, isLenient: boolean) {
     }
     return output;
   };
-}
-
-/** @throws Error when a page of items could have too many bytes */
-function assertPageFits(members: Array<{ name: string; rule: Rule }>) {
-  const texts = members.filter(({ rule }) => rule.maxLength);
-  const names = texts.map(({ name }) => name).join(' and ');
-  let length = 0;
-  for (const { rule } of texts) length += rule.maxLength ?? 0;
-  if (length > maxItemLength)
-    reportFault(
-      `A page could exceed 16 MiB: ${names} have up to ${length} characters in all; at most ${maxItemLength} are allowed.`,
-    );
 }
 
 /** @param place of the value, for example `treatments[2].price` */
@@ -275,14 +260,12 @@ function several(schema: MemberSchema, isLenient: boolean): Rule {
   };
   const isBounded = ({ length }: unknown[]) =>
     length >= least && length <= most;
-  const longest = most * (rule.maxLength ?? 0);
   const kind = rule.hasPlaces ? 'an array of ' : '';
   return {
     keywords: ['items', 'minItems', 'maxItems', isSeparate],
     isList: true,
     hasPlaces: true,
-    // The texts of a query are on no page.
-    maxLength: isLenient ? 0 : longest,
+    maxLength: most * (rule.maxLength ?? 0),
     describe(value) {
       const given = valuesOf(value);
       if (!given) return 'an array';

@@ -8,6 +8,7 @@ import {
 import {
   ArgsType,
   type ClassType,
+  Extensions,
   Field,
   GraphQLISODateTime,
   InputType,
@@ -24,7 +25,7 @@ import {
 } from 'typebox';
 import { reportFault } from '../../errors.ts';
 import { kinds } from '../../validation/kinds.ts';
-import { pageLimit } from '../../validation/page.ts';
+import { pageLimit } from '../../validation/page-size.ts';
 import type { Kind, MemberSchema } from '../../validation/rules.ts';
 import {
   int64Schema,
@@ -80,14 +81,15 @@ function classOnce<Schema extends TObject>(
  * @example const { list: ToyArguments } = argumentsOf(toyQuerySchema);
  */
 export function argumentsOf({ properties }: TObject) {
-  const { limit: _, after: __, before: ___, ...ofList } = properties;
+  const { limit = {}, after: _, before: __, ...ofList } = properties;
+  const { maximum: most = pageLimit.max } = limit as MemberSchema;
   const { sort, ...filters } = ofList;
   if (sort)
     enumOf({ ...memberOf(sort), description: 'Order of a list.' }, orderWords);
   return {
-    list: optional({ ...paging, ...ofList }),
-    nested: optional({ ...nestedPaging, ...ofList }),
-    connection: optional({ ...connectionPaging, ...ofList }),
+    list: optional({ ...paging(most), ...ofList }),
+    nested: optional({ ...nestedPaging(most), ...ofList }),
+    connection: optional({ ...connectionPaging(most), ...ofList }),
     live: optional({ ...livePlace, ...filters }),
   };
 }
@@ -100,40 +102,42 @@ export function argumentsType(schema: TObject) {
 const optional = (members: TProperties) =>
   argumentsType(Type.Partial(Type.Object(members)));
 
-const pageSize = (size: number) =>
+const pageSize = (size: number, maximum: number) =>
   Type.Integer({
     default: size,
-    description: `How many at most, ${pageLimit.min} to ${pageLimit.max}.`,
+    maximum,
+    description: `How many at most, ${pageLimit.min} to ${maximum}.`,
   });
 
-const paging = {
-  limit: pageSize(pageLimit.default),
+const paging = (most: number) => ({
+  limit: pageSize(pageLimit.default, most),
   after: int64Schema({
     description: 'Only those after this one: the last id already seen.',
   }),
   before: int64Schema({
     description: 'Only the last ones before this one: the first id seen.',
   }),
-};
+});
 
 /** Lists below others multiply their cost. */
-const nestedPaging = {
-  ...paging,
-  limit: pageSize(pageLimit.nested),
-};
+const nestedPaging = (most: number) => ({
+  ...paging(most),
+  limit: pageSize(pageLimit.nested, most),
+});
 
-const connectionPaging = {
+const connectionPaging = (maximum: number) => ({
   first: Type.Integer({
-    description: `How many at most, 0 to ${pageLimit.max}; ${pageLimit.default} when absent.`,
+    maximum,
+    description: `How many at most, 0 to ${maximum}; ${pageLimit.default} when absent.`,
   }),
   after: textSchema({ description: 'Only those after this cursor.' }),
   last: Type.Integer({
-    description: `How many of the last ones at most, 0 to ${pageLimit.max}, in place of \`first\`.`,
+    description: `How many of the last ones at most, 0 to ${maximum}, in place of \`first\`.`,
   }),
   before: textSchema({
     description: 'Only those before this cursor, with `last`.',
   }),
-};
+});
 
 const livePlace = {
   after: int64Schema({
@@ -163,7 +167,7 @@ function classOf(
   const isInput = kind !== 'object';
   const members = Object.entries<MemberSchema>(schema.properties);
   for (const [name, member] of members) {
-    const { items, default: defaultValue } = member;
+    const { items, default: defaultValue, maximum } = member;
     const { description = '' } = { ...items, ...member };
     const mayBeAbsent = defaultValue === undefined || kind === 'arguments';
     const isOptional = isInput && mayBeAbsent && !required.includes(name);
@@ -172,6 +176,8 @@ function classOf(
     const options = { nullable, description, ...(isInput && { defaultValue }) };
     const type = typeOf(member, isInput);
     Field(() => type, options)(Members.prototype, name);
+    // The cost of a page reads it.
+    if (isInput) Extensions({ maximum })(Members.prototype, name);
   }
   return Members;
 }

@@ -1,3 +1,4 @@
+import { pageLimit } from '../../validation/page-size.ts';
 import 'reflect-metadata';
 import { inspect } from 'node:util';
 import { nearestDouble, parseExactJson } from '@animal-store/exact-json';
@@ -28,7 +29,6 @@ import { kinds } from '../../validation/kinds.ts';
 import {
   maxExactTotal,
   type Page,
-  pageLimit,
   type Total,
   totalCost,
 } from '../../validation/page.ts';

@@ -103,6 +103,8 @@ export function lifecycle(
   app.addHook('onSend', (request, { raw: response }, payload, done) => {
     if (isLong(payload) && !isOwn(request))
       response.setTimeout(slowReader, () => {
+        // The client has read all that there is of a live list.
+        if (response.writableLength === 0) return;
         request.call.cut ??= 'slow';
         response.destroy();
       });

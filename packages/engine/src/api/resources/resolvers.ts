@@ -53,9 +53,6 @@ type Related = { readonly id: Int64 } & Record<
   Int64 | null | undefined
 >;
 
-/** The arguments of a list without filters. */
-const pageOnly = argumentsOf(Type.Object({}));
-
 /** The GraphQL type of a resource, and the classes of its resolvers. */
 export function graphQLOf(definition: Definition) {
   const { operations, relations = {}, schemas } = definition;
@@ -282,6 +279,7 @@ function relationFields(
   // `Book.tags`
   const far = across && relations[across.relation];
   if (far) {
+    const pageOnly = argumentsOf(Type.Pick(schemas.query, ['limit']));
     const description = `Its ${across.list}, in the order of the ${names.nouns}.`;
     fields.push(
       resolver(

@@ -5,7 +5,8 @@ import {
   restCodes,
   type StoreError,
 } from '../../errors.ts';
-import { maxExactTotal, pageLimit } from '../../validation/page.ts';
+import { maxExactTotal } from '../../validation/page.ts';
+import { pageLimit } from '../../validation/page-size.ts';
 
 /** The specification's Error. */
 export const ErrorSchema = Type.Object(

@@ -13,7 +13,7 @@ import type { References } from '../../api/graphql/scopes.ts';
 import { AnyJSON } from '../../api/graphql/types.ts';
 import { badInput } from '../../errors.ts';
 import { int64FromText } from '../../validation/int64.ts';
-import { pageLimit } from '../../validation/page.ts';
+import { pageLimit } from '../../validation/page-size.ts';
 
 type Representation = Record<string, unknown> & { __typename: string };
 

@@ -1,6 +1,7 @@
 import { badInput } from '../../errors.ts';
 import { type Int64, int64 } from '../../validation/int64.ts';
 import { type Lists, rangeEnds } from '../../validation/list-query.ts';
+import { maxSortedLength } from '../../validation/page.ts';
 import type { Column, Table } from '../rows/table.ts';
 
 /** A parameter by which a list is filtered. */
@@ -63,7 +64,7 @@ function rangeOf(column: Column) {
 }
 
 /** Appended to a prefix, it is above every text with this prefix. */
-const greatest = '\u{10ffff}'.repeat(1000);
+const greatest = '\u{10ffff}'.repeat(maxSortedLength);
 
 function prefixOf(column: Column): Filter[] {
   const name = `${column.member}_prefix`;

@@ -13,8 +13,8 @@ import {
   type Identified,
   type Page,
   type PageQuery,
-  pageLimit,
 } from '../../validation/page.ts';
+import { longestPage, pageLimit } from '../../validation/page-size.ts';
 import { type Audience, seenBy, type View } from '../rows/ownership.ts';
 import type { Column, IndexOrder, Table } from '../rows/table.ts';
 import { cursorBeside, notACursor, placeIn, sortedMember } from './cursor.ts';
@@ -92,7 +92,6 @@ type ListQuery = Partial<PageQuery> &
  */
 const mostPrepared = 200;
 
-const longestPage = 1000;
 /** Interprets what queries ask of the lists of a collection. */
 export class ListInterpreter {
   readonly #filters: readonly Filter[];
