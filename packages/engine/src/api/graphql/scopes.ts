@@ -50,6 +50,8 @@ export type Audiences = Readonly<Record<string, readonly string[]>>;
 /** The same of the fields of a resolver. */
 export interface WithAudiences {
   readonly audiences?: readonly string[];
+  /** The module whose scope they need, in place of its own one. */
+  readonly scope?: string | undefined;
 }
 
 function scopeOfAll(
@@ -84,14 +86,15 @@ export function resolvedFields(resolvers: object[]) {
       isRoot: root !== undefined,
       type: root ?? objectTypeName(getObjectType?.()),
       name,
-      audiences: audiencesOf(resolvers, target),
+      ...scopesOf(resolvers, target),
     }));
   });
 }
 
-function audiencesOf(resolvers: object[], target: unknown) {
+function scopesOf(resolvers: object[], target: unknown) {
   const resolver = resolvers.find((one) => one.constructor === target);
-  return (resolver as WithAudiences).audiences;
+  const { audiences, scope } = resolver as WithAudiences;
+  return { audiences, own: scope };
 }
 
 function objectTypeName(type: unknown): string {
@@ -118,15 +121,17 @@ export function setScopes(schema: GraphQLSchema, parts: SchemaPart[]): void {
   }
   for (const { module, resolvers } of parts) {
     for (const one of resolvedFields(resolvers)) {
-      const { isRoot, type, name, audiences } = one;
+      const { isRoot, type, name, audiences, own = module } = one;
+      if (!modules.includes(own))
+        reportFault(`${name} needs a scope of ${own}, which is no module.`);
       const field = fieldOf(schema.getType(type), name);
       if (!field) continue;
       const right: Right = type === 'Mutation' ? 'write' : 'read';
-      const scope = scopeOfAll(module, right, audiences);
+      const scope = scopeOfAll(own, right, audiences);
       field.extensions = { ...field.extensions, scope };
       const words = scope.split('|').join('` or `');
       field.description += ` Needs the scope \`${words}\`.`;
-      if (isRoot) assertOwn(field, `${module}:read`);
+      if (isRoot) assertOwn(field, `${own}:read`);
     }
   }
 }
@@ -139,8 +144,7 @@ function assertOwn(field: GraphQLField<unknown, unknown>, own: Scope) {
   for (const one of [field, ...members]) {
     const { name, extensions } = getNamedType(one.type);
     const { scope = own } = extensions as Scoped;
-    const [ofModule] = scope.split('|');
-    if (ofModule !== own)
+    if (!scope.split('|').includes(own))
       reportFault(
         `${field.name} returns ${name} of another module: give it an $id of its own.`,
       );
