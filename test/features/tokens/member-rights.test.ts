@@ -1,4 +1,6 @@
+import { Type } from 'typebox';
 import type { Module } from '#engine/api/module.js';
+import { operation } from '#engine/api/resources/operation.js';
 import { Records } from '#engine/records/records.js';
 import {
   EntityRecords,
@@ -396,6 +398,43 @@ describeHere.each(collections)('cards on %s', (_name, Collection) => {
     expect(version).toBe(1);
   });
 
+  test('an operation with a scope of its own is for its callers only, on both APIs', async () => {
+    const own = (await rows())
+      .filter((row) => isSeen('ann', row))
+      .map((row) => shownTo('ann', row));
+    expect((await ask('ann', '/own-cards')).json).toEqual(own);
+    const text = `{ ownCards { ${fields} } }`;
+    const { data } = await query('ann', text);
+    expect(data.ownCards).toEqual(own.map(asGraphQL));
+    const name = { name: 'Hello' };
+    const { json } = await ask('ann', '/greetings', 'POST', name);
+    const greeted = await query(
+      'ann',
+      'mutation { greet(input: { name: "Hello" }) { name note } }',
+    );
+    expect(greeted.data.greet).toEqual({ name: 'Hello', note: null });
+    expect(json).toMatchObject({ name: 'Hello', login: 'ann' });
+    for (const caller of ['staff', 'hal']) {
+      const refused = [
+        await ask(caller, '/own-cards'),
+        await ask(caller, '/greetings', 'POST', name),
+      ];
+      expect(refused.map(({ status }) => status)).toEqual([403, 403]);
+      for (const one of [
+        text,
+        'mutation { greet(input: { name: "x" }) { id } }',
+      ]) {
+        const { errors } = await query(caller, one);
+        expect(errors?.[0]?.extensions).toMatchObject({ code: 'FORBIDDEN' });
+        expect(errors?.[0]?.message).toBe(
+          'This needs a token with the scope "guest".',
+        );
+      }
+    }
+    const { paths } = store.app.swagger() as any;
+    expect(paths['/own-cards'].get['x-scope']).toBe('guests:read');
+  });
+
   test('the contract says what may be absent', async () => {
     const { components } = store.app.swagger() as any;
     const { required, properties } = components.schemas.Card;
@@ -449,6 +488,23 @@ describeHere.each(collections)('cards on %s', (_name, Collection) => {
         return { resources: [card.serve(cards)] };
       },
     };
+    const lost = operation({
+      name: 'lost',
+      description: 'Of no module.',
+      path: '/lost',
+      input: Type.Object({}),
+      output: Type.Object({}, { $id: 'Lost', description: 'Nothing.' }),
+      scope: 'nowhere',
+    });
+    const losing: Module = {
+      tag: { name: 'Losing', description: 'Lost.' },
+      open: ({ database }) => ({
+        resources: [lost.serve(database, async () => ({}) as never)],
+      }),
+    };
+    await expect(startStore({}, { more: [losing] })).rejects.toThrow(
+      'lost needs a scope of nowhere, which is no module.',
+    );
     const start = startStore({}, { more: [careless, ...others] });
     await expect(start).rejects.toThrow(
       'Card.phone is hidden from some, so it is Type.Optional(nullable(...)) in the REST schema.',

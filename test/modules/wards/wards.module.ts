@@ -8,6 +8,7 @@ import {
   nullable,
   textSchema,
 } from '#engine/validation/schemas.js';
+import { validator } from '#engine/validation/validator.js';
 import { migrationOf } from '../../support/migrations.ts';
 import type { Repositories } from '../repositories/entity-records.ts';
 import {
@@ -42,6 +43,29 @@ const allCards = operation({
   input: Type.Object({}),
   output: Type.Array(card.schemas.item, { $id: 'AllCards', maxItems: 100 }),
 });
+
+const ownCards = operation({
+  name: 'ownCards',
+  description: 'The cards of a guest.',
+  path: '/own-cards',
+  input: Type.Object({}),
+  output: Type.Array(card.schemas.item, { $id: 'OwnCards', maxItems: 100 }),
+  scope: 'guests',
+});
+const greeting = operation({
+  name: 'greet',
+  description: 'Leaves a card.',
+  path: '/greetings',
+  input: Type.Object(
+    { name: textSchema({ description: 'The name.' }) },
+    { $id: 'Greeting', description: 'What a guest says.' },
+  ),
+  output: card.schemas.item,
+  creates: [CardEntity],
+  scope: 'guests',
+});
+
+const newCard = validator(card.schemas.input);
 
 /** Callers who see and set a part of the members of rows. */
 export const wardsOn = (Collection: Repositories): Module[] => [
@@ -86,6 +110,14 @@ export const wardsOn = (Collection: Repositories): Module[] => [
             database,
             (_, call) => select(call, cards)`
               select * from ${cards} as card order by id limit 100`,
+          ),
+          ownCards.serve(
+            database,
+            (_, call) => select(call, cards)`
+              select * from ${cards} as card order by id limit 100`,
+          ),
+          greeting.serve(database, (input, call) =>
+            cards.create(newCard(input), call),
           ),
         ],
       };

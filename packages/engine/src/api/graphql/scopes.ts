@@ -50,6 +50,8 @@ export type Audiences = Readonly<Record<string, readonly string[]>>;
 /** The same of the fields of a resolver. */
 export interface WithAudiences {
   readonly audiences?: readonly string[];
+  /** The module whose scope they need, in place of its own one. */
+  readonly scope?: string | undefined;
 }
 
 function scopeOfAll(
@@ -85,6 +87,7 @@ export function resolvedFields(resolvers: object[]) {
       type: root ?? objectTypeName(getObjectType?.()),
       name,
       audiences: byClass.get(target)?.audiences,
+      own: byClass.get(target)?.scope,
     }));
   });
 }
@@ -113,15 +116,17 @@ export function setScopes(schema: GraphQLSchema, parts: SchemaPart[]): void {
   }
   for (const { module, resolvers } of parts) {
     for (const one of resolvedFields(resolvers)) {
-      const { isRoot, type, name, audiences } = one;
+      const { isRoot, type, name, audiences, own = module } = one;
+      if (!modules.includes(own))
+        reportFault(`${name} needs a scope of ${own}, which is no module.`);
       const field = fieldOf(schema.getType(type), name);
       if (!field) continue;
       const right: Right = type === 'Mutation' ? 'write' : 'read';
-      const scope = scopeOfAll(module, right, audiences);
+      const scope = scopeOfAll(own, right, audiences);
       field.extensions = { ...field.extensions, scope };
       const words = scope.split('|').join('` or `');
       field.description += ` Needs the scope \`${words}\`.`;
-      if (isRoot) assertOwn(field, `${module}:read`);
+      if (isRoot) assertOwn(field, `${own}:read`);
     }
   }
 }
@@ -134,8 +139,7 @@ function assertOwn(field: GraphQLField<unknown, unknown>, own: Scope) {
   for (const one of [field, ...members]) {
     const { name, extensions } = getNamedType(one.type);
     const { scope = own } = extensions as Scoped;
-    const [ofModule] = scope.split('|');
-    if (ofModule !== own)
+    if (!scope.split('|').includes(own))
       reportFault(
         `${field.name} returns ${name} of another module: give it an $id of its own.`,
       );

@@ -40,6 +40,12 @@ interface Declared<
    * @default none: the operation only reads
    */
   creates?: readonly EntityName[];
+  /**
+   * A module whose scope it needs: `portal`.
+   *
+   * @default its own one
+   */
+  scope?: string;
   /** What it may answer else, by status: `failure(...)`. */
   failures?: Record<number, Response>;
 }
@@ -63,7 +69,7 @@ export function operation<
   const Out extends TObject | TArray<TObject>,
 >(declared: Declared<In, Out>) {
   type Run = (input: Input<In>, call: Call) => Promise<Static<Out>>;
-  const { creates } = declared;
+  const { creates, scope } = declared;
   const Field = rootFieldOf<Run>(declared);
   return {
     serve(database: Database, run: Run): Partial<Served> {
@@ -74,7 +80,7 @@ export function operation<
       };
       return {
         routes: (app) => addRoute(app, declared, answer as never),
-        resolvers: [new Field(answer)],
+        resolvers: [Object.assign(new Field(answer), { scope })],
       };
     },
   };
@@ -84,19 +90,24 @@ const reading = {
   method: 'GET',
   status: 200,
   place: 'querystring',
+  right: 'read',
 } as const;
 const writing = {
   method: 'POST',
   status: 201,
   place: 'body',
+  right: 'write',
 } as const;
 
 function addRoute(
   app: Routes,
-  { name, description, path, input, output, creates, failures }: Declared,
+  declared: Declared,
   run: (input: never, call: Call) => Promise<unknown>,
 ): void {
-  const { method, status, place } = creates ? writing : reading;
+  const { name, description, path, input, output } = declared;
+  const { creates, failures, scope: module } = declared;
+  const { method, status, place, right } = creates ? writing : reading;
+  const scope = module && (`${module}:${right}` as const);
   const schema = {
     operationId: name,
     summary: description,
@@ -110,7 +121,7 @@ function addRoute(
     method,
     url: path,
     schema,
-    config: { isIdempotent: creates !== undefined },
+    config: { isIdempotent: creates !== undefined, ...(scope && { scope }) },
     async handler({ body, query, call }, reply) {
       const given = (body ?? query) as never;
       return reply.code(status).send(await run(given, call));
