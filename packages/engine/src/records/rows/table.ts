@@ -177,6 +177,10 @@ export class Table {
   }
 }
 
+const ownCodecs = Object.values<Kind | undefined>(kinds).map(
+  (kind) => kind?.codec,
+);
+
 function columnOf(property: EntityProperty, table: string) {
   const {
     name,
@@ -247,6 +251,8 @@ function columnOf(property: EntityProperty, table: string) {
      * @throws Error for a value that cannot be shown
      */
     decode: decoderOf(codec, place, nullable === true),
+    /** True for a kind that the engine does not know. */
+    isOfModule: !ownCodecs.includes(kind?.codec),
     place,
     isSafeToJoin: !codec.isAnyText,
     /** PostgreSQL may spell its value in another way. */
