@@ -5,6 +5,7 @@ import { changeTable, type Database } from '../database/database.ts';
 import { leastMarked } from '../database/order.ts';
 import { reportFault } from '../errors.ts';
 import { hasScope } from '../scopes.ts';
+import { wholeTime } from '../validation/kinds.ts';
 import { modulesOf, type Ownership } from './rows/ownership.ts';
 import type { Column, Table } from './rows/table.ts';
 import { type Stamped, stampsOf } from './stamps.ts';
@@ -227,6 +228,6 @@ function shownBy(columns: readonly Column[]) {
 function jsonOf({ name, type, text, isOfModule }: Column) {
   if (isOfModule) return text;
   if (type === 'timestamptz')
-    return `to_char(${name}::timestamptz(3) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
+    return `to_char(${wholeTime(name)} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
   return type.startsWith('numeric') ? `${name}::text` : name;
 }

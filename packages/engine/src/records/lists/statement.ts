@@ -37,7 +37,8 @@
  *     json_agg("note"::text) as "note",
  *     string_agg(coalesce(case when "made_at"
  *       not between '0001-01-01T00:00:00Z' and '9999-12-31T23:59:59.999Z'
- *       then 'beyond' else (extract(epoch from "made_at") * 1000)::bigint::text
+ *       then 'beyond' else (extract(epoch from
+ *         date_trunc('milliseconds', "made_at")) * 1000)::bigint::text
  *       end, ''), ',') as "made_at",
  *     json_agg((lower("name") collate "C")::text) as "#order"
  *   from (
