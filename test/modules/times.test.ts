@@ -101,3 +101,13 @@ test('a shown time finds its item, if others have stored microseconds', async ()
   const [, next = ''] = /memos\?([^>]+)>/.exec(`${headers.link}`) ?? [];
   expect(await idsOf(next)).toEqual([4]);
 });
+
+test.each(['-0.05', '0.05', '-0.5', '-0.99'])(
+  'a decimal without whole digits is given, shown and given again: %s',
+  async (rate) => {
+    const added = await add(rate);
+    expect(added.status).toBe(201);
+    const again = await add(added.json.rate);
+    expect(again.json.rate).toBe(added.json.rate);
+  },
+);
