@@ -31,6 +31,7 @@ const faults = [
   'Kennel has no relation dog.',
   "kennels lists kennels by ownerId alone: declare ['ownerId'] among the filters, and the combinations if any.",
   /^No rule checks length .*Return only.*: bound it \(maxLength/,
+  'Two kinds have the GraphQL name Size.',
   /^No rule checks length .*Its length.*: bound it \(maxLength/,
   /^A page could exceed 16 MiB: price and note and colour and story and sort have up to 32064 /,
   /^kennel\.story has an unsupported type: varchar\(10\)\. Supported are /,
