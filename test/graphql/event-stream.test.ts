@@ -43,8 +43,9 @@ async function serve(
         start: 0n,
         batches: numbers(read, last),
         async *write({ position: id }) {
-          if (id === 3n) stream.end(new Error('Enough.'));
           yield Buffer.from(format.next(`{"data":${id}}`, id));
+          if (id === 3n) stream.end(new Error('Enough.'));
+          if (id === 3n) yield Buffer.from('more');
         },
         failureAsJson: (error) =>
           JSON.stringify([{ message: (error as Error).message }]),
@@ -88,6 +89,23 @@ test('a stream sends parts of a multipart response, then the reason of its end',
   expect(await serve(multipart)).toBe(
     `\r\n--graphql${part('{}')}${results}${end}`,
   );
+});
+
+test('a stream that has failed waits for no result that is being made', async () => {
+  let release = (): void => undefined;
+  const made = new Promise<void>((done) => {
+    release = done;
+  });
+  const text = await serve(serverSentEvents, (stream) => {
+    stream.source.write = async function* () {
+      stream.end(new Error('Enough.'));
+      await made;
+      yield Buffer.from('more');
+    };
+  });
+  release();
+  const failed = 'event: next\ndata: {"errors":[{"message":"Enough."}]}\n\n';
+  expect(text).toBe(`id: 0\n\n${failed}event: complete\ndata:\n\n`);
 });
 
 test('a stream whose results end is complete', async () => {

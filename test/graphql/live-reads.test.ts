@@ -27,9 +27,10 @@ beforeEach(() => {
 });
 
 const query = 'subscription { ownerAdded { id visits(limit: 1) { id } } }';
-const followOwners = (last?: string) =>
+const followOwners = (last?: string, key = store.key) =>
   closedAfterwards(
     openStream(store, {
+      key,
       body: { query },
       ...(last && { headers: { 'last-event-id': last } }),
     }),
@@ -87,6 +88,38 @@ test('a live list ends before an event whose read fails, and a client that resum
   const third = await addOwner();
   const resumed = await followOwners(stream.lastEventId);
   expect(await resumed.until(2)).toEqual([eventOf(second), eventOf(third)]);
+});
+
+test('a live list ends when its key is revoked, and sends no more of what it had to read', async () => {
+  const { id, key } = await store.keys.issue({ name: 'other' });
+  const stream = await followOwners(undefined, key);
+  let release = (): void => undefined;
+  const isReleased = new Promise<void>((done) => {
+    release = done;
+  });
+  let isReading = false;
+  await withRows(
+    store.database,
+    (rows) => async (statement, values) => {
+      const isOfVisits = /"visit"/.test(statement.text);
+      isReading ||= isOfVisits;
+      if (isOfVisits) await isReleased;
+      return rows(statement, values) as never;
+    },
+    async () => {
+      await addOwner();
+      await addOwner();
+      await eventually(async () => isReading);
+      await store.keys.revoke(id);
+      expect(await stream.ended).toBe('whole');
+      release();
+    },
+  );
+  const code = expect.objectContaining({ code: 'UNAUTHENTICATED' });
+  expect(stream.events).toMatchObject([
+    { data: { errors: [{ extensions: code }] } },
+    { event: 'complete' },
+  ]);
 });
 
 test('an event that fails for good is sent once, with its error', async () => {

@@ -32,6 +32,7 @@ const due = resource({
   in: ['sum'],
   orders: ['sum'],
   ranges: ['sum'],
+  trace: true,
 });
 const DueEntity = defineEntity({
   name: 'Due',
@@ -42,6 +43,7 @@ const DueEntity = defineEntity({
 const dues: Module = {
   tag: { name: 'Dues', description: 'Dues.' },
   entities: [DueEntity],
+  keepsChanges: true,
   migrations: [
     migrationOf('2027_05_01_000000_create_due', [
       `create table "due" ("id" bigserial primary key, "sum" bigint not null,
@@ -86,6 +88,22 @@ test('REST stores cents, and shows one text of each amount', async () => {
   });
   expect(changed).toEqual({ id: 1, version: 2, sum: '7.10', fee: '0.30' });
   expect((await rest(store, '/v1/dues/1')).json).toEqual(changed);
+});
+
+test('a trace shows it as an answer does', async () => {
+  const { json } = await add({ sum: '12.5', fee: null });
+  await rest(store, `/v1/dues/${json.id}`, {
+    method: 'PATCH',
+    json: { version: 1, sum: '7.1', fee: '0.3' },
+  });
+  const changes = await rest(store, '/v1/changes?sort=id_desc&limit=2');
+  expect(changes.json).toMatchObject([
+    {
+      before: { sum: '12.50', fee: null },
+      after: { sum: '7.10', fee: '0.30' },
+    },
+    { before: null, after: { sum: '12.50', fee: null } },
+  ]);
 });
 
 test.each(['1.005', '1e3', '', 5, null, '12345678901234567'])(

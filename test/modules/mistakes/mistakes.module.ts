@@ -6,6 +6,8 @@ import type { Module } from '#engine/api/module.js';
 import { resource } from '#engine/api/resources/resource.js';
 import { success } from '#engine/api/rest/documented-responses.js';
 import { Records } from '#engine/records/records.js';
+import { kinds } from '#engine/validation/kinds.js';
+import { ofKind } from '#engine/validation/rules.js';
 import {
   decimalSchema,
   int64Schema,
@@ -13,6 +15,11 @@ import {
   textSchema,
 } from '#engine/validation/schemas.js';
 import { toysModule } from '../toys/toys.module.ts';
+
+const sizeSchema = (description: string) => {
+  const kind = { ...kinds.uuid, graphql: { name: 'Size', description } };
+  return Type.Unsafe<string>({ type: 'string', description, [ofKind]: kind });
+};
 
 /** Every line with a comment has a mistake. */
 const members = {
@@ -32,6 +39,9 @@ const members = {
   // Too long for a page.
   story: textSchema({ maxLength: 30_000, description: 'Its story.' }),
   sort: textSchema({ description: 'What sort it is.' }),
+  height: sizeSchema('Up.'),
+  // Another kind has the name of its GraphQL type.
+  width: sizeSchema('Across.'),
 };
 
 const kennel = resource({

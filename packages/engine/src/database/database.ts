@@ -87,6 +87,8 @@ interface TracedCollection {
   readonly table: string;
   /** Whose changes a call sees; undefined for those of all owners. */
   audiencesOf(call: Call): string[] | undefined;
+  /** Converts stored values to those of an answer, if they differ. */
+  shown?: ((values: Record<string, unknown>) => object) | undefined;
 }
 
 /** The commit that follows has nothing to do. */

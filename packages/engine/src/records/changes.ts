@@ -4,6 +4,7 @@ import type { Batches, Database } from '../database/database.ts';
 import { refusalIn } from '../database/transaction.ts';
 import { badInput, StoreError } from '../errors.ts';
 import type { Int64 } from '../validation/int64.ts';
+import { wholeTime } from '../validation/kinds.ts';
 import type { Check } from './insertions.ts';
 import type { Ownership, View } from './rows/ownership.ts';
 import type { Table } from './rows/table.ts';
@@ -225,7 +226,7 @@ function changeOf(
     .filter((column) => column !== version)
     .filter(({ member }) => !owned.kept.includes(member))
     .map(({ member, name, type }) => {
-      if (member === now) return `${name} = clock_timestamp()`;
+      if (member === now) return `${name} = ${wholeTime('clock_timestamp()')}`;
       const value = `($3::jsonb ->> ${literal(member)})::${type}`;
       return `${name} = case when $3::jsonb ? ${literal(member)} then ${value} else ${name} end`;
     });

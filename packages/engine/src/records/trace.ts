@@ -5,6 +5,7 @@ import { changeTable, type Database } from '../database/database.ts';
 import { leastMarked } from '../database/order.ts';
 import { reportFault } from '../errors.ts';
 import { hasScope } from '../scopes.ts';
+import { wholeTime } from '../validation/kinds.ts';
 import { modulesOf, type Ownership } from './rows/ownership.ts';
 import type { Column, Table } from './rows/table.ts';
 import { type Stamped, stampsOf } from './stamps.ts';
@@ -113,7 +114,9 @@ export class Trace {
     if (isHandedOver) this.heir = `${literal(name)} || ' ' || ${owner}`;
     this.version = table.version?.name ?? '1';
     const audiencesOf = (call: Call) => this.#audiencesOf(call);
-    database.traced.set(name, { table: table.name, audiencesOf });
+    const own = columns.filter(({ isOfModule }) => isOfModule);
+    const shown = own.length > 0 ? shownBy(own) : undefined;
+    database.traced.set(name, { table: table.name, audiencesOf, shown });
   }
 
   /** SQL that a statement of creations returns. */
@@ -210,9 +213,21 @@ function sameOf(columns: readonly Column[]) {
   return `, lateral (select array[${names.join(', ')}]::text[] as "#same" offset 0) as compared`;
 }
 
-/** SQL for a value as in an answer, for JSON. */
-function jsonOf({ name, type }: Column) {
+/** Parses the texts of `jsonOf`. */
+function shownBy(columns: readonly Column[]) {
+  return (values: Record<string, unknown>) => {
+    const shown = { ...values };
+    for (const { member, decode } of columns)
+      if (decode && shown[member] != null)
+        shown[member] = decode(`${shown[member]}`);
+    return shown;
+  };
+}
+
+/** SQL for a value as in an answer, for JSON; its text if SQL cannot know it. */
+function jsonOf({ name, type, text, isOfModule }: Column) {
+  if (isOfModule) return text;
   if (type === 'timestamptz')
-    return `to_char(${name}::timestamptz(3) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
+    return `to_char(${wholeTime(name)} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
   return type.startsWith('numeric') ? `${name}::text` : name;
 }

@@ -87,10 +87,11 @@ export const kinds = {
         within(
           column,
           ['0001-01-01T00:00:00Z', '9999-12-31T23:59:59.999Z'],
-          `(extract(epoch from ${column}) * 1000)::bigint::text`,
+          `(extract(epoch from ${wholeTime(column)}) * 1000)::bigint::text`,
         ),
       fromText: (value) =>
         value === beyond ? undefined : new Date(Number(value)),
+      writeLast: (at: Date) => at.toISOString().replace('Z', '999Z'),
       toCursor: (key) => key,
     },
     type: 'timestamptz Date',
@@ -250,6 +251,10 @@ export function kindIn(member: MemberSchema): Kind | undefined {
   if (values ?? $ref) return kinds.enum;
   return byFormat[format] ?? kinds[type as keyof typeof kinds];
 }
+
+/** Milliseconds are shown. Others than the service may store microseconds. */
+export const wholeTime = (time: string) =>
+  `date_trunc('milliseconds', ${time})`;
 
 const beyond = 'beyond';
 

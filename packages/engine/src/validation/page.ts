@@ -148,8 +148,8 @@ export function pageQueryMembers(
 
 /**
  * Maximum number of items that a list returns for this `limit`. The quota is
- * reserved before the input is validated: the longest page for a limit that is
- * too large or not an integer. After the refusal all but one unit is returned.
+ * reserved before the input is validated. A limit that is too large, or not an
+ * integer, reserves the longest page. Its refusal returns all but one unit.
  *
  * @param most what the schema of the list allows
  */

@@ -98,6 +98,8 @@ export interface Codec {
   fromCursor?: (json: string) => string;
   /** Converts a value to a parameter, where PostgreSQL has many spellings. */
   write?: (value: never) => string;
+  /** The same for the last of several stored values that are shown as it. */
+  writeLast?: (value: never) => string;
   /** True when a value's text may be empty or hold a comma. */
   isAnyText?: true;
   /** True when PostgreSQL spells a value in its own way. */

@@ -66,7 +66,8 @@ export function decimalSchema(
 ) {
   return Type.String({
     ...options,
-    maxLength: precision + 2,
+    // With a sign, a point, and the zero before it.
+    maxLength: Math.max(precision, scale + 1) + 2,
     pattern: decimalPattern(precision, scale),
     [ofKind]: decimalOf(precision, scale),
   });

@@ -87,7 +87,7 @@ function readerOf(schema: TObject, isLenient: boolean) {
       reportFault(
         `The default of ${name} must be ${expected(rule, otherwise)}.`,
       );
-    // One input has one form: null is the same as an absent member.
+    // Null and absence are one input, so one is dropped.
     const mayBeNull = rule.read(null) === null;
     const isSame = mayBeNull && otherwise === undefined;
     const isIgnored = !mayBeNull && isLenient;

@@ -182,7 +182,7 @@ function classOf(
   return Members;
 }
 
-/** By their names; those of other kinds are added. */
+/** By their names. */
 const scalars: Record<string, object> = {
   ID,
   DateTimeISO: GraphQLISODateTime,
@@ -193,9 +193,16 @@ const scalars: Record<string, object> = {
   Boolean,
   String,
 };
+/** Those of other kinds. */
+const added: Record<string, GraphQLScalarType> = {};
+
 function scalarOf({ graphql }: Kind): object {
-  scalars[graphql.name] ??= new GraphQLScalarType(graphql);
-  return scalars[graphql.name] as object;
+  const { name, description } = graphql;
+  if (scalars[name]) return scalars[name];
+  added[name] ??= new GraphQLScalarType(graphql);
+  if (added[name].description !== description)
+    reportFault(`Two kinds have the GraphQL name ${name}.`);
+  return added[name];
 }
 
 function typeOf(schema: TSchema, isInput: boolean): object {

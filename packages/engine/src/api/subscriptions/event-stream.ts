@@ -16,12 +16,12 @@ interface StreamSource {
   /** Continues the subscription before its first result. */
   start: ListEvent['position'];
   /** The results as they arrive. It is closed with the response. */
-  batches: AsyncIterator<ListEvent, void>;
+  batches: AsyncGenerator<ListEvent, void>;
   /**
    * Yields the frames of results (`format.next`) when the client has received
    * the last ones.
    */
-  write(batch: ListEvent): AsyncIterable<Buffer>;
+  write(batch: ListEvent): AsyncGenerator<Buffer, void>;
   /** @returns what the client is told when the subscription fails, as JSON */
   failureAsJson(failure: unknown): string;
 }
@@ -43,7 +43,7 @@ export class EventStream {
   ) {
     response.once('close', () => {
       this.#wake();
-      void source.batches.return?.();
+      void source.batches.return();
     });
   }
 
@@ -95,31 +95,36 @@ export class EventStream {
     }
   }
 
+  /** Waits for nothing that is under way when the stream has failed. */
   async *#results(): AsyncGenerator<string | Buffer, void> {
     const { response } = this;
-    const { format, batches } = this.source;
-    let next: Promise<IteratorResult<ListEvent, void>> | undefined;
+    const { format } = this.source;
+    const made = this.#made();
+    let next: Promise<IteratorResult<Buffer, void>> | undefined;
     while (!response.destroyed) {
       if (this.#failure !== undefined) throw this.#failure;
       // Prevents the response from ending as if it were complete.
       if (this.#isCut)
         await new Promise((closed) => response.once('close', closed));
-      next ??= batches.next();
-      const arrived = await Promise.race([next, this.#woken()]);
+      const woken = this.#woken();
+      next ??= made.next();
+      const arrived = await Promise.race([woken, next]);
       if (!arrived) {
         if (this.#isSilent) yield this.#sent(format.heartbeat);
         continue;
       }
       if (arrived.done) return yield format.complete;
       next = undefined;
-      yield* this.#framesOf(arrived.value);
+      yield this.#sent(arrived.value);
     }
   }
 
-  async *#framesOf(batch: ListEvent) {
-    for await (const frames of this.source.write(batch)) {
+  async *#made() {
+    const { batches, write } = this.source;
+    for await (const batch of batches) {
+      yield* write(batch);
+      // What is not sent is not charged.
       if (this.#isCut) return;
-      yield this.#sent(frames);
     }
   }
 

@@ -50,18 +50,27 @@ export class ChangeRecords extends Records<Change, never> {
   }
 
   override shown(items: readonly Change[], call: Call) {
-    const { hiding } = this.database;
-    if (hiding.size === 0) return items;
+    const { hiding, traced } = this.database;
+    const isConverted = [...traced.values()].some(({ shown }) => shown);
+    if (hiding.size === 0 && !isConverted) return items;
     return items.map((item) => this.#shown(item, call));
   }
 
   /** Without the members that the call does not see in rows of its audience. */
-  #shown(item: Change, call: Call): Change {
+  #shown(stored: Change, call: Call): Change {
     const { hiding, traced } = this.database;
-    const { audience, before, after } = item as Change & { audience: string };
-    const { table = '' } = traced.get(item.collection) ?? {};
+    const { table = '', shown } = traced.get(stored.collection) ?? {};
+    const convert = (values: unknown) => values && shown?.(values as never);
+    const item = shown
+      ? {
+          ...stored,
+          before: convert(stored.before),
+          after: convert(stored.after),
+        }
+      : stored;
     const owned = hiding.get(table);
     if (!owned) return item;
+    const { audience, before, after } = item as Change & { audience: string };
     const [member = ''] = owned.members;
     const [, owner] = audience.split(/ (.*)/s);
     const row = owner === undefined ? {} : { [member]: owner };

@@ -58,7 +58,7 @@ function rangeOf(column: Column) {
       kind: slot,
       slot,
       id,
-      convert: column.write,
+      convert: id === int64.max ? column.writeLast : column.write,
     }),
   );
 }

@@ -79,7 +79,7 @@ export function parametersOf({ slots }: ListStatement, { values }: Listing) {
 
 interface Order {
   readonly by: readonly Column[];
-  /** As in `#seen`, and then as in `#combinations`. */
+  /** In the order of `#seen`; each has the order of `#combinations`. */
   readonly indexes: IndexOrder[][];
 }
 

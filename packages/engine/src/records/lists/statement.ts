@@ -37,7 +37,8 @@
  *     json_agg("note"::text) as "note",
  *     string_agg(coalesce(case when "made_at"
  *       not between '0001-01-01T00:00:00Z' and '9999-12-31T23:59:59.999Z'
- *       then 'beyond' else (extract(epoch from "made_at") * 1000)::bigint::text
+ *       then 'beyond' else (extract(epoch from
+ *         date_trunc('milliseconds', "made_at")) * 1000)::bigint::text
  *       end, ''), ',') as "made_at",
  *     json_agg((lower("name") collate "C")::text) as "#order"
  *   from (
@@ -289,7 +290,9 @@ function where(conditions: string[]) {
  * - by ids the last one, because only the first column of a row ends a scan; so
  *   none in a range that ends
  * - by another member all, or PostgreSQL would sort the rows of the first
- * - none of a list of one item, by `any`, or by the member of the order
+ * - none of a list of one item
+ * - none of a list with a filter `any`
+ * - none of a list that is filtered by the member of its order
  * - none up to a null, which no comparison of rows has
  *
  * @returns how many filters are before those in the row

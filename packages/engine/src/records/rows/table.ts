@@ -2,7 +2,7 @@ import type { EntityMetadata, EntityProperty } from '@mikro-orm/core';
 import { escapeIdentifier as quoted } from 'pg';
 import type { Statement } from '../../database/database.ts';
 import { reportFault } from '../../errors.ts';
-import { kinds } from '../../validation/kinds.ts';
+import { kinds, wholeTime } from '../../validation/kinds.ts';
 import { type Codec, type Kind, ofKind } from '../../validation/rules.ts';
 
 /** SQL for the text of a column. */
@@ -177,6 +177,10 @@ export class Table {
   }
 }
 
+const ownCodecs = Object.values<Kind | undefined>(kinds).map(
+  (kind) => kind?.codec,
+);
+
 function columnOf(property: EntityProperty, table: string) {
   const {
     name,
@@ -233,10 +237,9 @@ function columnOf(property: EntityProperty, table: string) {
     /** The type of its parameters: there are no arrays of arrays. */
     parameter: type === 'text[]' ? 'text' : type,
     /** Converts a value to a parameter. */
-    write(value: unknown) {
-      const { write = parameterOf } = codec;
-      return value == null ? null : write(value as never);
-    },
+    write: writerOf(codec.write),
+    /** The same for the end of a range up to it. */
+    writeLast: writerOf(codec.writeLast ?? codec.write),
     /** SQL expression for its value as text. */
     text: textIn(codec, sql),
     /** The same where the member is the column. */
@@ -247,6 +250,8 @@ function columnOf(property: EntityProperty, table: string) {
      * @throws Error for a value that cannot be shown
      */
     decode: decoderOf(codec, place, nullable === true),
+    /** True for a kind that the engine does not know. */
+    isOfModule: !ownCodecs.includes(kind?.codec),
     place,
     isSafeToJoin: !codec.isAnyText,
     /** PostgreSQL may spell its value in another way. */
@@ -258,7 +263,8 @@ function columnOf(property: EntityProperty, table: string) {
     /** The table to whose rows it refers. */
     target: targetMeta?.tableName,
     /** SQL expression of its default. */
-    fallback: defaultRaw,
+    fallback:
+      defaultRaw && type === 'timestamptz' ? wholeTime(defaultRaw) : defaultRaw,
   };
 }
 
@@ -327,6 +333,10 @@ function isKeyOf(index: string[], members: string[], order: string[]) {
     `${next}` === `${order}` &&
     members.every((member) => others.includes(member))
   );
+}
+
+function writerOf(write: Codec['write'] = parameterOf) {
+  return (value: unknown) => (value == null ? null : write(value as never));
 }
 
 const asText = (key: string) => `(${key})::text`;
