@@ -147,8 +147,11 @@ export class Call {
   details: Record<string, string | number | boolean> | undefined;
   /** Query parameters that the operation lacks, some at most. */
   unknown: string[] | undefined;
-  /** What it does is rolled back, and takes no idempotency key. */
-  isTrial = false;
+  /**
+   * What it does is rolled back, which is told to this, and takes no idempotency
+   * key.
+   */
+  onRolledBack: (() => void) | undefined;
   /** The id of its request; undefined without one. */
   request: string | undefined;
   /** Of the trace that it belongs to, for its log line. */
@@ -210,7 +213,7 @@ export class Call {
     const add = () => {
       this.items += items;
     };
-    if (this.isTrial) add();
+    if (this.onRolledBack) add();
     else whenCommitted(add);
   }
 

@@ -265,8 +265,8 @@ export class Database {
     work: Work<Answer>,
   ): Promise<Answer> {
     if (currentTransaction()) throw nestedTransaction();
-    const { isTrial } = call;
-    const claim = input && !isTrial ? call.takeClaim() : undefined;
+    const { onRolledBack } = call;
+    const claim = input && !onRolledBack ? call.takeClaim() : undefined;
     const answerIn = (tx: Transaction) => {
       const doing = () => tx.run(work);
       if (!claim || !input) return doing();
@@ -279,10 +279,11 @@ export class Database {
         const left = call.deadline - performance.now();
         const answering = withTimeout(left, answerIn(tx), Unavailable.late);
         const answer = await answering.finally(() => tx.end());
-        if (isTrial) await rollBack(send);
+        if (onRolledBack) await rollBack(send);
         return { answer, tx };
       });
-      if (!isTrial) for (const listener of tx.listeners) listener();
+      if (onRolledBack) onRolledBack();
+      else for (const listener of tx.listeners) listener();
       return answer;
     };
     try {

@@ -227,7 +227,7 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
 
   /** Does work, for a trial in a transaction, which is rolled back. */
   #tried<Answer>(call: Call, work: () => Promise<Answer>) {
-    if (!call.isTrial || currentTransaction()) return work();
+    if (!call.onRolledBack || currentTransaction()) return work();
     return this.database.transaction(call, { creates: [this.entity] }, work);
   }
 
@@ -245,7 +245,7 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
   async createMany(inputs: ReadonlyArray<New | Error>, call = new Call()) {
     // A subclass may do more in its `create`.
     const isOverridden = this.create !== Records.prototype.create;
-    if (isOverridden || call.isTrial)
+    if (isOverridden || call.onRolledBack)
       return createInTurn<Item, New>(this, inputs, call);
     const own = inputs.map((input) => {
       if (input instanceof Error) return input;

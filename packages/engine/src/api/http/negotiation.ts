@@ -64,16 +64,19 @@ export function prefers(
   return first === `${name}=${value}`;
 }
 
-/** Rolls back what a request does, for a client with `Prefer: tx=rollback`. */
+/**
+ * Rolls back what a request does, for a client with `Prefer: tx=rollback`. The
+ * answer says so when it was done.
+ */
 export function offerTrial(
   { call, headers }: FastifyRequest,
   reply: FastifyReply,
 ) {
-  if (call.isTrial || !prefers(headers.prefer, 'tx', 'rollback')) return;
-  call.isTrial = true;
+  if (!prefers(headers.prefer, 'tx', 'rollback')) return;
   const others = reply.getHeader('preference-applied');
   const applied = [others, 'tx=rollback'].filter(Boolean);
-  reply.header('preference-applied', applied.join(', '));
+  call.onRolledBack ??= () =>
+    reply.header('preference-applied', applied.join(', '));
 }
 
 /** Adds a request header to `Vary` (RFC 9110 section 12.5.5). */

@@ -335,7 +335,7 @@ function isKeyOf(index: string[], members: string[], order: string[]) {
   );
 }
 
-function writerOf(write: Codec['write'] = parameterOf) {
+function writerOf(write: (value: never) => unknown = parameterOf) {
   return (value: unknown) => (value == null ? null : write(value as never));
 }
 
