@@ -1,7 +1,6 @@
 import { Type } from 'typebox';
 import type { Module } from '#engine/api/module.js';
 import { operation } from '#engine/api/resources/operation.js';
-import { Records } from '#engine/records/records.js';
 import { select } from '#engine/records/select.js';
 import {
   int64Schema,
@@ -126,5 +125,3 @@ export const wardsOn = (Collection: Repositories): Module[] => [
   { tag: { name: 'Guests', description: 'Guests.' }, open: () => ({}) },
   { tag: { name: 'Helpers', description: 'Helpers.' }, open: () => ({}) },
 ];
-
-export const wardsModules = wardsOn(Records);
