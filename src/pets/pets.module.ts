@@ -25,6 +25,7 @@ export const petsModule: Module<PetService> = {
       collections: [
         {
           name: 'pets',
+          isFollowed: true,
           input: newPetSchema,
           item: petSchema,
           service: pets,

@@ -15,7 +15,13 @@ const database = {
     return () => undefined;
   },
 };
-const store = storeForAll({}, undefined, { observers: [{ database }] });
+const longNames = () =>
+  sql(
+    store.database,
+    `insert into pet (name, category_id, status)
+      select repeat('x', 1000), 1, 'available' from generate_series(1, 40)`,
+  );
+const store = storeForAll({}, longNames, { observers: [{ database }] });
 
 let list: (after: number) => Promise<unknown>;
 beforeEach(() => {
@@ -33,11 +39,6 @@ const together = async (after: (at: number) => number) => {
 };
 
 test('pages of long items share it with fewer others', async () => {
-  await sql(
-    store.database,
-    `insert into pet (name, category_id, status)
-      select repeat('x', 1000), 1, 'available' from generate_series(1, 40)`,
-  );
   // Before the first page nothing is known of the items.
   expect(await together((at) => at)).toBe(8);
   await learn();

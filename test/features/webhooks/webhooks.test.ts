@@ -183,6 +183,7 @@ test.each([
   [['entries.sold']],
   [['entries']],
   [['unknown.added']],
+  [['webhooks.added']],
   [['pets.changed']],
   [['pets.added', 'entries.added']],
   [['pets.added', 'pets.added']],

@@ -12,6 +12,8 @@ export interface Collection {
   input: TObject;
   /** An item, as REST returns it. */
   item: TObject;
+  /** Whether a live list follows it: its ids become visible in their order. */
+  isFollowed?: boolean;
   /** The module's service, or `Records` for a module without rules. */
   service: Pick<ResourceService, 'list' | 'create' | 'ownerMembers'>;
   /**

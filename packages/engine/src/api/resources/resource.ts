@@ -211,7 +211,13 @@ export function resource<
         ),
         audiences: { [name]: audiences },
         references: { [name]: (id, call) => service.find(id, call) },
-        collections: [{ name: path.slice(1), input, item, service, sample }],
+        collections: [
+          {
+            name: path.slice(1),
+            isFollowed: isLive,
+            ...{ input, item, service, sample },
+          },
+        ],
       };
     },
   };

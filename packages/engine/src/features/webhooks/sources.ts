@@ -31,11 +31,13 @@ export class Sources {
     const [collection, ...others] = names;
     const isTraced = [...names].every((name) => database.traced.has(name));
     const isAlone = `${types}` === `${collection}.added`;
+    // Tenants do not wait for each other, so only live lists see an order.
+    const isOrdered = isAlone && !database.tenanted.has(`${collection}`);
     const wanted = isTraced ? 'changes' : collection;
     const source = collections().find(({ name }) => name === wanted);
-    if (!source || !(isTraced || isAlone))
+    if (!source || !(isTraced || (isOrdered && source.isFollowed)))
       throw badInput(
-        'types must be of collections with a trace, or the added of one.',
+        'types must be of collections with a trace, or the added of one that is followed and has no tenants.',
       );
     const scope: Scope = `${source.module}:read`;
     if (!hasScope(caller, scope)) throw forbidden(scope, caller);
