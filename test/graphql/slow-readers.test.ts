@@ -58,4 +58,6 @@ test('a client that reads all of a quiet live list is not cut off', async () => 
   expect(found).toMatchObject([{ data }]);
   quiet.close();
   slow.close();
+  // Both lists and the creation have ended.
+  await eventually(async () => cuts.length > 2);
 });

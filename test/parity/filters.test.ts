@@ -587,8 +587,9 @@ test('of the statements of a collection, 200 are prepared', () => {
   const listings = new ListInterpreter(new Table(described), stay.lists);
   const ofStates = [{}, { state: 'here' }, { state_in: ['here'] }];
   const ofRooms = [{}, { room: 1n }, { room_in: [1n] }];
-  const begins = [{}, { at_gt: 1 }, { at_gte: 1 }];
-  const ends = [{}, { at_lt: 2 }, { at_lte: 2 }];
+  const at = new Date();
+  const begins = [{}, { at_gt: at }, { at_gte: at }];
+  const ends = [{}, { at_lt: at }, { at_lte: at }];
   const places = [{}, { fromEnd: true }];
   const shapes = ofStates.flatMap((state) =>
     ofRooms.flatMap((room) =>

@@ -203,7 +203,7 @@ test.each([
   ],
   [
     ['issue', '--name', 'x', '--scope', 'read,pots:read'],
-    /^animal-store: --scope must be .* one of a module \(pets, store\) like pets:read, not "pots:read"/,
+    /^animal-store: --scope must be .* one of a module \(pets, store, webhooks\) like pets:read, not "pots:read"/,
   ],
   [
     ['issue', '--name', 'x', '--expires', 'soon'],

@@ -206,7 +206,9 @@ describeHere.each(collections)('cards on %s', (_name, Collection) => {
       const shown = (member: string) =>
         all.filter((row) => !hiddenIn(caller, row).includes(member));
       const idsOf = (found: any[]) => found.map(({ id }) => id);
-      const dangerous = shown('risk').filter(({ risk }) => risk >= 2);
+      const dangerous = shown('risk')
+        .filter(({ risk }) => risk >= 2)
+        .toSorted((one, other) => one.risk - other.risk);
       const { json, headers } = await ask(
         caller,
         '/cards?risk_gte=2',
@@ -217,7 +219,10 @@ describeHere.each(collections)('cards on %s', (_name, Collection) => {
       expect(idsOf(json)).toEqual(idsOf(dangerous));
       expect(headers['x-total-count']).toBe(`${dangerous.length}`);
       const sorted = await ask(caller, '/cards?sort=risk');
-      expect(idsOf(sorted.json).toSorted()).toEqual(idsOf(shown('risk')));
+      expect(new Set(idsOf(sorted.json))).toEqual(
+        new Set(idsOf(shown('risk'))),
+      );
+      expect(sorted.json).toHaveLength(shown('risk').length);
       const rude = shown('note').filter(({ note }) => note === 'rude');
       const noted = await ask(caller, '/cards?note=rude');
       const isBlind = ['hal', 'eve'].includes(caller);
@@ -388,10 +393,10 @@ describeHere.each(collections)('cards on %s', (_name, Collection) => {
       code: 'CONFLICT',
       message: 'Another one has this value.',
     };
-    const { id, version } = await add('ann', same);
+    const { version } = await add('ann', same);
     expect(await add('ann', same)).toMatchObject(conflict);
-    const { json: other } = await ask('ann', '/cards?sort=id_desc&limit=2');
-    const path = `/cards/${other.find((one: any) => one.id !== id).id}`;
+    const other = await add('ann', { ...same, phone: '78' });
+    const path = `/cards/${other.id}`;
     const change = { version: 1, phone: '77' };
     const { json } = await ask('ann', path, 'PATCH', change);
     expect(json).toMatchObject(conflict);

@@ -12,10 +12,11 @@ import { basename, dirname, resolve } from 'node:path';
 import { defineEntity, p } from '@mikro-orm/core';
 import { ApiKey } from '#engine/access/keys/api-key.entity.js';
 import { Database } from '#engine/database/database.js';
+import { complete } from '#engine/feature.js';
 import { backUp, restore } from '#engine/features/backup/backup.js';
 import { modelOf } from '#engine/process/model.js';
-import { modules } from '../../../../src/modules.ts';
 import { PetEntity } from '../../../../src/pets/pet.entity.ts';
+import { service } from '../../../../src/service.ts';
 import { optionsFor } from '../../../support/database.ts';
 import { sql } from '../../../support/database-access.ts';
 import { foldersForEach } from '../../../support/fixtures.ts';
@@ -33,6 +34,7 @@ import { rest } from '../../../support/rest.ts';
 import { sessionWith } from '../../../support/session.ts';
 import { contentsOf, onceMore, usedStoreIn } from './used-store.ts';
 
+const modules = await complete(service).modules();
 const folders = foldersForEach();
 const env = () => ({ DATA_DIR: folders.store });
 const fails = (text: string) => ({
