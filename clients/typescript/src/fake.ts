@@ -114,11 +114,10 @@ export class FakeService {
     const isDescending = sort === 'id_desc';
     refuse([
       statusRule(status),
-      inPlainDigits(
-        limit,
-        rangeRule('limit', limit, rules.limit.min, rules.limit.max),
+      inPlainDigits(limit, (text) =>
+        rangeRule('limit', text, rules.limit.min, rules.limit.max),
       ),
-      after && inPlainDigits(after, int64Rule('after', after)),
+      after && inPlainDigits(after, (text) => int64Rule('after', text)),
       wordRule('sort', ['id', 'id_desc'], sort),
     ]);
     const ascending = this.pets.filter(
@@ -328,9 +327,11 @@ function wordRule(name: string, all: readonly unknown[], word: unknown) {
   return `${name} must be one of ${all.join(', ')}${near}${butNot(word)}`;
 }
 
-/** A text such as `1e21` or `5.0` names an integer. */
-function inPlainDigits(text: string, fault: string | false) {
-  const isOther = !/^(0|-?[1-9]\d*)$/.test(text) && Number(text) % 1 === 0;
+/** A text such as `1e21`, `5.0` or `007` names an integer. */
+function inPlainDigits(text: string, rule: (text: string) => string | false) {
+  const isPlain = /^(0|-?[1-9]\d*)$/.test(text);
+  const fault = rule(isPlain ? text : 'other');
+  const isOther = !isPlain && Number(text) % 1 === 0;
   return fault && fault + (isOther ? ', in plain digits' : '');
 }
 

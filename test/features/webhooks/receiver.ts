@@ -1,9 +1,8 @@
 import { createServer, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { Webhook } from 'standardwebhooks';
 import { fromJson } from '../../support/http.ts';
-import { eventually } from '../../support/process.ts';
+import { eventually, freePort } from '../../support/process.ts';
 
 interface Message {
   id: string;
@@ -42,10 +41,11 @@ export class Receiver {
       this.messages.push(message);
       this.answer(response, message);
     });
+    // No other process gets it while the endpoint is away.
+    this.port ||= await freePort();
     await new Promise<void>((resolve) =>
       this.#server.listen(this.port, '127.0.0.1', resolve),
     );
-    this.port = (this.#server.address() as AddressInfo).port;
   }
 
   async close() {
