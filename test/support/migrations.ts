@@ -1,9 +1,10 @@
 import type { MigrationObject } from '@mikro-orm/core';
 import { Migration } from '@mikro-orm/migrations';
 import { Database } from '#engine/database/database.js';
+import { complete } from '#engine/feature.js';
 import { modelOf } from '#engine/process/model.js';
 import { optionsFor, type TestDatabase } from './database.ts';
-import { modules } from './features.ts';
+import { features, modules } from './features.ts';
 
 /**
  * A migration of the next release. @param isTransactional false for one that
@@ -44,7 +45,8 @@ export async function openNode(
   const lines: Line[] = [];
   const note = (fields: object, message: string) =>
     void lines.push([message, fields as Record<string, unknown>]);
-  const model = modelOf(modules);
+  const whole = complete({ modules: async () => modules, features });
+  const model = modelOf(await whole.modules());
   const options = {
     ...(await optionsFor({ ...env, ...further })),
     log: { info: note, warn: note },
