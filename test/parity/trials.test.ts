@@ -1,3 +1,5 @@
+// runs: embedded, postgres, pgbouncer, postgres-12, postgres-18
+
 import { ledgersModule } from '../modules/ledgers/ledgers.module.ts';
 import { openStream } from '../support/events.ts';
 import { graphqlText } from '../support/graphql.ts';
