@@ -110,7 +110,8 @@ test('additions, changes and removals are told in order, and resumed', async () 
   const ids = events.map(({ id }) => Number(id));
   expect(ids).toEqual(ids.toSorted((a, b) => a - b));
   const after = (ids[0] ?? 0) - 1;
-  const { json } = await rest(store, `/v1/changes?after=${after}`);
+  const query = `?collection=tickets&after=${after}`;
+  const { json } = await rest(store, `/v1/changes${query}`);
   expect(json.map(({ id }: any) => id)).toEqual(ids);
   const headers = { 'last-event-id': `${ids[1]}` };
   for (const resumed of [

@@ -1,7 +1,7 @@
-import { ledgersModule } from '../modules/ledgers/ledgers.module.ts';
-import { send } from '../support/http.ts';
-import { expect, test } from '../support/jest.ts';
-import { storeForAll } from '../support/store.ts';
+import { ledgersModule } from '../../modules/ledgers/ledgers.module.ts';
+import { send } from '../../support/http.ts';
+import { expect, test } from '../../support/jest.ts';
+import { storeForAll } from '../../support/store.ts';
 
 /** Failures as problem details (RFC 9457), for a client that asks for them. */
 

@@ -9,14 +9,14 @@ import {
 } from '#engine/api/resources/resource.js';
 import { Records } from '#engine/records/records.js';
 import { nullable } from '#engine/validation/schemas.js';
-import { sql } from '../support/database-access.ts';
-import { graphqlThrice } from '../support/graphql.ts';
-import { beforeEach, expect, test } from '../support/jest.ts';
-import { migrationOf } from '../support/migrations.ts';
-import { rest } from '../support/rest.ts';
-import { storeForAll } from '../support/store.ts';
-import { exportAndImport } from '../support/transfer.ts';
-import { moneyPattern, moneySchema } from './money/money.ts';
+import { moneyPattern, moneySchema } from '../../modules/money/money.ts';
+import { sql } from '../../support/database-access.ts';
+import { graphqlThrice } from '../../support/graphql.ts';
+import { beforeEach, expect, test } from '../../support/jest.ts';
+import { migrationOf } from '../../support/migrations.ts';
+import { rest } from '../../support/rest.ts';
+import { storeForAll } from '../../support/store.ts';
+import { exportAndImport } from '../../support/transfer.ts';
 
 /** A kind that the engine does not know: it is one entry in one file. */
 

@@ -1,11 +1,11 @@
 // runs: embedded, postgres, pgbouncer, postgres-12, postgres-18
 
-import { ledgersModule } from '../modules/ledgers/ledgers.module.ts';
-import { openStream } from '../support/events.ts';
-import { graphqlText } from '../support/graphql.ts';
-import { beforeEach, describe, expect, test } from '../support/jest.ts';
-import { rest } from '../support/rest.ts';
-import { storeForAll } from '../support/store.ts';
+import { ledgersModule } from '../../modules/ledgers/ledgers.module.ts';
+import { openStream } from '../../support/events.ts';
+import { graphqlText } from '../../support/graphql.ts';
+import { beforeEach, describe, expect, test } from '../../support/jest.ts';
+import { rest } from '../../support/rest.ts';
+import { storeForAll } from '../../support/store.ts';
 
 /** `Prefer: tx=rollback`: the whole path, rolled back. */
 

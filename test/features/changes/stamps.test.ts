@@ -1,3 +1,5 @@
+// runs: embedded, postgres
+
 import { defineEntity } from '@mikro-orm/core';
 import type { Module } from '#engine/api/module.js';
 import {
@@ -8,12 +10,12 @@ import {
 import { Call } from '#engine/call.js';
 import { Records } from '#engine/records/records.js';
 import { textSchema } from '#engine/validation/schemas.js';
-import { sql } from '../support/database-access.ts';
-import { graphqlText } from '../support/graphql.ts';
-import { expect, test } from '../support/jest.ts';
-import { migrationOf } from '../support/migrations.ts';
-import { rest } from '../support/rest.ts';
-import { storeForAll } from '../support/store.ts';
+import { sql } from '../../support/database-access.ts';
+import { graphqlText } from '../../support/graphql.ts';
+import { expect, test } from '../../support/jest.ts';
+import { migrationOf } from '../../support/migrations.ts';
+import { rest } from '../../support/rest.ts';
+import { storeForAll } from '../../support/store.ts';
 
 /** Items that say when they were created and changed, and by whom. */
 
