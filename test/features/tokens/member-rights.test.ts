@@ -1,7 +1,9 @@
 import { Type } from 'typebox';
 import type { Module } from '#engine/api/module.js';
 import { operation } from '#engine/api/resources/operation.js';
+import { Call } from '#engine/call.js';
 import { Records } from '#engine/records/records.js';
+import { Ownership } from '#engine/records/rows/ownership.js';
 import {
   EntityRecords,
   type Repositories,
@@ -515,4 +517,20 @@ describeHere.each(collections)('cards on %s', (_name, Collection) => {
       'Card.phone is hidden from some, so it is Type.Optional(nullable(...)) in the REST schema.',
     );
   });
+});
+
+test.each([
+  { check_in: 'x' },
+  { check_in_in: ['x'] },
+  { check_in_gte: 'x' },
+  { check_in_is_null: true },
+  { sort: 'check_in' },
+  { sort: 'check_in_desc' },
+])('a hidden member that ends as a filter does is known: %j', (query) => {
+  const audiences = [{ scope: 'wards', rows: {}, hides: ['check_in'] }];
+  const owned = new Ownership({ audiences }, undefined);
+  const call = new Call();
+  call.caller = { id: 7, name: 'ann', scopes: ['read'] };
+  expect(() => owned.narrow(query, call)).toThrow('may not see check_in');
+  expect(owned.narrow({ check: 'x' }, call)).toEqual({ check: 'x' });
 });

@@ -26,8 +26,8 @@ const conflict: Meaning = { cannot: 'answer in time' };
 
 /**
  * By SQLSTATE, its first three characters, or its class (PostgreSQL's manual,
- * appendix A): the longest one
- * that is listed counts. An error that is not listed may be that of one input.
+ * appendix A): the longest one that is listed counts. An error that is not
+ * listed may be that of one input.
  */
 const meanings: Record<string, Meaning> = {
   // Connection.

@@ -1,4 +1,3 @@
-import { pageLimit } from '../../validation/page-size.ts';
 import 'reflect-metadata';
 import { inspect } from 'node:util';
 import { nearestDouble, parseExactJson } from '@animal-store/exact-json';
@@ -32,6 +31,7 @@ import {
   type Total,
   totalCost,
 } from '../../validation/page.ts';
+import { pageLimit } from '../../validation/page-size.ts';
 import { type MemberSchema } from '../../validation/rules.ts';
 import { memberOf } from '../../validation/schemas.ts';
 import { type Input, validator } from '../../validation/validator.ts';

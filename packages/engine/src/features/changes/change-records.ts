@@ -40,9 +40,9 @@ export class ChangeRecords extends Records<Change, never> {
     const areOpen = seen.every(({ name, own }) => !own || `${own}` === name);
     if (isOfAll && areOpen) return query;
     if (seen.every(({ own }) => own)) {
-      const own = seen.flatMap(({ own = [] }) => own);
+      const all = seen.flatMap(({ own = [] }) => own);
       // No change has the audience ''.
-      const audiences = own.length > 0 ? own : [''];
+      const audiences = all.length > 0 ? all : [''];
       return { ...others, audience_in: audiences } as never;
     }
     if (collection !== undefined) return query;

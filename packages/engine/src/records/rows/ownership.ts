@@ -202,8 +202,8 @@ export class Ownership {
 
   /**
    * Puts a new item among the rows that its caller may write: by the first
-   * audience that it fits, and that sets what is given. Operators may name another owner, and must name a
-   * tenant.
+   * audience that it fits, and that sets what is given. Operators may name
+   * another owner, and must name a tenant.
    */
   claim<New extends object>(item: New, call: Call): New {
     if (this.audiences.length === 0) return item;
@@ -330,11 +330,14 @@ export function without<Item extends object>(
 
 const ofFilter = /_(?:in|is_null|gte|gt|lte|lt|prefix|desc)$/;
 
-/** The members that a list is filtered and sorted by. */
+/**
+ * The members that a list may be filtered and sorted by: a name like `check_in`
+ * may be a member, or a filter by one.
+ */
 function membersIn({ sort, ...filters }: { sort?: unknown }) {
   const given = Object.entries(filters).filter(([, value]) => value != null);
   const names = [...given.map(([name]) => name), `${sort}`];
-  return names.map((name) => name.replace(ofFilter, ''));
+  return names.flatMap((name) => [name, name.replace(ofFilter, '')]);
 }
 
 function notFor(deed: 'see' | 'set', members: readonly string[]) {
