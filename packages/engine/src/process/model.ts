@@ -1,13 +1,10 @@
+import { EntitySchema } from '@mikro-orm/core';
 import { DeprecatedCall } from '../access/deprecations/usage.ts';
 import { IdempotencyKey } from '../access/idempotency/idempotency-key.entity.ts';
 import { ApiKey, KeyEvent } from '../access/keys/api-key.entity.ts';
 import type { Module } from '../api/module.ts';
 import { loadConfig } from '../config/config.ts';
-import {
-  changeTable,
-  type Model,
-  ormOptionsFor,
-} from '../database/database.ts';
+import { type Model, ormOptionsFor } from '../database/database.ts';
 import { complete, databaseOptions, type Service } from '../feature.ts';
 import { CreateApiKey } from '../migrations/2026_11_20_110000_create_api_key.ts';
 import { CreateDeprecatedCall } from '../migrations/2026_11_20_130000_create_deprecated_call.ts';
@@ -54,25 +51,30 @@ export function modelOf(modules: Module[]): Model {
 }
 
 /** Tables of the engine, which its own migrations change. */
-const skipTables = [
+const ownTables = [
   'api_key',
-  changeTable,
   'deprecated_call',
   'idempotency_key',
   'key_event',
-  'webhook',
-  'webhook_lease',
 ];
 
 /**
  * For MikroORM's command line (`npx mikro-orm ...`), which uses the same
- * database as the service. The engine migrates its own tables.
+ * database as the service. The engine migrates its own tables, and those of its
+ * features.
  */
 export async function ormConfig(service: Service) {
   const { modules, features } = complete(service);
   const config = loadConfig(process.env, features, service);
   const given = await databaseOptions(features, config);
   const options = await ormOptionsFor(given, modelOf(await modules()));
+  const own = await service.modules();
+  const ofFeatures = (await modules()).filter((one) => !own.includes(one));
+  const entities = ofFeatures.flatMap(({ entities = [] }) => entities);
+  const tables = entities.flatMap((one) =>
+    one instanceof EntitySchema ? one.meta.tableName : [],
+  );
+  const skipTables = [...ownTables, ...tables];
   options.schemaGenerator = { ...options.schemaGenerator, skipTables };
   return options;
 }
