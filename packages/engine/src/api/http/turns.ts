@@ -16,11 +16,14 @@ const longTurn = 10;
 /**
  * Begins the work of requests: at once, or, after a long turn of the event
  * loop, one of each caller in turn. So costly requests, also those that are
- * refused, delay their own caller.
+ * refused, delay their own caller. Those that one event releases, as the
+ * look-up of their key, begin in turn, too.
  */
 export class Turns {
   readonly #waiting = new FairQueue<() => void>(Number.POSITIVE_INFINITY);
   #turnBegan: number | undefined;
+  /** Whether a request has begun whose work waits for its microtask. */
+  #isBeginning = false;
   /** Whose work began last. */
   #last: Holder;
   /** Whose work made most turns long (majority vote, Boyer and Moore). */
@@ -33,11 +36,20 @@ export class Turns {
       this.#last = holder;
       if (!request.call.hasLeft) begin();
     };
-    if (this.#waiting.length === 0 && !this.#isLong()) return beginWanted();
+    const isFree = this.#waiting.length === 0 && !this.#isBeginning;
+    if (isFree && !this.#isLong()) {
+      this.#isBeginning = true;
+      queueMicrotask(this.#begun);
+      return beginWanted();
+    }
     // It begins in the turn of another request.
     this.#waiting.push(holder, AsyncResource.bind(beginWanted));
     this.#beginNext();
   }
+
+  readonly #begun = () => {
+    this.#isBeginning = false;
+  };
 
   /** @returns the heaviest caller since the last call */
   takeHeaviest() {
