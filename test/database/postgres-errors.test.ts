@@ -4,6 +4,7 @@ import {
   isConflict,
   isConnectionLoss,
   isDataError,
+  isInputAtFault,
   isStalePlan,
   isUnsupported,
   isWorthAnotherTry,
@@ -106,6 +107,17 @@ describe('temporary errors', () => {
     expect(unavailable(thrown(code))).toBeUndefined();
   });
 });
+
+test.each(['GetNewTransactionId', 'GetNewMultiXactId'])(
+  'without further transactions (%s) the database cannot write now, and no input is at fault',
+  (routine) => {
+    const error = Object.assign(thrown('54000'), { routine });
+    expect(unavailable(error)).toMatchObject({
+      message: 'The database cannot write now; try again shortly.',
+    });
+    expect(isInputAtFault(error)).toBe(false);
+  },
+);
 
 describe('the outcome of a failed write', () => {
   test.each([

@@ -15,6 +15,8 @@ const where = citusLayout ? describe.skip : describe;
 const longName = String.fromCodePoint(
   ...Array.from({ length: 1000 }, (_, at) => 0x4e00 + ((at * 7919) % 20_000)),
 );
+/** One that makes a row too large for a page. */
+const wide = `wide ${'x'.repeat(900)}`;
 const rule = 'A rule of the database refuses this.';
 const failed = 'The service failed to answer this request.';
 const refusals = [
@@ -26,6 +28,7 @@ const refusals = [
     status: 400,
     message: 'Its texts are too long for an index.',
   },
+  { name: wide, status: 400, message: 'It is too large for the database.' },
   { name: 'twin', status: 409, message: 'Another one excludes this name.' },
   { name: 'unique', status: 409, message: 'Another one has this name.' },
   { name: 'odd', status: 500, message: failed },
@@ -47,6 +50,8 @@ where('inputs that the database refuses (Citus has no triggers)', () => {
       'create trigger judge before insert on pet for each row execute function judge()',
       `alter table pet add constraint judged check (name <> 'checked')`,
       'create index pet_name on pet (name)',
+      `alter table pet add copy text generated always as (case when name like 'wide%' then repeat(name, 10) end) stored`,
+      'alter table pet alter copy set storage plain',
       `create unique index pet_unique on pet (name) where name = 'unique'`,
       `alter table pet add constraint excluded exclude using btree (name with =) where (name = 'twin')`,
     ])
@@ -99,6 +104,28 @@ test('a policy of row security refuses with 403, a lack of rights with 500', () 
   expect(refusalIn({} as never, policy)).toMatchObject(refusal);
   const rights = denied('aclcheck_error');
   expect(refusalIn({} as never, rights)).toBe(rights);
+});
+
+test.each([
+  ...[
+    ['_bt_check_third_page', 'Its texts are too long for an index.'],
+    ['_hash_doinsert', 'Its texts are too long for an index.'],
+    ['index_form_tuple_context', 'Its texts are too long for an index.'],
+    ['GinFormTuple', 'Its texts are too long for an index.'],
+    ['gistSplit', 'Its texts are too long for an index.'],
+    ['spgdoinsert', 'Its texts are too long for an index.'],
+    ['brin_doupdate', 'Its texts are too long for an index.'],
+    ['RelationGetBufferForTuple', 'It is too large for the database.'],
+    ['make_tsvector', 'It is too large for the database.'],
+    ['convertJsonbArray', 'It is too large for the database.'],
+  ],
+])('a limit of %s is named: %s', (routine, message) => {
+  const error = Object.assign(new Error('too large'), {
+    code: '54000',
+    routine,
+  });
+  const refusal = { code: 'BAD_USER_INPUT', status: 400, message };
+  expect(refusalIn({} as never, error)).toMatchObject(refusal);
 });
 
 function refused({ status, message }: { status: number; message: string }) {

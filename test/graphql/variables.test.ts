@@ -160,10 +160,10 @@ describe('an Int', () => {
   });
 });
 
-describe('an input', () => {
-  const create =
-    'mutation ($input: NewPet!) { createPet(input: $input) { name categoryId status } }';
+const create =
+  'mutation ($input: NewPet!) { createPet(input: $input) { name categoryId status } }';
 
+describe('an input', () => {
   test.each([
     '9007199254740993',
     '9223372036854775807',
@@ -261,4 +261,48 @@ test('a message about a long value has at most 1,000 characters', async () => {
   const query = 'query ($status: PetStatus) { pets(status: $status) { id } }';
   for (const response of await asVariable(query, 'status', status))
     expect(refusalIn(response)).toHaveLength(1000);
+});
+
+describe('of large variables the first mistake is named, without their values', () => {
+  const members = (count: number) =>
+    Object.fromEntries(Array.from({ length: count }, (_, at) => [`m${at}`, 1]));
+  const long = 'x'.repeat(20_000);
+  const valid = { name: 'Rex', categoryId: 1 };
+
+  test.each([
+    [
+      'unknown members',
+      { ...valid, ...members(9900) },
+      'input',
+      'Field "m0" is not',
+    ],
+    ['a long name', { ...valid, [long]: 1 }, 'input', 'Field "xxx'],
+    ['an object for a text', { name: members(5000) }, 'input.name', 'String'],
+    [
+      'an object for a number',
+      { name: 'Rex', categoryId: members(5000) },
+      'input.categoryId',
+    ],
+    ['a long value', { ...valid, status: long }, 'input.status', 'Value "xx'],
+    [
+      'a list for a text',
+      { name: Array(5000).fill(1) },
+      'input.name',
+      'String',
+    ],
+  ])('%s', async (_what, input, place, reason = '') => {
+    const text = JSON.stringify({ input });
+    const response = await run(create, text);
+    expect(JSON.parse(response).errors).toHaveLength(1);
+    const begin = `Variable "$${place}" got an invalid value; ${reason}`;
+    expect(refusalIn(response).slice(0, begin.length)).toBe(begin);
+    expect(response).not.toContain('Did you mean');
+  });
+
+  test('valid ones are accepted', async () => {
+    const status = '"sold"';
+    const after = ' '.repeat(20_000);
+    const query = 'query ($status: PetStatus) { pets(status: $status) { id } }';
+    expect(await run(query, `{"status":${status}${after}}`)).toBe(none);
+  });
 });

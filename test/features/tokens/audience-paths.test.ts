@@ -236,6 +236,39 @@ describeHere('a business with customers', () => {
     expect(errors?.[0]?.message).toBe(refusal('login').message);
   });
 
+  test('a change that takes a row from the audience of its caller is refused, whatever another one would permit', async () => {
+    const { id, version } = rows['bea a'];
+    const path = `/patients/${id}`;
+    const refusal = { code: 'BAD_USER_INPUT', status: 400 };
+    const message = 'login must be that of the caller.';
+    const handedOver = { login: 'ann', sitter: 'bea' };
+    for (const change of [{ login: 'ann' }, { login: null }, handedOver]) {
+      const json = { version, ...change };
+      const changed = await ask('bea sits a', path, 'PATCH', json);
+      expect(changed.json).toEqual({ ...refusal, message });
+      // It is not of this audience.
+      const sitter = await ask('sitter a', path, 'PATCH', json);
+      expect(sitter.status).toBe('sitter' in change ? 400 : 404);
+    }
+    const text = `mutation { changePatient(id: "${id}", change: { version: ${version}, login: "ann" }) { id } }`;
+    const { errors } = await query('bea sits a', text);
+    expect(errors).toMatchObject([{ message, extensions: refusal }]);
+    const none = await ask('bea sits a', '/patients/99999', 'PATCH', {
+      version,
+      login: 'ann',
+    });
+    expect(none.status).toBe(404);
+    // It stays by the other one.
+    const both = { version, sitter: 'bea' };
+    const { json } = await ask('bea a', path, 'PATCH', both);
+    const given = { version: json.version, login: 'ann' };
+    const kept = await ask('bea sits a', path, 'PATCH', given);
+    expect(kept.json).toMatchObject({ login: 'ann', sitter: 'bea' });
+    const back = { version: kept.json.version, login: 'bea', sitter: null };
+    rows['bea a'] = (await ask('staff a', path, 'PATCH', back)).json;
+    expect(rows['bea a'].login).toBe('bea');
+  });
+
   test('live lists have the own rows, from any place, and their position tells of no other', async () => {
     const follow = (caller: string, path: string, headers = {}) =>
       openStream(store, {

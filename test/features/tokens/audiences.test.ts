@@ -279,7 +279,8 @@ describeHere.each(collections)('audiences on %s', (_, Collection, count) => {
     if (keeps && sees(caller, row, 'write')) {
       expect(json).toEqual(after);
       rows.set(row.id, after);
-    } else expect([400, 404]).toContain(status);
+    } else if (sees(caller, row, 'write')) expect(status).toBe(400);
+    else expect([400, 404]).toContain(status);
     if (!sees(caller, row) && status === 404)
       expect(json.message).toBe(`There is no patient with the id ${row.id}.`);
   }

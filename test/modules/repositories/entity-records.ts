@@ -18,11 +18,7 @@ import type {
   CollectionOptions,
   Repository,
 } from '#engine/records/repository.js';
-import {
-  assertSeen,
-  Ownership,
-  type View,
-} from '#engine/records/rows/ownership.js';
+import { assertSeen, Ownership } from '#engine/records/rows/ownership.js';
 import { type Column, parameterOf, Table } from '#engine/records/rows/table.js';
 import type { Source } from '#engine/records/select.js';
 import { type Int64, int64 } from '#engine/validation/int64.js';
@@ -179,13 +175,10 @@ export class EntityRecords<Item extends Row, New extends object>
     const given = Object.entries(change).filter(
       ([name, value]) => value !== undefined && !this.owned.kept.includes(name),
     );
-    const views = this.owned.changeable(change, call);
+    this.owned.changeable(change, call);
     return this.#write(call, undefined, async (em) => {
-      const found = await this.#locked(em, id, call);
-      const isSeen = ({ values }: View) =>
-        found !== null &&
-        Object.entries(values).every(([name, value]) => found[name] === value);
-      const row = !views || views.some(isSeen) ? found : null;
+      const row = await this.#locked(em, id, call);
+      if (row) this.owned.changeable(change, call, row);
       const tenant = row && this.owned.tenantOf(row);
       await assertSeen(this.database, this.table, change, call, tenant);
       if (!row) return null;

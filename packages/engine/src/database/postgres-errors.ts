@@ -77,6 +77,9 @@ const meaningsOfRoutines: Record<string, Meaning> = {
   // The database takes no sessions of this role: 55000 while
   // `allow_connections` is false, 42501 without the right `connect`.
   CheckMyDatabase: lost,
+  // 54000 until a vacuum, lest transactions wrap around.
+  GetNewTransactionId: readOnly,
+  GetNewMultiXactId: readOnly,
   RevalidateCachedQuery: passing,
 };
 
@@ -147,7 +150,7 @@ export function isDataError(error: unknown) {
 
 /**
  * True when one input may have failed a shared write: a constraint, a trigger,
- * a policy, a row too large for an index.
+ * a policy, a row too large.
  */
 export function isInputAtFault(error: unknown) {
   return meaningOf(error).inParts === 'all';

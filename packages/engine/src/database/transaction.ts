@@ -117,11 +117,15 @@ export const nestedTransaction = () =>
   new Error('A transaction is open here, and contains no other.');
 
 export const ruleBroken = 'A rule of the database refuses this.';
+const tooLong = 'Its texts are too long for an index.';
+const tooLarge = 'It is too large for the database.';
+/** Routines of PostgreSQL that make entries of an index. */
+const ofIndex = /^_|index|^(?:brin|gin|gist|spg)/i;
 
 /**
  * Errors of a row that name no key: a check constraint; a trigger that raises
- * (P0001), or drops the row (22012 of `areAllIn`); a row too large for an
- * index; a policy of row security.
+ * (P0001), or drops the row (22012 of `areAllIn`); a row too large for a page,
+ * an index or a value; a policy of row security.
  */
 function refusalOfRow(error: unknown, table: string | undefined) {
   const { routine } = error as Partial<DatabaseError>;
@@ -130,7 +134,7 @@ function refusalOfRow(error: unknown, table: string | undefined) {
   if (isDropped || /^(?:23514|44000|P0001)$/.test(state))
     return badInput(ruleBroken, error);
   if (state === '54000')
-    return badInput('Its texts are too long for an index.', error);
+    return badInput(ofIndex.test(`${routine}`) ? tooLong : tooLarge, error);
   const isPolicy = state === '42501' && routine === 'ExecWithCheckOptions';
   if (isPolicy)
     return new StoreError('FORBIDDEN', ruleBroken, { cause: error });

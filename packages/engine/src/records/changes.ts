@@ -127,7 +127,12 @@ export class Changes<Item> {
     const json = JSON.stringify({ ...members, ...stamp(stamped, call) });
     const write: Write = [id, version, json];
     const row = await this.#write(this.#changes, call, write, seen);
-    if (!row) return null;
+    if (!row) {
+      // It may be one that the change would take from its caller.
+      const kept = seen && (await this.stored(id, call, 'write'));
+      if (kept) owned.changeable(changes, call, kept);
+      return null;
+    }
     call.count(1);
     return this.table.decodeRow(row) as Item;
   }

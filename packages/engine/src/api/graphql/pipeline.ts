@@ -3,16 +3,20 @@ import {
   type Estimate,
   type Values,
 } from '@animal-store/graphql-limits/cost';
+import type { FastifyRequest } from 'fastify';
 import {
+  coerceInputValue,
   type DocumentNode,
   defaultFieldResolver,
   executeSync,
   GraphQLError,
   type GraphQLField,
+  type GraphQLInputType,
   type GraphQLResolveInfo,
   type GraphQLSchema,
   getOperationAST,
   type OperationDefinitionNode,
+  typeFromAST,
 } from 'graphql';
 import type { DeprecationUsage } from '../../access/deprecations/usage.ts';
 import {
@@ -150,6 +154,7 @@ export class Pipeline {
     const { caller, meter } = call;
 
     assertReadable(operation, variables);
+    if (isLarge(request)) assertValid(schema, operation, variables);
     assertMethod(operation, context);
     const missing = uses.scopes.find((scope) => !hasScope(caller, scope));
     if (missing) throw forbidden(missing, caller);
@@ -306,3 +311,35 @@ function assertReadable({ node }: Operation, variables: Values) {
   if (isDeclared && Object.hasOwn(variables, name))
     throw badInput(`A variable must have another name than ${name}.`);
 }
+
+/** A chunked body counts with its maximum size. */
+function isLarge({ body, headers, routeOptions }: FastifyRequest) {
+  const bytes = headers['content-length'] ?? routeOptions.bodyLimit;
+  return Boolean(body) && Number(bytes) > 10_000;
+}
+
+/**
+ * Validates large variables first, because graphql-js would print the whole
+ * value for each mistake, and compare long names with all that are known.
+ *
+ * @throws GraphQLError for the first mistake
+ */
+function assertValid(
+  schema: GraphQLSchema,
+  { node }: Operation,
+  variables: Values,
+) {
+  for (const nodes of node.variableDefinitions ?? []) {
+    const name = nodes.variable.name.value;
+    if (!Object.hasOwn(variables, name)) continue;
+    const type = typeFromAST(schema, nodes.type) as GraphQLInputType;
+    const refuse: OnError = (path, _value, { message }) => {
+      const place = [name, ...path].join('.');
+      const wrong = `Variable "$${place}" got an invalid value`;
+      throw new GraphQLError(`${wrong}; ${message}`, { nodes });
+    };
+    coerceInputValue(variables[name], type, refuse, true);
+  }
+}
+
+type OnError = Parameters<typeof coerceInputValue>[2];

@@ -247,12 +247,14 @@ export class Ownership {
    * The rows that a call may change so: they stay among those that it may
    * write.
    *
+   * @param row one that the call may write; by default any
    * @returns undefined for all rows
    * @throws StoreError BAD_USER_INPUT when no row would
    */
-  changeable(change: object, call: Call) {
+  changeable(change: object, call: Call, row?: object) {
     const views = this.viewsIn(call, 'write');
-    return views && fitting(views, change);
+    const own = views?.filter((view) => !row || contains(view, row));
+    return own && fitting(own, change);
   }
 
   get hasTenants() {
