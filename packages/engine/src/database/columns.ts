@@ -83,6 +83,18 @@ const differences = {
     order by 1`,
 };
 
+/** Without them, lists through relations would be wrong. */
+const missingTriggers = {
+  name: 'missing_triggers',
+  text: `
+    select "table" || ' has no trigger ' || name
+    from json_to_recordset($1::json) as entity ("table" text, name text)
+    where not exists (
+      select from pg_trigger
+      where tgname = name and tgrelid = to_regclass(quote_ident("table")))
+    order by 1`,
+};
+
 /** The differences of the schema from the entities. */
 export async function differencesIn(rows: RunStatement, orm: MikroORM) {
   const tables = orm.schema.getTargetSchema().getTables();
@@ -94,8 +106,14 @@ export async function differencesIn(rows: RunStatement, orm: MikroORM) {
       nullable,
     })),
   );
+  const triggers = tables.flatMap((table) =>
+    table.getTriggers().map(({ name }) => ({ table: table.name, name })),
+  );
+  const kept = triggers.filter(({ name }) => name.startsWith('through_'));
   const found = await rows(differences, [JSON.stringify(columns)]);
-  return found.map(([difference]) => `${difference}`);
+  const missing =
+    kept.length > 0 ? await rows(missingTriggers, [JSON.stringify(kept)]) : [];
+  return [...found, ...missing].map(([difference]) => `${difference}`);
 }
 
 /** @throws Error with a line for every difference */

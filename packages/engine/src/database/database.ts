@@ -126,6 +126,20 @@ export class Database {
     string,
     (id: unknown, call: Call, tenant: unknown) => Promise<boolean>
   >();
+  /**
+   * SQL for the rows of a table of which a call sees a member; undefined for
+   * all.
+   *
+   * @throws StoreError FORBIDDEN when it sees it of none
+   */
+  readonly showing = new Map<
+    string,
+    (
+      member: string,
+      call: Call,
+      parameter: (value: string) => string,
+    ) => string | undefined
+  >();
   /** Collections of tenants. */
   readonly tenanted = new Set<string>();
   /** The tables that live lists follow. */

@@ -9,6 +9,7 @@ import { defineConfig } from '@mikro-orm/postgresql';
 import type { ClientConfig } from 'pg';
 import type { Config } from '../config/config.ts';
 import type { DatabaseObserver } from './batches.ts';
+import { addTriggers } from './through.ts';
 
 /** The tables of a service, and the migrations that create them. */
 export interface Model {
@@ -78,7 +79,10 @@ export function ormOptions(
     extensions: [Migrator],
     subscribers: [absentIsNull],
     // While a backup is restored, its tables are not those of the entities.
-    discovery: { warnWhenNoEntities: false },
+    discovery: {
+      warnWhenNoEntities: false,
+      afterDiscovered: addTriggers,
+    },
     clientUrl: url ?? '',
     // The operator creates the database. Starting the service must not require
     // the right to do so.

@@ -1,8 +1,9 @@
 import { p, type UniversalPropertyOptionsBuilder } from '@mikro-orm/core';
 import type { Static, TObject, TSchema } from 'typebox';
+import { ofRelation, type Path } from '../database/through.ts';
 import { int64Column } from '../validation/kinds.ts';
 import { initialValue, ofKind } from '../validation/rules.ts';
-import { mapMembers, memberOf } from '../validation/schemas.ts';
+import { mapMembers, memberOf, nullable } from '../validation/schemas.ts';
 
 type ColumnBuilder<Name, Value> = UniversalPropertyOptionsBuilder<
   Value,
@@ -34,6 +35,28 @@ export function columnsOf<Schema extends TObject>({ properties }: Schema) {
       Static<Schema>[Member]
     >;
   };
+}
+
+/** A member of the row that a relation refers to. */
+export interface Through extends Path {
+  /** That of the member. */
+  readonly schema: TSchema;
+}
+
+/** Those that are filters and orders only, and that the database keeps. */
+export function columnsThrough<Name extends string>(
+  through: Partial<Record<Name, Through>> = {},
+) {
+  const columns = mapMembers<Through, unknown>(
+    through as Record<string, Through>,
+    ({ by, member, schema }, name) => {
+      const column = propertyOf(name, nullable(schema));
+      const { '~options': options } = column as { '~options': object };
+      Object.assign(options, { [ofRelation]: { by, member } });
+      return column;
+    },
+  );
+  return columns as { [Member in Name]: ColumnBuilder<Member, unknown> };
 }
 
 function propertyOf(name: string, schema: TSchema) {

@@ -1,4 +1,5 @@
 import type { EntityName } from '@mikro-orm/core';
+import { escapeIdentifier as quoted } from 'pg';
 import { Call, whenCommitted } from '../call.ts';
 import type { BatchOptions, RunBatch } from '../database/batches.ts';
 import {
@@ -26,13 +27,20 @@ import {
   ListInterpreter,
   type Listing,
   refusalOfCursor,
+  type SeenThrough,
+  seenThrough,
   withOtherEnd,
 } from './lists/query.ts';
 import { ListReader } from './lists/reader.ts';
 import { type Followed, followItems } from './live-items.ts';
 import type { CollectionOptions, Repository } from './repository.ts';
-import { assertSeen, Ownership } from './rows/ownership.ts';
-import { Table } from './rows/table.ts';
+import {
+  assertSeen,
+  membersIn,
+  Ownership,
+  seenRows,
+} from './rows/ownership.ts';
+import { type Column, Table } from './rows/table.ts';
 import { type Stamped, stamp } from './stamps.ts';
 import { Trace } from './trace.ts';
 
@@ -146,6 +154,10 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
     if (owned.hidden.length > 0) database.hiding.set(collection, owned);
     if (owned.audiences.length > 0)
       database.owned.set(collection, this.#has.bind(this));
+    database.showing.set(collection, (member, call, parameter) => {
+      const views = owned.viewsOf(member, call);
+      return views && seenRows(views, table, parameter);
+    });
     this.table = table;
     this.owned = owned;
     this.#stamped = stamped;
@@ -198,7 +210,33 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
   }
 
   narrow<Query extends object>(query: Query, call: Call) {
-    return this.owned.narrow(query, call);
+    const { owned, table } = this;
+    const isNarrowed = table.through.length === 0 || seenThrough in query;
+    if (isNarrowed) return owned.narrow(query, call);
+    const names = membersIn(query);
+    const asked = table.through.filter(({ member }) => names.includes(member));
+    const relations = asked.map(({ path }) => `${path?.by}`);
+    const own = owned.narrow(query, call, relations);
+    if (asked.length === 0) return own;
+    return { ...own, [seenThrough]: this.#seenThrough(asked, call) };
+  }
+
+  /** Leaves out rows of which a call does not see what they refer to. */
+  #seenThrough(asked: readonly Column[], call: Call): SeenThrough {
+    const { database, table } = this;
+    const values: string[] = [];
+    const parameter = (value: string) => `{${values.push(value) - 1}}`;
+    const conditions = asked.flatMap(({ member, path }) => {
+      const { name, target = '' } = table.column(`${path?.by}`);
+      const showing = database.showing.get(target);
+      if (!showing) throw new Error(`${member} needs Records of ${target}.`);
+      const rows = showing(`${path?.member}`, call, parameter);
+      if (rows === undefined) return [];
+      const id = `${quoted(table.name)}.${name}`;
+      const row = `select ${rows} from ${quoted(target)} as "#related" where id = ${id}`;
+      return `coalesce((${row}), ${id} is null)`;
+    });
+    return { conditions, values };
   }
 
   async find(id: Int64 | undefined, call = new Call()) {

@@ -6,6 +6,7 @@ import { int64FromDigits } from './int64.ts';
 import {
   anyJson,
   boundedText,
+  boundsOf,
   dateTime,
   decimal,
   finite,
@@ -61,10 +62,7 @@ export const kinds = {
     graphql: { name: 'ID' },
   },
   decimal: {
-    rule(member) {
-      const text = boundedText(member);
-      return text && decimal(text);
-    },
+    rule: (member) => decimalRule(member, boundsOf({}, 0)),
     column: () => p.decimal(),
     // Not NaN, and no infinity.
     codec: {
@@ -224,10 +222,23 @@ export const kinds = {
   },
 } satisfies Record<string, Kind>;
 
+function decimalRule(
+  member: MemberSchema,
+  bounds: ReturnType<typeof boundsOf>,
+) {
+  const text = boundedText(member);
+  return text && decimal(text, bounds);
+}
+
 /** A decimal of a column `numeric(precision, scale)`. */
-export function decimalOf(precision: number, scale: number): Kind {
+export function decimalOf(
+  precision: number,
+  scale: number,
+  bounds: ReturnType<typeof boundsOf>,
+): Kind {
   return {
     ...kinds.decimal,
+    rule: (member) => decimalRule(member, bounds),
     column: () => p.decimal().precision(precision).scale(scale),
     digits: [precision, scale],
   };

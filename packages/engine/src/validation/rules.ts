@@ -135,8 +135,11 @@ type TextKeyword =
   | 'pattern'
   | 'description';
 
-type Holds = (value: number, bound: number) => boolean;
-const holds = (words: string, holds: Holds) => ({ words, holds });
+type Holds<Of> = (value: Of, bound: Of) => boolean;
+const holds = <Of = bigint | number>(words: string, holds: Holds<Of>) => ({
+  words,
+  holds,
+});
 /** 0.3 / 0.1 is 2.9999999999999996. */
 const isNearWhole = (times: number, error: number) =>
   Math.abs(times - Math.round(times)) <= error * Math.abs(times);
@@ -146,7 +149,7 @@ const conditions = {
   maximum: holds('at most', (value, bound) => value <= bound),
   exclusiveMinimum: holds('greater than', (value, bound) => value > bound),
   exclusiveMaximum: holds('less than', (value, bound) => value < bound),
-  multipleOf: holds('a multiple of', (value, bound) =>
+  multipleOf: holds('a multiple of', (value: number, bound: number) =>
     isNearWhole(value / bound, Number.isInteger(bound) ? 0 : Number.EPSILON),
   ),
 };
@@ -285,15 +288,45 @@ export function boundedText({
   };
 }
 
+/** Bounds of a decimal, as text like `0.01`. */
+export type Bounds = Partial<
+  Record<Exclude<keyof typeof conditions, 'multipleOf'>, string>
+>;
+
+/** The bounds in words, and whether a text is in them. */
+export function boundsOf(bounds: Bounds, scale: number) {
+  const entries = Object.entries(bounds) as Array<[keyof Bounds, string]>;
+  const wholeOf = (text: string) => {
+    const [whole, part = ''] = text.split('.');
+    return BigInt(`${whole}${part.padEnd(scale, '0')}`);
+  };
+  const all = entries.map(([name, bound]) => ({
+    ...conditions[name],
+    bound,
+    whole: wholeOf(bound),
+  }));
+  return {
+    words: all.map(({ words, bound }) => `${words} ${bound}`).join(', '),
+    includes: (text: string) =>
+      all.every(({ holds, whole }) => holds(wholeOf(text), whole)),
+  };
+}
+
 /** One text for each number: 1.10 is 1.1, and -0.0 is 0. */
-export function decimal({ read, ...rule }: Rule): Rule {
+export function decimal(
+  { read, describe, ...rule }: Rule,
+  { words, includes }: ReturnType<typeof boundsOf>,
+): Rule {
   const shortest = (text: string) =>
     text.replace(/\.0*$|(\.\d*?)0+$/, '$1').replace(/^-0$/, '0');
   return {
     ...rule,
+    describe: (value) =>
+      read(value) === undefined ? describe(value) : `a decimal, ${words}`,
     read(value) {
       if (read(value) === undefined) return undefined;
-      return shortest(`${value}`);
+      const text = `${value}`;
+      return onlyIf(includes(text), shortest(text));
     },
   };
 }

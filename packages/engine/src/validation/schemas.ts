@@ -3,6 +3,8 @@ import { reportFault } from '../errors.ts';
 import { type Int64, int64 } from './int64.ts';
 import { decimalOf, kindIn, kinds } from './kinds.ts';
 import {
+  type Bounds,
+  boundsOf,
   type Kind,
   type MemberSchema,
   mostGiven,
@@ -16,10 +18,11 @@ import type { Input } from './validator.ts';
  *
  * @example ownerId: int64Schema({ description: 'The owner.' })
  */
-export function int64Schema(options: {
-  description: string;
-  examples?: number[];
-}) {
+export function int64Schema(
+  options: { description: string; examples?: number[] } & {
+    [Bound in keyof Bounds]: number;
+  },
+) {
   return Type.Unsafe<Int64>({ type: 'integer', format: 'int64', ...options });
 }
 
@@ -57,19 +60,28 @@ function decimalPattern(precision: number, scale: number) {
  * An exact decimal, as text like `12.30`, because most clients read a JSON
  * number as a double.
  *
- * @example price: decimalSchema(8, 2, { description: 'In euros.' })
+ * @param options JSON Schema has no bounds of texts: the description says them
+ * @example price: decimalSchema(8, 2, { description: 'In euros.', minimum: '0' })
  */
 export function decimalSchema(
   precision: number,
   scale: number,
-  options: { description: string; examples?: string[] },
+  options: { description: string; examples?: string[] } & Bounds,
 ) {
+  const { description, examples, ...given } = options;
+  const pattern = decimalPattern(precision, scale);
+  const wrong = Object.values(given).find((one) => !one.match(pattern));
+  if (wrong !== undefined)
+    reportFault(`The bound ${wrong} is no decimal of ${precision}, ${scale}.`);
+  const bounds = boundsOf(wrong === undefined ? given : {}, scale);
+  const range = bounds.words && ` It is ${bounds.words}.`;
   return Type.String({
-    ...options,
+    ...(examples && { examples }),
+    description: `${description}${range}`,
     // With a sign, a point, and the zero before it.
     maxLength: Math.max(precision, scale + 1) + 2,
-    pattern: decimalPattern(precision, scale),
-    [ofKind]: decimalOf(precision, scale),
+    pattern,
+    [ofKind]: decimalOf(precision, scale, bounds),
   });
 }
 

@@ -6,7 +6,11 @@ import {
   Type,
 } from 'typebox';
 import { reportFault } from '../../errors.ts';
-import { columnsOf } from '../../records/columns.ts';
+import {
+  columnsOf,
+  columnsThrough,
+  type Through,
+} from '../../records/columns.ts';
 import { LiveList } from '../../records/live-list.ts';
 import type { CollectionOptions } from '../../records/repository.ts';
 import {
@@ -59,7 +63,8 @@ interface Declaration<
   OwnerName extends string,
   Times extends boolean = boolean,
   Actor extends boolean = boolean,
-> extends Lists<(keyof Members & string) | Stamp>,
+  ThroughName extends string = string,
+> extends Lists<(keyof Members & string) | Stamp | NoInfer<ThroughName>>,
     Owned<OwnerName>,
     Stamped<Times, Actor> {
   /** Its type: `Visit`. `NewVisit`, `visits` and `listVisits` follow. */
@@ -89,6 +94,12 @@ interface Declaration<
   };
   /** Follows changes and removals, too: `follow` with a trace. */
   follow?: 'all';
+  /**
+   * Further filters and orders: members of what its relations refer to.
+   *
+   * @example { owner_name: { by: 'ownerId', member: 'name', schema } }
+   */
+  through?: { readonly [Name in ThroughName]: Through };
   /** Stores who changes what, as in `Records`. */
   trace?: TraceOption<keyof Members & string>;
   /**
@@ -172,7 +183,17 @@ export function resource<
   const OwnerName extends string = never,
   Times extends boolean = false,
   Actor extends boolean = false,
->(declaration: Declaration<Members, Computed, OwnerName, Times, Actor>) {
+  ThroughName extends string = never,
+>(
+  declaration: Declaration<
+    Members,
+    Computed,
+    OwnerName,
+    Times,
+    Actor,
+    ThroughName
+  >,
+) {
   const { name, path, operations, computed } = declaration;
   assertDeclared(declaration);
   const names = namesFor(name, path);
@@ -181,7 +202,10 @@ export function resource<
   const definition: Definition = { ...declaration, names, schemas, audiences };
   const { type, resolvers } = graphQLOf(definition);
   return {
-    columns: columnsOf(schemas.stored),
+    columns: {
+      ...columnsOf(schemas.stored),
+      ...columnsThrough<ThroughName>(declaration.through),
+    },
     /** Options of its `Records`, which take their types from it. */
     lists: {
       ...declaration,
@@ -232,6 +256,7 @@ function assertDeclared(
     members: TProperties;
     follow?: 'all' | undefined;
     trace?: unknown;
+    through?: object;
   },
 ) {
   const { name, path, operations, members, follow, trace } = declaration;
@@ -247,6 +272,9 @@ function assertDeclared(
   const isFollowed = operations.includes('follow') && trace;
   if (follow && !isFollowed)
     reportFault(`${name} has follow: 'all', which needs follow and a trace.`);
+  for (const member of Object.keys(declaration.through ?? {}))
+    if (member in members || ofService.includes(member))
+      reportFault(`${member} of ${name} is a member already.`);
   for (const member of Object.keys(members))
     if (ofService.includes(member) || member in Object.prototype)
       reportFault(
@@ -270,6 +298,11 @@ function schemasOf<Members extends TProperties, OwnerName extends string>(
     all as typeof all & OwnersOf<Members, OwnerName>,
     described,
   );
+  const further = mapMembers<Through, TSchema>(
+    declaration.through,
+    ({ schema }) => Type.Optional(nullable(schema)),
+  );
+  const listed = itemSchema({ ...all, ...further }, described);
   const ofItem = {
     ...stored.properties,
     ...mapMembers(computed, ({ schema }) => schema),
@@ -294,7 +327,7 @@ function schemasOf<Members extends TProperties, OwnerName extends string>(
       $id: `${name}Change`,
       description: 'What to change: null clears, absent members stay.',
     }),
-    query: listQuery(noun, stored, declaration as Lists<never>),
+    query: listQuery(noun, listed, declaration as Lists<never>),
   };
 }
 

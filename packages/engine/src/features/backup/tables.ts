@@ -139,9 +139,11 @@ export async function assertCurrent(
 const triggersAndFunctions = `
   select format('trigger %s', trigger_name) as object
     from information_schema.triggers where trigger_schema = current_schema()
+      and trigger_name not like 'through\\_%'
   union select format('function %s', routine_name)
     from information_schema.routines
-    where routine_schema = current_schema()`;
+    where routine_schema = current_schema()
+      and routine_name not like '%\\_through\\_%\\_fn'`;
 
 /**
  * The columns that only the schema has, and those that only these tables have,

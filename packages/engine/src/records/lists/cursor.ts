@@ -13,7 +13,7 @@ export function sortedMember(sort: string) {
 
 /** @param place where the order is the id, without a value */
 export function cursorOf(
-  { id, value }: { id: unknown; value?: string | undefined },
+  { id, value }: { id: unknown; value?: string | null | undefined },
   sort: string,
 ) {
   if (value === undefined) return `${id}`;
@@ -36,9 +36,14 @@ export function cursorBeside(
 /**
  * The place that the cursor of a query names, if it has one.
  *
+ * @param hasNulls whether its value may be null
  * @throws StoreError BAD_USER_INPUT for a cursor of another order
  */
-export function placeIn({ after, before }: Partial<PageQuery>, sort: string) {
+export function placeIn(
+  { after, before }: Partial<PageQuery>,
+  sort: string,
+  hasNulls = false,
+) {
   const cursor = after ?? before;
   if (cursor === undefined) return undefined;
   const isBackward = after === undefined;
@@ -50,7 +55,8 @@ export function placeIn({ after, before }: Partial<PageQuery>, sort: string) {
   }
   const [member, value, digits] = parsed(`${cursor}`);
   const id = int64FromText(digits);
-  if (member !== by || typeof value !== 'string' || id === undefined)
+  const isValue = typeof value === 'string' || (value === null && hasNulls);
+  if (member !== by || !isValue || id === undefined)
     throw notACursor(sort, isBackward);
   return { id, value };
 }

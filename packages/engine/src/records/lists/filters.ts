@@ -77,6 +77,13 @@ function prefixOf(column: Column): Filter[] {
   ];
 }
 
+/** Ends a range before the items without a value. */
+export function belowNull(column: Column): Filter {
+  const convert = () => null;
+  const id = int64.min;
+  return { name: '', column, kind: 'to', slot: 'to', id, convert };
+}
+
 export const isEnd = ({ id }: Filter) => id !== undefined;
 
 export function assertOneEach(filters: Filter[]) {

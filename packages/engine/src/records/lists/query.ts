@@ -20,6 +20,7 @@ import type { Column, IndexOrder, Table } from '../rows/table.ts';
 import { cursorBeside, notACursor, placeIn, sortedMember } from './cursor.ts';
 import {
   assertOneEach,
+  belowNull,
   endsOf,
   excluding,
   type Filter,
@@ -84,7 +85,19 @@ interface Order {
 }
 
 type ListQuery = Partial<PageQuery> &
-  Readonly<Record<string, unknown>> & { readonly [seenBy]?: readonly View[] };
+  Readonly<Record<string, unknown>> & {
+    readonly [seenBy]?: readonly View[];
+    readonly [seenThrough]?: SeenThrough;
+  };
+
+/** The member of a list's query with what its call sees of other rows. */
+export const seenThrough = '#through';
+
+/** Conditions, in which `{0}` is the first value. */
+export interface SeenThrough {
+  readonly conditions: readonly string[];
+  readonly values: readonly string[];
+}
 
 /**
  * How many statements of a collection are prepared: PostgreSQL keeps each in
@@ -162,7 +175,8 @@ export class ListInterpreter {
   interpret(query: ListQuery): Listing {
     const { limit = 0, before, fromEnd = before !== undefined } = query;
     const shape = this.#shapeOf(query, fromEnd);
-    const place = placeIn(query, shape.sort);
+    const hasNulls = shape.by.some(({ path }) => path);
+    const place = placeIn(query, shape.sort, hasNulls);
     const values: Record<string, unknown> = {
       // One item more than a page has, to detect a next one.
       limit: limit + 1,
@@ -171,6 +185,8 @@ export class ListInterpreter {
     };
     for (const { name, slot, convert } of shape.filters)
       values[slot] = convert(query[name]);
+    for (const [at, value] of query[seenThrough]?.values.entries() ?? [])
+      values[`through_${at}`] = value;
     for (const view of query[seenBy] ?? []) {
       for (const { name, slot, convert } of this.#seenBy(view.at + 1))
         values[slot] = convert(view.values[name]);
@@ -227,10 +243,12 @@ export class ListInterpreter {
   /** The shape depends on which parameters a query has, not on their values. */
   #shapeOf(query: ListQuery, fromEnd: boolean) {
     const { after, before, sort, [seenBy]: views } = query;
+    const { conditions } = query[seenThrough] ?? {};
     let key = `${mostFor(query)} ${sort} ${fromEnd} ${after !== undefined} ${before !== undefined}`;
     for (const { name } of this.#filters)
       if (query[name] != null) key += ` ${name}`;
     if (views) key += ` #${views.map(({ at }) => at)}`;
+    if (conditions) key += ` ${conditions}`;
     const known = this.#shapes.get(key);
     if (known) return known;
     const shape = this.#newShape(query, fromEnd);
@@ -252,6 +270,10 @@ export class ListInterpreter {
     const order = this.#orderBy(sort);
     const { by } = order;
     if (end && !by.includes(end.column)) throw ofOtherOrder(end, sort);
+    if (end?.column.path && !ends.some(isOf('to'))) {
+      const last = belowNull(end.column);
+      ends.push(last);
+    }
     const given = filters.filter((filter) => !isEnd(filter));
     const parts = this.#partsOf(order, seen, given, this.#placeOf(given));
     const layout: Layout = {
@@ -262,13 +284,14 @@ export class ListInterpreter {
       ends,
       hasPlace: hasCursor || by.length === 0,
       most: mostFor(query),
+      through: query[seenThrough]?.conditions ?? [],
     };
     assertSorted(layout, given);
     const page = this.#made(pageOf, layout);
     return {
       ...layout,
       family: isForEqual(layout) ? `${familyOf(layout)} ${seen}` : page.name,
-      filters,
+      filters: [...given, ...ends],
       seen,
       page,
       flat: once(() => this.#made(pageOf, flattened(layout))),
@@ -375,9 +398,10 @@ function mostFor({ limit = 0 }: ListQuery) {
 }
 
 /** True for lists that share a statement with those by other filters. */
-function isForEqual({ parts, ends }: Layout) {
+function isForEqual({ parts, ends, through }: Layout) {
   const filters = parts.flatMap(({ conditions }) => conditions);
-  return parts.length + ends.length === 1 && filters.every(isOf('equal'));
+  const further = ends.length + through.length;
+  return parts.length + further === 1 && filters.every(isOf('equal'));
 }
 
 function familyOf({ sort, isDescending, hasPlace, most }: Layout) {

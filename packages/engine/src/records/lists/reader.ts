@@ -267,9 +267,11 @@ function cursorsOf(
   order: string,
   { sort, by }: Shape,
 ) {
-  const values: string[] = JSON.parse(order);
+  const values: Array<string | null> = JSON.parse(order);
   return items.map(({ id }, at) => {
-    const value = by[0]?.fromCursor(`${values[at]}`);
+    const json = values[at];
+    if (json === null) return cursorOf({ id, value: null }, sort);
+    const value = by[0]?.fromCursor(`${json}`);
     return cursorOf({ id, value: `${value}` }, sort);
   });
 }

@@ -84,6 +84,8 @@ export interface Layout {
   readonly hasPlace: boolean;
   /** The most items of a page. */
   readonly most: number;
+  /** Conditions on other rows, in which `{0}` is the first value. */
+  readonly through: readonly string[];
 }
 
 /** One list, as a row. */
@@ -161,7 +163,8 @@ function allOf(table: Table, layout: Layout) {
     const { conditions } = range;
     return where(conditionsOf(range, given, conditions.length));
   });
-  const text = `select 1 from ${quoted(table.name)} where ${parts.join(' or ')}`;
+  const rows = parts.join(' or ');
+  const text = `select 1 from ${quoted(table.name)} where ${rows}`;
   return { types, text };
 }
 
@@ -198,7 +201,8 @@ function rowsIn(
     .filter(({ kind }) => kind !== 'any')
     .map(({ column }) => column.name);
   const own = conditionsOf(range, given, countApart(range));
-  const names = columns.map((column) => column.name).join(', ');
+  const sorted = range.by.filter(({ path }) => path);
+  const names = [...columns, ...sorted].map(({ name }) => name).join(', ');
   const limit = `limit ${given('limit')}`;
   // For a limit that it does not know PostgreSQL plans to read a tenth of the
   // table, which it would rather sort.
@@ -234,7 +238,7 @@ function aggregated({ columns }: Table, { by }: Layout) {
 const typeOfLimit = { limit: 'int' };
 
 /** The types of the parameters of a statement, by their slots. */
-function typesIn({ parts, ends, hasPlace, by }: Layout) {
+function typesIn({ parts, ends, hasPlace, by, through }: Layout) {
   const types: Record<string, string> = {};
   const all = parts.flatMap(({ conditions }) => conditions);
   for (const { slot, kind, column } of all) {
@@ -246,6 +250,8 @@ function typesIn({ parts, ends, hasPlace, by }: Layout) {
     if (hasPlace) types.place = type;
   }
   if (hasPlace) types.place_id = 'bigint';
+  for (const [, at] of `${through}`.matchAll(/\{(\d+)\}/g))
+    types[`through_${at}`] = 'text';
   return types;
 }
 
@@ -302,7 +308,7 @@ function countApart({ conditions, by, ends, isDescending, isOne }: Range) {
   const hasEnd = ends.some(isOf(end));
   const isByAny = conditions.some(isOf('any'));
   const isOfOrder = conditions.some(
-    ({ column }) => by.includes(column) && !column.isFolded,
+    ({ column }) => by.includes(column) && column.key === column.name,
   );
   const all = conditions.length;
   if (isOne || hasEnd || isByAny || isOfOrder) return all;
@@ -318,7 +324,15 @@ function conditionsOf(range: Range, given: typeof wanted, apart: number) {
     .slice(0, apart)
     .map((filter) => equation(filter, given));
   const inRow = conditions.slice(apart);
-  return [...equations, ...comparisons(range, given, inRow)];
+  const rows = comparisons(range, given, inRow);
+  return [...equations, ...rows, ...seenIn(range, given)];
+}
+
+/** What a call sees of other rows. */
+function seenIn({ through }: Layout, given: typeof wanted) {
+  return through.map((condition) =>
+    condition.replace(/\{(\d+)\}/g, (_, at) => given(`through_${at}`)),
+  );
 }
 
 function equation(filter: Filter, given: typeof wanted) {
@@ -374,7 +388,7 @@ function boundAt(side: 'from' | 'to', layout: Layout, given: typeof wanted) {
   const ofRange = end ? endOf(end, given) : [];
   const start = isDescending ? 'to' : 'from';
   if (!hasPlace || side !== start) return ofRange;
-  const ofOrder = by.map((column) => collated(given('place'), column));
+  const ofOrder = by.map((column) => placed(given('place'), column));
   const place = [...ofOrder, given('place_id')];
   return end ? inner(ofRange, place, side) : place;
 }
@@ -395,8 +409,10 @@ function keysOf({ by }: Layout) {
   return [...keys, 'id'];
 }
 
-function collated(value: string, { isFolded }: Column) {
-  return isFolded ? `${value} collate "C"` : value;
+/** A value as the key of its column. */
+function placed(value: string, { isFolded, path }: Column) {
+  const text = isFolded ? `${value} collate "C"` : value;
+  return path ? `array[${text}]` : text;
 }
 
 function row(values: string[]) {
@@ -407,7 +423,7 @@ function row(values: string[]) {
 function endOf({ column, slot, id }: Filter, given: typeof wanted) {
   const value = given(slot);
   const folded = column.isFolded ? `lower(${value})` : value;
-  return [collated(folded, column), `'${id}'::bigint`];
+  return [placed(folded, column), `'${id}'::bigint`];
 }
 
 const shorter = {

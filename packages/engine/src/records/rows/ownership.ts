@@ -81,7 +81,7 @@ export class Ownership {
   /** @param module its name in scopes, if any */
   constructor(
     { owner, audiences = [], members }: Owned<string>,
-    module: string | undefined,
+    private readonly module: string | undefined,
   ) {
     this.audiences = owner ? audiencesOf(owner, module) : audiences;
     const rows = this.audiences.flatMap((one) => Object.entries(one.rows));
@@ -136,14 +136,28 @@ export class Ownership {
   }
 
   /** Adds what a call sees to the query of a list. */
-  narrow<Query extends object>(query: Query, call: Call) {
-    const views = this.viewsIn(call, 'read', this.#hiddenAskedBy(query));
+  narrow<Query extends object>(
+    query: Query,
+    call: Call,
+    further: readonly string[] = [],
+  ) {
+    const hidden = this.#hiddenIn([...membersIn(query), ...further]);
+    const views = this.viewsIn(call, 'read', hidden);
     return views ? { ...query, [seenBy]: views } : query;
   }
 
-  #hiddenAskedBy(query: object) {
-    if (this.hidden.length === 0) return [];
-    const asked = membersIn(query);
+  /** The rows of which a call sees a member, as in `viewsIn`. */
+  viewsOf(member: string, call: Call) {
+    const { audiences, module } = this;
+    const { caller } = call;
+    const scope = `${module}:read` as const;
+    const isOpen = !module || !caller || caller.isOperator;
+    const mayRead = isOpen || hasScope(caller, scope);
+    if (audiences.length === 0 && !mayRead) throw forbidden(scope, caller);
+    return this.viewsIn(call, 'read', this.#hiddenIn([member]));
+  }
+
+  #hiddenIn(asked: readonly string[]) {
     return this.hidden.filter((member) => asked.includes(member));
   }
 
@@ -336,7 +350,7 @@ const ofFilter = /_(?:in|is_null|gte|gt|lte|lt|prefix|desc)$/;
  * The members that a list may be filtered and sorted by: a name like `check_in`
  * may be a member, or a filter by one.
  */
-function membersIn({ sort, ...filters }: { sort?: unknown }) {
+export function membersIn({ sort, ...filters }: { sort?: unknown }) {
   const given = Object.entries(filters).filter(([, value]) => value != null);
   const names = [...given.map(([name]) => name), `${sort}`];
   return names.flatMap((name) => [name, name.replace(ofFilter, '')]);

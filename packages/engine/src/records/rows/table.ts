@@ -1,6 +1,7 @@
 import type { EntityMetadata, EntityProperty } from '@mikro-orm/core';
 import { escapeIdentifier as quoted } from 'pg';
 import type { Statement } from '../../database/database.ts';
+import { pathOf } from '../../database/through.ts';
 import { reportFault } from '../../errors.ts';
 import { kinds, wholeTime } from '../../validation/kinds.ts';
 import { type Codec, type Kind, ofKind } from '../../validation/rules.ts';
@@ -24,6 +25,8 @@ export type Column = Readonly<ReturnType<typeof columnOf>>;
 export class Table {
   readonly name: string;
   readonly columns: readonly Column[];
+  /** Further ones, of members of other rows. */
+  readonly through: readonly Column[];
   /**
    * Columns with values that the database generates or spells, the id first.
    */
@@ -58,15 +61,18 @@ export class Table {
   readonly #uniques: string[][];
 
   constructor(
-    { tableName, versionProperty, props, indexes, uniques }: EntityMetadata,
+    { tableName, versionProperty, indexes, uniques, ...entity }: EntityMetadata,
     computed: Computed = {},
   ) {
-    const columns = props.map((property) => columnOf(property, tableName));
-    const keys = indexes.map((index) => indexKeysOf(index, columns));
+    const props = entity.props.filter((one) => !pathOf(one));
+    const all = entity.props.map((one) => columnOf(one, tableName));
+    const columns = all.filter(({ path }) => !path);
+    const keys = indexes.map((index) => indexKeysOf(index, all));
     this.#uniques = uniques.map(membersIn).filter(({ length }) => length > 0);
     this.#indexes = [['id'], ...keys, ...this.#uniques];
     this.name = tableName;
     this.columns = columns;
+    this.through = all.filter(({ path }) => path);
     this.version = columns.find(({ member }) => member === versionProperty);
     const texts = columns.map(({ text }) => text).join(', ');
     const rows = `select ${texts} from ${quoted(tableName)}`;
@@ -149,8 +155,8 @@ export class Table {
     });
     const sorted = by.map(({ member }) => ` sorted by ${member}`).join('');
     const message = `Each combination of the filters of ${this.name}${sorted} needs an index; the entity lacks`;
-    for (const { member, isNullable } of by)
-      if (isNullable)
+    for (const { member, isNullable, path } of by)
+      if (isNullable && !path)
         reportFault(
           `${this.name} has an order by ${member}, which may be null.`,
         );
@@ -162,7 +168,7 @@ export class Table {
   #lineFor(filters: string[], by: readonly Column[]) {
     const members = [...filters, ...by.map(({ member }) => member), 'id'];
     const named = members.map((member) => `'${member}'`).join(', ');
-    if (!by.some(({ isFolded }) => isFolded))
+    if (by.every(({ key, name }) => key === name))
       return `{ properties: [${named}] }`;
     const index = [this.name, ...members].join('_');
     const names = filters.map((member) => this.column(member).name);
@@ -171,7 +177,8 @@ export class Table {
   }
 
   column(member: string) {
-    const found = this.columns.find((column) => column.member === member);
+    const all = [...this.columns, ...this.through];
+    const found = all.find((column) => column.member === member);
     if (!found) throw new Error(`${this.name} has no ${member}.`);
     return found;
   }
@@ -222,15 +229,22 @@ function columnOf(property: EntityProperty, table: string) {
       reportFault(
         `${place}: ${sqlName} has ${Buffer.byteLength(sqlName)} bytes, and PostgreSQL cuts names at 63.`,
       );
-  const key = isFolded ? `lower(${sql}) collate "C"` : sql;
+  const path = pathOf(property);
+  const single = isFolded ? `lower(${sql}) collate "C"` : sql;
+  const indexed = isFolded ? inLowerCase(name) : name;
   return {
     member: name,
     /** The quoted SQL name. */
     name: sql,
-    /** SQL expression by which lists are sorted. */
-    key,
+    /** Of a member of another row. */
+    path,
+    /**
+     * SQL expression by which lists are sorted. In an array null has a place,
+     * the last one.
+     */
+    key: path ? `(array[${single}])` : single,
     /** The same in the indexes of an entity. */
-    indexed: isFolded ? inLowerCase(name) : name,
+    indexed: path ? `array[${indexed}]` : indexed,
     /** True for a text that is not one of an enumeration. */
     isFolded,
     type,
@@ -258,7 +272,7 @@ function columnOf(property: EntityProperty, table: string) {
     isSpelled: codec.isSpelled === true,
     isNullable: nullable === true,
     /** SQL for the JSON of its value in a cursor. */
-    cursor: (codec.toCursor ?? asText)(key),
+    cursor: (codec.toCursor ?? asText)(single),
     fromCursor: codec.fromCursor ?? String,
     /** The table to whose rows it refers. */
     target: targetMeta?.tableName,
@@ -315,12 +329,9 @@ function membersIn({ properties = [] }: Index) {
 /** @param text with or without quotes */
 function keyNamed(text: string, columns: readonly Column[]) {
   const key = unquoted(text);
-  const column = columns.find(
-    ({ key: sorted, name }) =>
-      key === unquoted(sorted) || key === unquoted(name),
-  );
-  const isFolded = column && key.startsWith('lower(');
-  return isFolded ? inLowerCase(column.member) : `${column?.member}`;
+  const sorted = columns.find((column) => key === unquoted(column.key));
+  const named = columns.find(({ name }) => key === unquoted(name));
+  return sorted?.indexed ?? `${named?.member}`;
 }
 
 const unquoted = (text: string) => text.replaceAll('"', '');

@@ -1,0 +1,77 @@
+import type { EntityMetadata, EntityProperty } from '@mikro-orm/core';
+import { escapeIdentifier as quoted } from 'pg';
+import { reportFault } from '../errors.ts';
+
+/** A relation, and a member of the row that it refers to. */
+export interface Path {
+  readonly by: string;
+  readonly member: string;
+}
+
+/** A property of an entity, of which triggers keep the column. */
+export const ofRelation = Symbol('ofRelation');
+
+export function pathOf(property: object): Path | undefined {
+  return (property as { [ofRelation]?: Path })[ofRelation];
+}
+
+/** Adds the triggers that copy members of other rows to their columns. */
+export function addTriggers(storage: Iterable<EntityMetadata>) {
+  const entities = [...storage];
+  for (const entity of entities)
+    for (const property of entity.props) {
+      const path = pathOf(property);
+      if (path) keep(entities, entity, property, path);
+    }
+}
+
+function keep(
+  entities: EntityMetadata[],
+  entity: EntityMetadata,
+  { name, fieldNames, columnTypes }: EntityProperty,
+  { by, member }: Path,
+) {
+  const { tableName, properties } = entity;
+  const relation = properties[by as never] as EntityProperty | undefined;
+  const { tableName: other } = relation?.targetMeta ?? {};
+  const target = entities.find(({ tableName }) => tableName === other);
+  const source = target?.properties[member as never] as
+    | EntityProperty
+    | undefined;
+  const isSame = `${source?.columnTypes}` === `${columnTypes}`;
+  if (!relation || !target || !source || !isSame || pathOf(source)) {
+    reportFault(
+      `${tableName}.${name} goes through ${by}, which is no relation to a row with such a ${member} of its own.`,
+    );
+    return;
+  }
+  const [column, key, value] = [
+    fieldNames,
+    relation.fieldNames,
+    source.fieldNames,
+  ].map((names) => quoted(`${names}`));
+  // The lock waits for a change of the other row that is not committed.
+  const copy = `select ${value} into new.${column} from ${quoted(target.tableName)} where id = new.${key} for share`;
+  const paste = `update ${quoted(tableName)} set ${column} = new.${value} where ${key} = new.id`;
+  add(entity, {
+    name: `through_${fieldNames}`,
+    timing: 'before',
+    events: ['insert', 'update'],
+    body: `if new.${key} is distinct from old.${key} then new.${column} := null; ${copy}; end if; return new;`,
+  });
+  add(target, {
+    name: `through_${tableName}_${fieldNames}`,
+    timing: 'after',
+    events: ['update'],
+    body: `if new.${value} is distinct from old.${value} then ${paste}; end if; return null;`,
+  });
+}
+
+/** Entities outlive a MikroORM, which discovers them again. */
+function add(
+  entity: EntityMetadata,
+  trigger: EntityMetadata['triggers'][number],
+) {
+  const others = entity.triggers.filter(({ name }) => name !== trigger.name);
+  entity.triggers = [...others, { forEach: 'row', ...trigger }];
+}
