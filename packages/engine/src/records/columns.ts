@@ -1,5 +1,6 @@
 import { p, type UniversalPropertyOptionsBuilder } from '@mikro-orm/core';
 import type { Static, TObject, TSchema } from 'typebox';
+import { ofTenant } from '../database/tenant-keys.ts';
 import { int64Column } from '../validation/kinds.ts';
 import { initialValue, ofKind } from '../validation/rules.ts';
 import { mapMembers, memberOf } from '../validation/schemas.ts';
@@ -24,9 +25,12 @@ export interface Assigned {
  *
  * @example properties: { ...columnsOf(toySchema), ownerId: () => ... }
  */
-export function columnsOf<Schema extends TObject>({ properties }: Schema) {
+export function columnsOf<Schema extends TObject>(
+  { properties }: Schema,
+  tenant?: string,
+) {
   const columns = mapMembers<TSchema, unknown>(properties, (member, name) =>
-    propertyOf(name, member),
+    propertyOf(name, member, name === tenant),
   );
   return columns as {
     [Member in keyof Static<Schema>]: ColumnBuilder<
@@ -36,7 +40,7 @@ export function columnsOf<Schema extends TObject>({ properties }: Schema) {
   };
 }
 
-function propertyOf(name: string, schema: TSchema) {
+function propertyOf(name: string, schema: TSchema, isTenant: boolean) {
   if (name === 'id') return int64Column().primary().autoincrement();
   if (name === 'version') return p.integer().version();
   const { kind, schema: member, isNullable } = memberOf(schema);
@@ -46,6 +50,7 @@ function propertyOf(name: string, schema: TSchema) {
   Object.assign(column['~options'], {
     [ofKind]: () => kind,
     ...(defaultRaw && { defaultRaw }),
+    ...(isTenant && { [ofTenant]: true }),
   });
   return isNullable ? column.nullable() : column;
 }

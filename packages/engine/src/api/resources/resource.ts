@@ -178,10 +178,11 @@ export function resource<
   const names = namesFor(name, path);
   const schemas = schemasOf(declaration, names);
   const audiences = modulesOf(declaration.audiences);
+  const { tenant } = new Ownership(declaration, undefined);
   const definition: Definition = { ...declaration, names, schemas, audiences };
   const { type, resolvers } = graphQLOf(definition);
   return {
-    columns: columnsOf(schemas.stored),
+    columns: columnsOf(schemas.stored, tenant),
     /** Options of its `Records`, which take their types from it. */
     lists: {
       ...declaration,
