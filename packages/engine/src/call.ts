@@ -85,7 +85,7 @@ const operator: Caller = {
 /**
  * The name of who calls: a key, or a subject. No key has the name of a subject.
  */
-export function actorIn({ caller }: Call) {
+export function actorIn({ origin: { caller } }: Call) {
   if (!caller) return 'service';
   const { id, subject, isOperator } = caller;
   if (isOperator) return 'operator';
@@ -193,6 +193,23 @@ export class Call {
     const { caller, meter, operation, origin } = this;
     const next = new Call(this.timeout, this.connection);
     return Object.assign(next, { caller, meter, operation, origin });
+  }
+
+  /**
+   * For what code does for another one, such as a creation for a customer:
+   * rows and rights are theirs. Traces name who calls.
+   */
+  onBehalfOf(other: Pick<Caller, 'scopes' | 'subject' | 'tenant'>) {
+    const { deadline, onRolledBack } = this;
+    const { id, name } = this.caller ?? operator;
+    return Object.assign(this.continued(), {
+      caller: { id, name, ...other },
+      claim: this.takeClaim(),
+      deadline,
+      onRolledBack,
+      count: this.count.bind(this),
+      replayed: this.replayed.bind(this),
+    });
   }
 
   /**

@@ -9,6 +9,7 @@ import { defineConfig } from '@mikro-orm/postgresql';
 import type { ClientConfig } from 'pg';
 import type { Config } from '../config/config.ts';
 import type { DatabaseObserver } from './batches.ts';
+import { TenantKeys } from './tenant-keys.ts';
 import { addTriggers } from './through.ts';
 
 /** The tables of a service, and the migrations that create them. */
@@ -76,7 +77,7 @@ export function ormOptions(
 ) {
   return defineConfig({
     entities,
-    extensions: [Migrator],
+    extensions: [Migrator, TenantKeys],
     subscribers: [absentIsNull],
     // While a backup is restored, its tables are not those of the entities.
     discovery: {

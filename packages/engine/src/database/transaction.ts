@@ -6,6 +6,7 @@ import { badInput, StoreError } from '../errors.ts';
 import { type Order, orderLocks } from './order.ts';
 import { noSuch, sqlState } from './postgres-errors.ts';
 import { asText, type RunStatement, type Send } from './postgres-server.ts';
+import { tenantIn } from './tenant-keys.ts';
 
 export type Work<Answer> = (em: EntityManager) => Promise<Answer>;
 
@@ -175,7 +176,14 @@ export function refusalIn(
     return props.find(({ fieldNames }) => quoted(`${fieldNames}`) === text)
       ?.name;
   };
-  const names = key.split(', ').map(nameOf);
+  const state = sqlState(error);
+  // 23001 for `on delete restrict` since PostgreSQL 18.
+  const isReference = state === '23503' || state === '23001';
+  const tenant = isReference && entity && tenantIn(entity)?.name;
+  const names = key
+    .split(', ')
+    .map(nameOf)
+    .filter((name) => !tenant || name !== tenant);
   // None for an index on an expression.
   const members = names.includes(undefined) ? '' : names.join(' and ');
   const { hidden = [] } = hiding.get(`${table}`) ?? {};
@@ -183,12 +191,9 @@ export function refusalIn(
   const what = (!isHidden && members) || 'value';
   const conflict = (message: string) =>
     new StoreError('CONFLICT', message, { cause: error });
-  const state = sqlState(error);
   if (state === '23505' && members !== 'id')
     return conflict(`Another one has this ${what}.`);
   if (state === '23P01') return conflict(`Another one excludes this ${what}.`);
-  // 23001 for `on delete restrict` since PostgreSQL 18.
-  const isReference = state === '23503' || state === '23001';
   if (!isReference || members === '') return error;
   if (members !== 'id') return noSuch(members, error);
   return conflict('It cannot be removed, because others refer to it.');

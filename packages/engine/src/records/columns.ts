@@ -1,5 +1,6 @@
 import { p, type UniversalPropertyOptionsBuilder } from '@mikro-orm/core';
 import type { Static, TObject, TSchema } from 'typebox';
+import { ofTenant } from '../database/tenant-keys.ts';
 import { ofRelation, type Path } from '../database/through.ts';
 import { int64Column } from '../validation/kinds.ts';
 import { initialValue, ofKind } from '../validation/rules.ts';
@@ -25,9 +26,12 @@ export interface Assigned {
  *
  * @example properties: { ...columnsOf(toySchema), ownerId: () => ... }
  */
-export function columnsOf<Schema extends TObject>({ properties }: Schema) {
+export function columnsOf<Schema extends TObject>(
+  { properties }: Schema,
+  tenant?: string,
+) {
   const columns = mapMembers<TSchema, unknown>(properties, (member, name) =>
-    propertyOf(name, member),
+    propertyOf(name, member, name === tenant),
   );
   return columns as {
     [Member in keyof Static<Schema>]: ColumnBuilder<
@@ -50,7 +54,7 @@ export function columnsThrough<Name extends string>(
   const columns = mapMembers<Through, unknown>(
     through as Record<string, Through>,
     ({ by, member, schema }, name) => {
-      const column = propertyOf(name, nullable(schema));
+      const column = propertyOf(name, nullable(schema), false);
       const { '~options': options } = column as { '~options': object };
       Object.assign(options, { [ofRelation]: { by, member } });
       return column;
@@ -59,7 +63,7 @@ export function columnsThrough<Name extends string>(
   return columns as { [Member in Name]: ColumnBuilder<Member, unknown> };
 }
 
-function propertyOf(name: string, schema: TSchema) {
+function propertyOf(name: string, schema: TSchema, isTenant: boolean) {
   if (name === 'id') return int64Column().primary().autoincrement();
   if (name === 'version') return p.integer().version();
   const { kind, schema: member, isNullable } = memberOf(schema);
@@ -69,6 +73,7 @@ function propertyOf(name: string, schema: TSchema) {
   Object.assign(column['~options'], {
     [ofKind]: () => kind,
     ...(defaultRaw && { defaultRaw }),
+    ...(isTenant && { [ofTenant]: true }),
   });
   return isNullable ? column.nullable() : column;
 }

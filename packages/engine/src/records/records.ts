@@ -114,7 +114,7 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
     const interpreter = new ListInterpreter(table, lists, owned.audiences);
     const reader = new ListReader<Item>(database, table, interpreter, horizon);
     const name = path?.slice(1) ?? collection;
-    if (owned.hasTenants) database.tenanted.add(name);
+    if (owned.tenant) database.tenanted.add(name);
     const stamped = { times, actor };
     const traced = option && { name, table, owned, module, option, stamped };
     const trace = traced && new Trace(database, traced, metadata);
@@ -320,7 +320,7 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
     call: Call,
   ) {
     const { database, owned, table } = this;
-    const seesTenants = owned.hasTenants && !owned.viewsIn(call);
+    const seesTenants = owned.tenant && !owned.viewsIn(call);
     const stored = seesTenants && (await this.#changes.stored(id, call));
     const tenant = stored && owned.tenantOf(stored);
     await assertSeen(database, table, change, call, tenant);
@@ -360,7 +360,7 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
     this.onInserted(listener);
     const { list }: { list: unknown } = Records.prototype;
     const isOverridden = this.list !== list;
-    if (isLocked || isOverridden || !owned.hasTenants)
+    if (isLocked || isOverridden || !owned.tenant)
       return this.list.bind(this);
     // No tenant waits for a transaction of another one.
     database.followed.set(collection, 'marked');

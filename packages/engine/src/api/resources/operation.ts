@@ -1,5 +1,6 @@
 import { type FieldCost, listedIn } from '@animal-store/graphql-limits/cost';
 import type { EntityName } from '@mikro-orm/core';
+import type { EntityManager } from '@mikro-orm/postgresql';
 import { Arg, Args, Mutation, Query } from 'type-graphql';
 import type { Static, TArray, TObject } from 'typebox';
 import type { Call } from '../../call.ts';
@@ -17,6 +18,8 @@ import type { Routes } from '../http/routes.ts';
 import { type Response, success } from '../rest/documented-responses.ts';
 import { resolver } from './resolvers.ts';
 import type { Served } from './resource.ts';
+
+type Entities = readonly EntityName[];
 
 /** An operation that is none of a resource, in REST and GraphQL. */
 interface Declared<
@@ -39,7 +42,7 @@ interface Declared<
    *
    * @default none: the operation only reads
    */
-  creates?: readonly EntityName[];
+  creates?: Entities;
   /**
    * A module whose scope it needs: `portal`.
    *
@@ -67,14 +70,18 @@ interface Declared<
 export function operation<
   const In extends TObject,
   const Out extends TObject | TArray<TObject>,
->(declared: Declared<In, Out>) {
-  type Run = (input: Input<In>, call: Call) => Promise<Static<Out>>;
+  const Creates extends Entities | undefined = undefined,
+>(declared: Declared<In, Out> & { creates?: Creates }) {
+  type Answer = (input: Input<In>, call: Call) => Promise<Static<Out>>;
+  /** Of its transaction, if it creates. */
+  type Em = Creates extends Entities ? EntityManager : undefined;
+  type Run = (...given: [...Parameters<Answer>, em: Em]) => ReturnType<Answer>;
   const { creates, scope } = declared;
-  const Field = rootFieldOf<Run>(declared);
+  const Field = rootFieldOf<Answer>(declared);
   return {
     serve(database: Database, run: Run): Partial<Served> {
-      const answer: Run = (input, call) => {
-        const work = () => run(input, call);
+      const answer: Answer = (input, call) => {
+        const work = (em?: EntityManager) => run(input, call, em as Em);
         if (!creates) return work();
         return database.transaction(call, { creates, input }, work);
       };

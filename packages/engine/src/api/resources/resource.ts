@@ -199,11 +199,12 @@ export function resource<
   const names = namesFor(name, path);
   const schemas = schemasOf(declaration, names);
   const audiences = modulesOf(declaration.audiences);
+  const { tenant } = new Ownership(declaration, undefined);
   const definition: Definition = { ...declaration, names, schemas, audiences };
   const { type, resolvers } = graphQLOf(definition);
   return {
     columns: {
-      ...columnsOf(schemas.stored),
+      ...columnsOf(schemas.stored, tenant),
       ...columnsThrough<ThroughName>(declaration.through),
     },
     /** Options of its `Records`, which take their types from it. */

@@ -75,7 +75,8 @@ export class Ownership {
   readonly kept: readonly string[];
   /** Those that some audience does not see. */
   readonly hidden: readonly string[];
-  readonly #tenant: string | undefined;
+  /** The member that has the tenant. */
+  readonly tenant: string | undefined;
   readonly #defaults: Readonly<Record<string, unknown>>;
 
   /** @param module its name in scopes, if any */
@@ -87,7 +88,7 @@ export class Ownership {
     const rows = this.audiences.flatMap((one) => Object.entries(one.rows));
     const tenants = rows.filter(([, identity]) => identity === 'tenant');
     this.members = [...new Set(rows.map(([member]) => member))];
-    this.#tenant = tenants[0]?.[0];
+    this.tenant = tenants[0]?.[0];
     const kept = owner ? rows : tenants;
     this.kept = kept.map(([member]) => member);
     if (owner && audiences.length > 0)
@@ -230,7 +231,7 @@ export class Ownership {
     const place = refused.findIndex(({ length }) => length === 0);
     if (place === -1) throw notFor('set', refused[0] ?? []);
     const { values } = fits[place] as View;
-    const isOfNone = this.#tenant && !values[this.#tenant];
+    const isOfNone = this.tenant && !values[this.tenant];
     if (isOfNone) throw unnamed('tenant');
     return { ...item, ...values };
   }
@@ -246,7 +247,7 @@ export class Ownership {
   }
 
   #claimedByOperator<New extends object>(item: New): New {
-    const tenant = this.#tenant;
+    const tenant = this.tenant;
     if (tenant && !isUsable(memberIn(item, tenant)))
       throw badInput(`${tenant} must be the name of a tenant.`);
     // What operators add belongs to the bootstrap key.
@@ -271,13 +272,9 @@ export class Ownership {
     return own && fitting(own, change);
   }
 
-  get hasTenants() {
-    return this.#tenant !== undefined;
-  }
-
   /** The tenant of an item; undefined where rows belong to none. */
   tenantOf(item: object) {
-    return this.#tenant && memberIn(item, this.#tenant);
+    return this.tenant && memberIn(item, this.tenant);
   }
 
   #viewsOf(
