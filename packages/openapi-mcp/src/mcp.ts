@@ -12,6 +12,12 @@ import type {
   FastifySchema,
 } from 'fastify';
 import {
+  type EventType,
+  eventCapabilities,
+  serveEvents,
+  sourcesOf,
+} from './events.ts';
+import {
   isJsonObject,
   type OpenApi,
   type RestOperation,
@@ -19,6 +25,8 @@ import {
   toolsOf,
   type Wording,
 } from './tools.ts';
+
+export type { EventType, OpenApi };
 
 /** The tools depend on the caller, and change only with a release. */
 const cacheable = { ttlMs: 300_000, cacheScope: 'private' } as const;
@@ -40,6 +48,8 @@ export interface OpenApiMcpOptions extends Wording {
    * by the operation itself.
    */
   isListed(operation: RestOperation, request: FastifyRequest): boolean;
+  /** What assistants may poll (SEP-3415), read after `document`. */
+  events?(document: OpenApi): readonly EventType[];
 }
 
 /** An origin or a host. */
@@ -57,11 +67,13 @@ export async function openApiMcp(
 ): Promise<void> {
   const { document, name, origins, config = {}, isListed, refuse } = options;
   let tools = new Map<string, Tool>();
+  let sources: ReturnType<typeof sourcesOf>;
   let about: OpenApi['info'];
   app.addHook('onReady', async () => {
     const openApi = document() as OpenApi;
     about = openApi.info;
     tools = toolsOf(openApi, options);
+    sources = sourcesOf(options.events?.(openApi) ?? [], tools);
   });
   app.route({
     method: 'POST',
@@ -122,10 +134,11 @@ export async function openApiMcp(
   /** For one request, because the tools depend on its caller. */
   function serverFor(request: FastifyRequest) {
     const { title, version, description } = about;
+    const offered = sources.size > 0 ? eventCapabilities : {};
     const server = new Server(
       { name, title, version },
       {
-        capabilities: { tools: {} },
+        capabilities: { tools: {}, ...offered },
         instructions: description ?? '',
         cacheHints: { 'tools/list': cacheable, 'server/discover': cacheable },
       },
@@ -147,6 +160,7 @@ export async function openApiMcp(
         throw new ProtocolError(-32603, 'The tool has failed.');
       }) as never;
     });
+    if (sources.size > 0) serveEvents(server, sources, isListed, request);
     return server;
   }
 }

@@ -30,7 +30,7 @@ export interface Wording {
  */
 export type Tool = ReturnType<typeof toolOf>;
 
-interface Schema {
+export interface Schema {
   type?: string | string[];
   format?: string;
   description?: string;
@@ -45,6 +45,23 @@ interface Schema {
 
 interface Body {
   content?: { 'application/json': { schema: Schema } };
+}
+
+/** Of a list; int64 as text. */
+export type Item = { id: string } & Record<string, unknown>;
+
+interface Answer {
+  status?: undefined;
+  refused?: undefined;
+  /** Absent for an operation without an output. */
+  found?: { items?: Item[]; next?: string };
+}
+
+/** Why an operation is not carried out, and the status of HTTP. */
+export interface Refusal {
+  status: number;
+  refused: string;
+  found?: undefined;
 }
 
 /** An operation in OpenAPI. */
@@ -175,8 +192,10 @@ function toolOf(
     ...(body?.required ?? []),
   ];
 
-  const invalid = (message: string) =>
-    toolError(describe(refuse(400, message)));
+  const invalid = (message: string): Refusal => ({
+    status: 400,
+    refused: describe(refuse(400, message)),
+  });
   /** An argument as the operation reads it: text, or anything else as JSON. */
   const textOf = (value: unknown) =>
     typeof value === 'string' ? value : `${JSON.stringify(value, exact)}`;
@@ -228,10 +247,11 @@ function toolOf(
    * scope, quota, checks, idempotency, log line and metrics are those of the
    * operation. The request passes no network, and is served while the service
    * shuts down.
-   *
-   * @returns a result of `tools/call`
    */
-  async function call(args: Arguments, request: FastifyRequest) {
+  async function ask(
+    args: Arguments,
+    request: FastifyRequest,
+  ): Promise<Refusal | Answer> {
     // The operation ignores unknown parameters. An assistant would take the
     // unfiltered list for an answer.
     if (!Object.keys(args).every((name) => Object.hasOwn(properties, name))) {
@@ -262,25 +282,29 @@ function toolOf(
       own,
     );
     if (statusCode >= 400) {
-      let text = describe(JSON.parse(payload));
+      let refused = describe(JSON.parse(payload));
       const wait = headers['retry-after'];
-      if (wait) text += ` Try again in ${wait} s.`;
-      return toolError(text);
+      if (wait) refused += ` Try again in ${wait} s.`;
+      return { status: statusCode, refused };
     }
-    if (!output)
-      return { content: [{ type: 'text', text: success?.description ?? '' }] };
+    if (!output) return {};
     const answer = JSON.parse(payload, asWritten as never);
     const after = /[?&]after=([^&>]+)[^>]*>; rel="next"/.exec(
       `${headers.link}`,
     )?.[1];
-    const structuredContent = withTextIds(
-      isList ? { items: answer, ...(after && { next: after }) } : answer,
-      output,
-    );
-    return {
-      content: [{ type: 'text', text: JSON.stringify(structuredContent) }],
-      structuredContent,
-    };
+    const found = isList
+      ? { items: answer, ...(after && { next: after }) }
+      : answer;
+    return { found: withTextIds(found, output) as Answer['found'] };
+  }
+
+  /** @returns a result of `tools/call` */
+  async function call(args: Arguments, request: FastifyRequest) {
+    const { refused, found } = await ask(args, request);
+    if (refused !== undefined) return toolError(refused);
+    const text = found ? JSON.stringify(found) : (success?.description ?? '');
+    const content = [{ type: 'text', text }];
+    return { content, ...(output && { structuredContent: found }) };
   }
 
   /** As `tools/list` shows it. */
@@ -298,7 +322,7 @@ function toolOf(
       openWorldHint: false,
     },
   };
-  return { definition, operation, call };
+  return { definition, operation, ask, call };
 }
 
 function toolError(text: string) {
