@@ -1,7 +1,10 @@
+import { once } from 'node:events';
 import {
   fromJsonSchema,
   ProtocolError,
   type Server,
+  type ServerContext,
+  SUBSCRIPTION_ID_META_KEY,
 } from '@modelcontextprotocol/server';
 import type { FastifyRequest } from 'fastify';
 import type { Item, Refusal, RestOperation, Schema, Tool } from './tools.ts';
@@ -75,24 +78,37 @@ export function sourcesOf(
   return new Map<string, Source>(sources);
 }
 
-/** Adds `events/list` and `events/poll` for the caller of a request. */
+/**
+ * Adds `events/list`, `events/poll` and `events/stream` for the caller of a
+ * request.
+ *
+ * @param mayStream false for clients of earlier revisions
+ */
 export function serveEvents(
   server: Server,
   sources: ReadonlyMap<string, Source>,
   isListed: (operation: RestOperation, request: FastifyRequest) => boolean,
   request: FastifyRequest,
+  mayStream: boolean,
 ) {
+  const delivery = mayStream ? ['poll', 'push'] : ['poll'];
   const params = fromJsonSchema<Asked>(asked as never);
   const any = fromJsonSchema({ type: 'object' });
   server.setRequestHandler('events/list', { params: any }, () => {
     const listed = [...sources.values()].filter(({ tool }) =>
       isListed(tool.operation, request),
     );
-    return { events: listed.map(definitionOf) };
+    return {
+      events: listed.map((one) => ({ ...definitionOf(one), delivery })),
+    };
   });
   server.setRequestHandler('events/poll', { params }, (given) =>
     poll(sourceOf(given), given),
   );
+  if (mayStream)
+    server.setRequestHandler('events/stream', { params }, (given, context) =>
+      stream(sourceOf(given), given, context),
+    );
 
   function sourceOf({ name, arguments: args = {} }: Asked) {
     const source = sources.get(name);
@@ -111,16 +127,23 @@ export function serveEvents(
     return source;
   }
 
-  async function ask({ type, tool }: Source, given: Asked, page: object) {
-    const args = { ...given.arguments, ...page, ...type.given };
-    const answer = await tool.ask(args, request);
+  /** Arguments of the list. */
+  const argumentsOf = ({ type }: Source, given: Asked, page: object) => ({
+    ...given.arguments,
+    ...page,
+    ...type.given,
+  });
+
+  async function ask(source: Source, given: Asked, page: object) {
+    const args = argumentsOf(source, given, page);
+    const answer = await source.tool.ask(args, request);
     if (answer.refused !== undefined) throw failureOf(answer);
     const { items = [], next } = answer.found ?? {};
     return { items, hasMore: next !== undefined };
   }
 
   async function poll(source: Source, given: Asked) {
-    const { cursor, maxEvents = most, maxAgeMs } = given;
+    const { cursor, maxEvents = most } = given;
     const quiet = { events: [], truncated: false, hasMore: false, nextPollMs };
     // From now on: after the newest one.
     if (typeof cursor !== 'string') {
@@ -131,18 +154,61 @@ export function serveEvents(
     const limit = `${Math.min(maxEvents, most)}`;
     const page = { after: cursor, limit };
     const { items, hasMore } = await ask(source, given, page);
-    const found = occurrencesIn(source, items);
-    const oldest = Date.now() - (maxAgeMs ?? Number.POSITIVE_INFINITY);
-    const events = found.filter(
-      ({ timestamp }) => Date.parse(timestamp) >= oldest,
-    );
+    const found = items.flatMap((item) => occurrencesOf(source, item));
+    const events = found.filter((one) => !isTooOld(one, given));
     return {
+      ...quiet,
       events,
       cursor: items.at(-1)?.id ?? cursor,
       truncated: events.length < found.length,
       hasMore,
-      nextPollMs,
     };
+  }
+
+  /** Ends with the connection, or with the rights of its key. */
+  async function stream(
+    source: Source,
+    given: Asked,
+    { mcpReq: { id: subscription, notify, signal } }: ServerContext,
+  ) {
+    const { cursor: after } = given;
+    const page = typeof after === 'string' ? { after } : {};
+    const args = argumentsOf(source, given, page);
+    const followed = await source.tool.follow(args, request, signal);
+    if ('refused' in followed) throw failureOf(followed);
+    const _meta = { [SUBSCRIPTION_ID_META_KEY]: subscription };
+    const tell = async (name: string, params: object) => {
+      const method = `notifications/events/${name}`;
+      await notify({ method, params: { ...params, _meta } });
+      const { socket } = request.raw;
+      if (socket.writableNeedDrain) await once(socket, 'drain', { signal });
+    };
+    let cursor = after;
+    let truncated = false;
+    try {
+      for await (const { id, item, error } of followed.events) {
+        if (error) {
+          const failure = { code: -32012, message: error };
+          await tell('terminated', { error: failure });
+          break;
+        }
+        cursor = id ?? cursor;
+        const found = item ? occurrencesOf(source, item) : [];
+        const isOld = found.some((one) => isTooOld(one, given));
+        if (isOld && !truncated) {
+          truncated = true;
+          await tell('active', { cursor, truncated });
+        }
+        for (const one of isOld ? [] : found)
+          await tell('event', { ...one, cursor });
+        if (!item)
+          await tell(id ? 'active' : 'heartbeat', { cursor, truncated });
+      }
+    } catch (error) {
+      // The client continues at the cursor after a cut.
+      request.log.debug({ err: error }, 'a stream of events is cut');
+    }
+    return {};
   }
 }
 
@@ -151,7 +217,6 @@ function definitionOf({ type, tool }: Source) {
   return {
     name: type.name,
     description: type.description,
-    delivery: ['poll'],
     inputSchema: { type: 'object', properties: filtersOf({ type, tool }) },
     payloadSchema: items?.items,
   };
@@ -165,15 +230,17 @@ function filtersOf({ type: { given = {} }, tool }: Source) {
   );
 }
 
-function occurrencesIn({ type }: Source, items: Item[]) {
+/** @returns none for an item that is another event */
+function occurrencesOf({ type }: Source, data: Item) {
   const { name, list, time, isOf = () => true } = type;
-  const now = new Date().toISOString();
-  return items.filter(isOf).map((data) => ({
-    eventId: `${list.name}_${data.id}`,
-    name,
-    timestamp: `${data[time] ?? now}`,
-    data,
-  }));
+  if (!isOf(data)) return [];
+  const timestamp = `${data[time] ?? new Date().toISOString()}`;
+  return [{ eventId: `${list.name}_${data.id}`, name, timestamp, data }];
+}
+
+function isTooOld({ timestamp }: { timestamp: string }, { maxAgeMs }: Asked) {
+  const age = Date.now() - Date.parse(timestamp);
+  return maxAgeMs !== undefined && age > maxAgeMs;
 }
 
 /** A refusal of the list in codes of MCP. */

@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream';
 import {
   createMcpHandler,
   isLegacyRequest,
@@ -58,8 +59,7 @@ const loopback =
 
 /**
  * Serves assistants at `/mcp` by the Model Context Protocol: streamable HTTP
- * with JSON answers, without sessions and streams. The official SDK speaks the
- * protocol.
+ * with JSON answers, without sessions. The official SDK speaks the protocol.
  */
 export async function openApiMcp(
   app: FastifyInstance,
@@ -98,10 +98,11 @@ export async function openApiMcp(
       }
       const answer = await answered(request, body);
       const headers = Object.fromEntries(answer.headers);
-      return reply
-        .code(answer.status)
-        .headers(headers)
-        .send((await answer.text()) || undefined);
+      const isStream = /event-stream/.test(`${headers['content-type']}`);
+      const sent = isStream
+        ? Readable.fromWeb(answer.body as never)
+        : (await answer.text()) || undefined;
+      return reply.code(answer.status).headers(headers).send(sent);
     },
   });
 
@@ -121,10 +122,10 @@ export async function openApiMcp(
       const transport = new WebStandardStreamableHTTPServerTransport({
         enableJsonResponse: true,
       });
-      await serverFor(request).connect(transport);
+      await serverFor(request, false).connect(transport);
       return transport.handleRequest(given, { parsedBody });
     }
-    const modern = createMcpHandler(() => serverFor(request), {
+    const modern = createMcpHandler(() => serverFor(request, true), {
       legacy: 'reject',
       maxSubscriptions: 0,
     });
@@ -132,7 +133,7 @@ export async function openApiMcp(
   }
 
   /** For one request, because the tools depend on its caller. */
-  function serverFor(request: FastifyRequest) {
+  function serverFor(request: FastifyRequest, mayStream: boolean) {
     const { title, version, description } = about;
     const offered = sources.size > 0 ? eventCapabilities : {};
     const server = new Server(
@@ -160,7 +161,8 @@ export async function openApiMcp(
         throw new ProtocolError(-32603, 'The tool has failed.');
       }) as never;
     });
-    if (sources.size > 0) serveEvents(server, sources, isListed, request);
+    if (sources.size > 0)
+      serveEvents(server, sources, isListed, request, mayStream);
     return server;
   }
 }

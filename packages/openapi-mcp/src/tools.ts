@@ -1,3 +1,6 @@
+import type { OutgoingHttpHeaders } from 'node:http';
+import type { Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
 import {
   exact,
   InexactNumber,
@@ -49,6 +52,14 @@ interface Body {
 
 /** Of a list; int64 as text. */
 export type Item = { id: string } & Record<string, unknown>;
+
+/** What a live list sends. A heartbeat has no id. */
+interface ListEvent {
+  id?: string;
+  item?: Item;
+  /** It ends the list. */
+  error?: string;
+}
 
 interface Answer {
   status?: undefined;
@@ -242,16 +253,11 @@ function toolOf(
     };
   }
 
-  /**
-   * Carries out the operation as a request of the same caller, so that its
-   * scope, quota, checks, idempotency, log line and metrics are those of the
-   * operation. The request passes no network, and is served while the service
-   * shuts down.
-   */
-  async function ask(
+  /** @returns the request of the operation */
+  function prepared(
     args: Arguments,
     request: FastifyRequest,
-  ): Promise<Refusal | Answer> {
+  ): Refusal | { own: InjectOptions } {
     // The operation ignores unknown parameters. An assistant would take the
     // unfiltered list for an answer.
     if (!Object.keys(args).every((name) => Object.hasOwn(properties, name))) {
@@ -259,8 +265,6 @@ function toolOf(
         `An argument is unknown; known are ${Object.keys(properties).join(', ')}.`,
       );
     }
-    const { routing } = request.server;
-    let own: InjectOptions;
     try {
       const odd = given.find(({ name, schema }) => isLost(args[name], schema));
       if (odd)
@@ -272,21 +276,31 @@ function toolOf(
         return invalid(
           `${id} must be text, because most clients round a number beyond 2^53.`,
         );
-      own = requestOf(args, request);
+      return { own: requestOf(args, request) };
     } catch {
       // Only the recursion can fail.
       return invalid('The arguments are nested too deeply.');
     }
+  }
+
+  /**
+   * Carries out the operation as a request of the same caller, so that its
+   * scope, quota, checks, idempotency, log line and metrics are those of the
+   * operation. The request passes no network, and is served while the service
+   * shuts down.
+   */
+  async function ask(
+    args: Arguments,
+    request: FastifyRequest,
+  ): Promise<Refusal | Answer> {
+    const asked = prepared(args, request);
+    if ('refused' in asked) return asked;
+    const { routing } = request.server;
     const { statusCode, headers, payload } = await inject(
       routing as never,
-      own,
+      asked.own,
     );
-    if (statusCode >= 400) {
-      let refused = describe(JSON.parse(payload));
-      const wait = headers['retry-after'];
-      if (wait) refused += ` Try again in ${wait} s.`;
-      return { status: statusCode, refused };
-    }
+    if (statusCode >= 400) return refusalOf(statusCode, headers, payload);
     if (!output) return {};
     const answer = JSON.parse(payload, asWritten as never);
     const after = /[?&]after=([^&>]+)[^>]*>; rel="next"/.exec(
@@ -296,6 +310,57 @@ function toolOf(
       ? { items: answer, ...(after && { next: after }) }
       : answer;
     return { found: withTextIds(found, output) as Answer['found'] };
+  }
+
+  /** Follows a list in the same way, until the signal. */
+  async function follow(
+    args: Arguments,
+    request: FastifyRequest,
+    signal: AbortSignal,
+  ): Promise<Refusal | { events: AsyncGenerator<ListEvent, void> }> {
+    const asked = prepared(args, request);
+    if ('refused' in asked) return asked;
+    const { routing } = request.server;
+    const { own } = asked;
+    const response = await inject(routing as never, {
+      ...own,
+      headers: { ...own.headers, accept: 'text/event-stream' },
+      payloadAsStream: true,
+      signal,
+    });
+    const { statusCode, headers } = response;
+    const body = response.stream();
+    if (statusCode < 400) return { events: eventsIn(body) };
+    return refusalOf(statusCode, headers, await text(body));
+  }
+
+  /** The blocks of server-sent events that a live list sends. */
+  async function* eventsIn(body: Readable): AsyncGenerator<ListEvent, void> {
+    let rest = '';
+    for await (const piece of body.setEncoding('utf8')) {
+      const blocks = `${rest}${piece}`.split('\n\n');
+      rest = blocks.pop() ?? '';
+      for (const block of blocks) {
+        const { id, event, data } = Object.fromEntries(
+          block.split('\n').map((line) => line.split(/: ?(.*)/s, 2)),
+        );
+        const value = data && JSON.parse(data, asWritten as never);
+        if (event === 'error') return yield { error: describe(value) };
+        const item = value && withTextIds(value, answer?.items);
+        yield { id, item };
+      }
+    }
+  }
+
+  function refusalOf(
+    status: number,
+    headers: OutgoingHttpHeaders,
+    body: string,
+  ): Refusal {
+    const refused = describe(JSON.parse(body));
+    const wait = headers['retry-after'];
+    const hint = wait ? ` Try again in ${wait} s.` : '';
+    return { status, refused: refused + hint };
   }
 
   /** @returns a result of `tools/call` */
@@ -322,7 +387,7 @@ function toolOf(
       openWorldHint: false,
     },
   };
-  return { definition, operation, ask, call };
+  return { definition, operation, ask, follow, call };
 }
 
 function toolError(text: string) {

@@ -1,7 +1,14 @@
-import { beforeEach, describe, expect, test } from '../../support/jest.ts';
+import {
+  afterEach,
+  beforeEach,
+  describe,
+  expect,
+  test,
+} from '../../support/jest.ts';
+import { eventually } from '../../support/process.ts';
 import { rest } from '../../support/rest.ts';
 import { storeForAll } from '../../support/store.ts';
-import { rpc } from './mcp.ts';
+import { openEvents, rpc } from './mcp.ts';
 
 /** MCP Events (SEP-3415), message by message. */
 
@@ -123,4 +130,92 @@ test('a key without the scope sees no event type and polls none', async () => {
   expect(names).not.toContain('pets.added');
   const { error } = await asked('events/poll', { name: 'pets.added' }, other);
   expect(error).toMatchObject({ code: -32012 });
+});
+
+describe('a stream', () => {
+  let leaving = new AbortController();
+  afterEach(() => {
+    leaving.abort();
+    leaving = new AbortController();
+  });
+  const open = (params: object, target = store) =>
+    openEvents(target, { name: 'pets.added', ...params }, leaving.signal);
+  const _meta = { 'io.modelcontextprotocol/subscriptionId': 's' };
+
+  test('tells where it begins, and then each event', async () => {
+    const { cursor } = await poll(null);
+    const next = await open({ cursor });
+    expect(await next()).toEqual({
+      jsonrpc: '2.0',
+      method: 'notifications/events/active',
+      params: { cursor, truncated: false, _meta },
+    });
+    const rex = await add('Rex');
+    expect(await next()).toEqual({
+      jsonrpc: '2.0',
+      method: 'notifications/events/event',
+      params: {
+        eventId: `pets_${rex.id}`,
+        name: 'pets.added',
+        timestamp: expect.any(String),
+        data: expect.objectContaining({
+          id: `${rex.id}`,
+          categoryId: '9007199254740993',
+        }),
+        cursor: `${rex.id}`,
+        _meta,
+      },
+    });
+  });
+
+  test('continues after a cursor, with its filter', async () => {
+    const { cursor } = await poll(null);
+    await add('Rex');
+    await add('Tom', 'sold');
+    const next = await open({ cursor, arguments: { status: 'sold' } });
+    await next();
+    expect((await next()).params.data.name).toBe('Tom');
+  });
+
+  test('begins now without a cursor', async () => {
+    await add('Rex');
+    const next = await open({});
+    await next();
+    await add('Tom');
+    expect((await next()).params.data.name).toBe('Tom');
+  });
+
+  test('is refused before it begins', async () => {
+    const next = await open({ cursor: 'abc' });
+    expect((await next()).error).toMatchObject({ code: -32602 });
+    const other = await openEvents(store, { name: 'pets.gone' });
+    expect((await other()).error).toMatchObject({ code: -32011 });
+  });
+
+  test('ends when its key is revoked', async () => {
+    const { key, id } = await store.keys.issue({ name: 'a', scope: 'read' });
+    const target = { origin: store.origin, key } as typeof store;
+    const next = await open({}, target);
+    await next();
+    await store.keys.revoke(id);
+    expect(await next()).toMatchObject({
+      method: 'notifications/events/terminated',
+      params: { error: { code: -32012 }, _meta },
+    });
+    expect(await next()).toMatchObject({ id: 's', result: {} });
+    expect(await next()).toBe(undefined);
+  });
+
+  test('gives its place back when the client leaves', async () => {
+    const next = await open({});
+    await next();
+    expect(store.app.subscriptions.count).toBe(1);
+    leaving.abort();
+    await eventually(async () => store.app.subscriptions.count === 0);
+  });
+
+  test('is not for earlier revisions', async () => {
+    const { error } = await asked('events/stream', { name: 'pets.added' });
+    expect(error).toMatchObject({ code: -32601 });
+  });
 });

@@ -7,6 +7,7 @@ import { databaseForAll } from '../../../support/fixtures.ts';
 import { afterEach, expect, test } from '../../../support/jest.ts';
 import {
   bootstrapKey,
+  eventually,
   killAll,
   type ServerProcess,
   startServer,
@@ -94,4 +95,34 @@ test('the official client gets each of 400 events once, in order, over a kill -9
   expect(acknowledged).toHaveLength(writers.length * each);
   expect(acknowledged.filter((id) => !seen.includes(id))).toEqual([]);
   expect(isKilled).toBe(true);
+});
+
+test('the official client follows a stream of events', async () => {
+  const node = await start();
+  const client = await clientOf(node);
+  const told: any[] = [];
+  client.fallbackNotificationHandler = async ({ method, params }) => {
+    told.push({ method, params });
+  };
+  const leaving = new AbortController();
+  const { signal } = leaving;
+  const ended = client
+    .request(
+      { method: 'events/stream', params: { name: 'pets.added' } },
+      anything,
+      { signal, timeout: 2 ** 31 - 1 },
+    )
+    .catch(() => 'ended');
+  await eventually(async () => told.length === 1);
+  const body = JSON.stringify({ name: 'Rex', categoryId: 1 });
+  for (let count = 0; count < 3; count += 1)
+    await fetch(`${node.origin}/v1/pets`, { method: 'POST', headers, body });
+  await eventually(async () => told.length === 4);
+  const [active, ...events] = told;
+  expect(active.method).toBe('notifications/events/active');
+  expect(events.map(({ params }) => params.cursor)).toEqual(
+    events.map(({ params }) => params.data.id),
+  );
+  leaving.abort();
+  expect(await ended).toBe('ended');
 });
