@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream';
 import {
   createMcpHandler,
   isLegacyRequest,
@@ -12,6 +13,12 @@ import type {
   FastifySchema,
 } from 'fastify';
 import {
+  type EventType,
+  eventCapabilities,
+  serveEvents,
+  sourcesOf,
+} from './events.ts';
+import {
   isJsonObject,
   type OpenApi,
   type RestOperation,
@@ -19,6 +26,8 @@ import {
   toolsOf,
   type Wording,
 } from './tools.ts';
+
+export type { EventType, OpenApi };
 
 /** The tools depend on the caller, and change only with a release. */
 const cacheable = { ttlMs: 300_000, cacheScope: 'private' } as const;
@@ -40,6 +49,8 @@ export interface OpenApiMcpOptions extends Wording {
    * by the operation itself.
    */
   isListed(operation: RestOperation, request: FastifyRequest): boolean;
+  /** What assistants may poll (SEP-3415), read after `document`. */
+  events?(document: OpenApi): readonly EventType[];
 }
 
 /** An origin or a host. */
@@ -48,8 +59,7 @@ const loopback =
 
 /**
  * Serves assistants at `/mcp` by the Model Context Protocol: streamable HTTP
- * with JSON answers, without sessions and streams. The official SDK speaks the
- * protocol.
+ * with JSON answers, without sessions. The official SDK speaks the protocol.
  */
 export async function openApiMcp(
   app: FastifyInstance,
@@ -57,11 +67,13 @@ export async function openApiMcp(
 ): Promise<void> {
   const { document, name, origins, config = {}, isListed, refuse } = options;
   let tools = new Map<string, Tool>();
+  let sources: ReturnType<typeof sourcesOf>;
   let about: OpenApi['info'];
   app.addHook('onReady', async () => {
     const openApi = document() as OpenApi;
     about = openApi.info;
     tools = toolsOf(openApi, options);
+    sources = sourcesOf(options.events?.(openApi) ?? [], tools);
   });
   app.route({
     method: 'POST',
@@ -86,10 +98,11 @@ export async function openApiMcp(
       }
       const answer = await answered(request, body);
       const headers = Object.fromEntries(answer.headers);
-      return reply
-        .code(answer.status)
-        .headers(headers)
-        .send((await answer.text()) || undefined);
+      const isStream = /event-stream/.test(`${headers['content-type']}`);
+      const sent = isStream
+        ? Readable.fromWeb(answer.body as never)
+        : (await answer.text()) || undefined;
+      return reply.code(answer.status).headers(headers).send(sent);
     },
   });
 
@@ -109,10 +122,10 @@ export async function openApiMcp(
       const transport = new WebStandardStreamableHTTPServerTransport({
         enableJsonResponse: true,
       });
-      await serverFor(request).connect(transport);
+      await serverFor(request, false).connect(transport);
       return transport.handleRequest(given, { parsedBody });
     }
-    const modern = createMcpHandler(() => serverFor(request), {
+    const modern = createMcpHandler(() => serverFor(request, true), {
       legacy: 'reject',
       maxSubscriptions: 0,
     });
@@ -120,12 +133,13 @@ export async function openApiMcp(
   }
 
   /** For one request, because the tools depend on its caller. */
-  function serverFor(request: FastifyRequest) {
+  function serverFor(request: FastifyRequest, mayStream: boolean) {
     const { title, version, description } = about;
+    const offered = sources.size > 0 ? eventCapabilities : {};
     const server = new Server(
       { name, title, version },
       {
-        capabilities: { tools: {} },
+        capabilities: { tools: {}, ...offered },
         instructions: description ?? '',
         cacheHints: { 'tools/list': cacheable, 'server/discover': cacheable },
       },
@@ -147,6 +161,8 @@ export async function openApiMcp(
         throw new ProtocolError(-32603, 'The tool has failed.');
       }) as never;
     });
+    if (sources.size > 0)
+      serveEvents(server, sources, isListed, request, mayStream);
     return server;
   }
 }

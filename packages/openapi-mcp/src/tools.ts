@@ -1,3 +1,6 @@
+import type { OutgoingHttpHeaders } from 'node:http';
+import type { Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
 import {
   exact,
   InexactNumber,
@@ -30,7 +33,7 @@ export interface Wording {
  */
 export type Tool = ReturnType<typeof toolOf>;
 
-interface Schema {
+export interface Schema {
   type?: string | string[];
   format?: string;
   description?: string;
@@ -45,6 +48,31 @@ interface Schema {
 
 interface Body {
   content?: { 'application/json': { schema: Schema } };
+}
+
+/** Of a list; int64 as text. */
+export type Item = { id: string } & Record<string, unknown>;
+
+/** What a live list sends. A heartbeat has no id. */
+interface ListEvent {
+  id?: string;
+  item?: Item;
+  /** It ends the list. */
+  error?: string;
+}
+
+interface Answer {
+  status?: undefined;
+  refused?: undefined;
+  /** Absent for an operation without an output. */
+  found?: { items?: Item[]; next?: string };
+}
+
+/** Why an operation is not carried out, and the status of HTTP. */
+export interface Refusal {
+  status: number;
+  refused: string;
+  found?: undefined;
 }
 
 /** An operation in OpenAPI. */
@@ -175,8 +203,10 @@ function toolOf(
     ...(body?.required ?? []),
   ];
 
-  const invalid = (message: string) =>
-    toolError(describe(refuse(400, message)));
+  const invalid = (message: string): Refusal => ({
+    status: 400,
+    refused: describe(refuse(400, message)),
+  });
   /** An argument as the operation reads it: text, or anything else as JSON. */
   const textOf = (value: unknown) =>
     typeof value === 'string' ? value : `${JSON.stringify(value, exact)}`;
@@ -223,15 +253,11 @@ function toolOf(
     };
   }
 
-  /**
-   * Carries out the operation as a request of the same caller, so that its
-   * scope, quota, checks, idempotency, log line and metrics are those of the
-   * operation. The request passes no network, and is served while the service
-   * shuts down.
-   *
-   * @returns a result of `tools/call`
-   */
-  async function call(args: Arguments, request: FastifyRequest) {
+  /** @returns the request of the operation */
+  function prepared(
+    args: Arguments,
+    request: FastifyRequest,
+  ): Refusal | { own: InjectOptions } {
     // The operation ignores unknown parameters. An assistant would take the
     // unfiltered list for an answer.
     if (!Object.keys(args).every((name) => Object.hasOwn(properties, name))) {
@@ -239,8 +265,6 @@ function toolOf(
         `An argument is unknown; known are ${Object.keys(properties).join(', ')}.`,
       );
     }
-    const { routing } = request.server;
-    let own: InjectOptions;
     try {
       const odd = given.find(({ name, schema }) => isLost(args[name], schema));
       if (odd)
@@ -252,35 +276,100 @@ function toolOf(
         return invalid(
           `${id} must be text, because most clients round a number beyond 2^53.`,
         );
-      own = requestOf(args, request);
+      return { own: requestOf(args, request) };
     } catch {
       // Only the recursion can fail.
       return invalid('The arguments are nested too deeply.');
     }
+  }
+
+  /**
+   * Carries out the operation as a request of the same caller, so that its
+   * scope, quota, checks, idempotency, log line and metrics are those of the
+   * operation. The request passes no network, and is served while the service
+   * shuts down.
+   */
+  async function ask(
+    args: Arguments,
+    request: FastifyRequest,
+  ): Promise<Refusal | Answer> {
+    const asked = prepared(args, request);
+    if ('refused' in asked) return asked;
+    const { routing } = request.server;
     const { statusCode, headers, payload } = await inject(
       routing as never,
-      own,
+      asked.own,
     );
-    if (statusCode >= 400) {
-      let text = describe(JSON.parse(payload));
-      const wait = headers['retry-after'];
-      if (wait) text += ` Try again in ${wait} s.`;
-      return toolError(text);
-    }
-    if (!output)
-      return { content: [{ type: 'text', text: success?.description ?? '' }] };
+    if (statusCode >= 400) return refusalOf(statusCode, headers, payload);
+    if (!output) return {};
     const answer = JSON.parse(payload, asWritten as never);
     const after = /[?&]after=([^&>]+)[^>]*>; rel="next"/.exec(
       `${headers.link}`,
     )?.[1];
-    const structuredContent = withTextIds(
-      isList ? { items: answer, ...(after && { next: after }) } : answer,
-      output,
-    );
-    return {
-      content: [{ type: 'text', text: JSON.stringify(structuredContent) }],
-      structuredContent,
-    };
+    const found = isList
+      ? { items: answer, ...(after && { next: after }) }
+      : answer;
+    return { found: withTextIds(found, output) as Answer['found'] };
+  }
+
+  /** Follows a list in the same way, until the signal. */
+  async function follow(
+    args: Arguments,
+    request: FastifyRequest,
+    signal: AbortSignal,
+  ): Promise<Refusal | { events: AsyncGenerator<ListEvent, void> }> {
+    const asked = prepared(args, request);
+    if ('refused' in asked) return asked;
+    const { routing } = request.server;
+    const { own } = asked;
+    const response = await inject(routing as never, {
+      ...own,
+      headers: { ...own.headers, accept: 'text/event-stream' },
+      payloadAsStream: true,
+      signal,
+    });
+    const { statusCode, headers } = response;
+    const body = response.stream();
+    if (statusCode < 400) return { events: eventsIn(body) };
+    return refusalOf(statusCode, headers, await text(body));
+  }
+
+  /** The blocks of server-sent events that a live list sends. */
+  async function* eventsIn(body: Readable): AsyncGenerator<ListEvent, void> {
+    let rest = '';
+    for await (const piece of body.setEncoding('utf8')) {
+      const blocks = `${rest}${piece}`.split('\n\n');
+      rest = blocks.pop() ?? '';
+      for (const block of blocks) {
+        const { id, event, data } = Object.fromEntries(
+          block.split('\n').map((line) => line.split(/: ?(.*)/s, 2)),
+        );
+        const value = data && JSON.parse(data, asWritten as never);
+        if (event === 'error') return yield { error: describe(value) };
+        const item = value && withTextIds(value, answer?.items);
+        yield { id, item };
+      }
+    }
+  }
+
+  function refusalOf(
+    status: number,
+    headers: OutgoingHttpHeaders,
+    body: string,
+  ): Refusal {
+    const refused = describe(JSON.parse(body));
+    const wait = headers['retry-after'];
+    const hint = wait ? ` Try again in ${wait} s.` : '';
+    return { status, refused: refused + hint };
+  }
+
+  /** @returns a result of `tools/call` */
+  async function call(args: Arguments, request: FastifyRequest) {
+    const { refused, found } = await ask(args, request);
+    if (refused !== undefined) return toolError(refused);
+    const text = found ? JSON.stringify(found) : (success?.description ?? '');
+    const content = [{ type: 'text', text }];
+    return { content, ...(output && { structuredContent: found }) };
   }
 
   /** As `tools/list` shows it. */
@@ -298,7 +387,7 @@ function toolOf(
       openWorldHint: false,
     },
   };
-  return { definition, operation, call };
+  return { definition, operation, ask, follow, call };
 }
 
 function toolError(text: string) {

@@ -68,6 +68,11 @@ const failure = (text: string) => ({
 const big = '9007199254740993';
 const rex = { name: 'Rex', categoryId: big, status: 'sold' };
 
+const capabilities = {
+  tools: {},
+  events: {},
+  extensions: { 'io.modelcontextprotocol/events': {} },
+};
 const names = (count: number) =>
   Array.from({ length: count }, (_, at) => `"a${at}":1`).join();
 
@@ -86,7 +91,7 @@ describe('a session', () => {
       'The catalogue of animals offered by a store. Every operation needs an API key.';
     const result = {
       protocolVersion: '2025-06-18',
-      capabilities: { tools: {} },
+      capabilities,
       serverInfo,
       instructions,
     };
@@ -112,7 +117,7 @@ describe('a session', () => {
     expect(json.result).toMatchObject({
       resultType: 'complete',
       supportedVersions: [version],
-      capabilities: { tools: {} },
+      capabilities,
       ttlMs: 300_000,
       cacheScope: 'private',
       _meta: { 'io.modelcontextprotocol/serverInfo': { name: 'animal-store' } },

@@ -32,3 +32,51 @@ export const rpc = (target: Target, method: string, params?: object) =>
 /** @returns the result of a tool */
 export const callTool = async (target: Target, name: string, args: object) =>
   (await rpc(target, 'tools/call', { name, arguments: args })).json.result;
+
+const version = '2026-07-28';
+
+/**
+ * Opens a stream of events, of the revision without a handshake.
+ *
+ * @returns reads the next message; undefined at the end
+ */
+export async function openEvents(
+  { origin, key }: Target,
+  params: object,
+  signal?: AbortSignal,
+) {
+  const method = 'events/stream';
+  const _meta = {
+    'io.modelcontextprotocol/protocolVersion': version,
+    'io.modelcontextprotocol/clientCapabilities': {},
+  };
+  const message = { jsonrpc: '2.0', id: 's', method };
+  const response = await fetch(`${origin}/mcp`, {
+    method: 'POST',
+    body: JSON.stringify({ ...message, params: { _meta, ...params } }),
+    headers: {
+      authorization: `Bearer ${key}`,
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      'mcp-protocol-version': version,
+      'mcp-method': method,
+      ...('name' in params && { 'mcp-name': `${params.name}` }),
+    },
+    ...(signal && { signal }),
+  });
+  const messages = messagesIn(response);
+  return async () => (await messages.next()).value;
+}
+
+async function* messagesIn({ body }: Response): AsyncGenerator<any, void> {
+  let rest = '';
+  for await (const piece of (body as ReadableStream<Uint8Array>).pipeThrough(
+    new TextDecoderStream() as never,
+  ) as unknown as AsyncIterable<string>) {
+    const lines = `${rest}${piece}`.split('\n');
+    rest = lines.pop() ?? '';
+    for (const line of lines)
+      if (line.startsWith('data: {')) yield JSON.parse(line.slice(6));
+  }
+  if (rest) yield JSON.parse(rest);
+}

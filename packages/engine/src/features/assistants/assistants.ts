@@ -1,8 +1,10 @@
 import { type OpenApiMcpOptions, openApiMcp } from '@animal-store/openapi-mcp';
 import type { FastifyInstance } from 'fastify';
 import type { Config } from '../../config/config.ts';
+import type { Database } from '../../database/database.ts';
 import { StoreError } from '../../errors.ts';
 import { hasScope, type Scope } from '../../scopes.ts';
+import { eventTypesOf } from './event-types.ts';
 
 /** The operations as tools of assistants (@animal-store/openapi-mcp). */
 const tools: Omit<OpenApiMcpOptions, 'name' | 'document' | 'origins'> = {
@@ -28,8 +30,14 @@ const tools: Omit<OpenApiMcpOptions, 'name' | 'document' | 'origins'> = {
 
 export async function serveAssistants(
   app: FastifyInstance,
+  database: Database,
   { name, http: { corsOrigins: origins } }: Config,
 ) {
-  const document = () => app.swagger();
-  await app.register(openApiMcp, { ...tools, name, document, origins });
+  await app.register(openApiMcp, {
+    ...tools,
+    name,
+    document: () => app.swagger(),
+    events: (document) => eventTypesOf(document, database),
+    origins,
+  });
 }

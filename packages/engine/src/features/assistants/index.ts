@@ -10,6 +10,6 @@ export const assistants = feature({
   async start({ config, values }) {
     if (!values.MCP) return undefined;
     const { serveAssistants } = await import('./assistants.ts');
-    return { http: (app) => serveAssistants(app, config) };
+    return { http: (app, database) => serveAssistants(app, database, config) };
   },
 });
