@@ -121,6 +121,10 @@ const callName = {
   description:
     'A name for this call, for example a UUID; a new one for each thing to create. After a timeout or an error, repeat the call with the same name: it is carried out once.',
 };
+const isDryRun = {
+  type: 'boolean',
+  description: 'Does all of it, and rolls it back.',
+};
 const next = {
   type: 'string',
   description:
@@ -169,6 +173,7 @@ function toolOf(
     ...(parameters.some(({ name }) => name === 'Idempotency-Key') && {
       idempotencyKey: callName,
     }),
+    ...(method !== 'get' && { isDryRun }),
   };
   const required = [
     ...given.filter((one) => one.required).map(({ name }) => name),
@@ -216,6 +221,7 @@ function toolOf(
         ...(isGiven('idempotencyKey') && {
           'idempotency-key': textOf(args.idempotencyKey),
         }),
+        ...(args.isDryRun && { prefer: 'tx=rollback' }),
       },
       ...(body && {
         payload: JSON.stringify(Object.fromEntries(members), exact),
@@ -267,6 +273,8 @@ function toolOf(
       if (wait) text += ` Try again in ${wait} s.`;
       return toolError(text);
     }
+    if (args.isDryRun && !headers['preference-applied'])
+      return toolError('It is done: it knows no dry run.');
     if (!output)
       return { content: [{ type: 'text', text: success?.description ?? '' }] };
     const answer = JSON.parse(payload, asWritten as never);
