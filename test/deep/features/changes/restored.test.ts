@@ -4,12 +4,12 @@ import { Database } from '#engine/database/database.js';
 import { complete } from '#engine/feature.js';
 import { backUp, restore } from '#engine/features/backup/backup.js';
 import { modelOf } from '#engine/process/model.js';
-import { ledgersModule } from '../../modules/ledgers/ledgers.module.ts';
-import { optionsFor } from '../../support/database.ts';
-import { sql } from '../../support/database-access.ts';
-import { features } from '../../support/features.ts';
-import { foldersForEach } from '../../support/fixtures.ts';
-import { expect, test } from '../../support/jest.ts';
+import { ledgersModule } from '../../../modules/ledgers/ledgers.module.ts';
+import { optionsFor } from '../../../support/database.ts';
+import { sql } from '../../../support/database-access.ts';
+import { features } from '../../../support/features.ts';
+import { foldersForEach } from '../../../support/fixtures.ts';
+import { expect, test } from '../../../support/jest.ts';
 
 const folders = foldersForEach();
 const whole = complete({ modules: async () => [ledgersModule], features });
