@@ -149,6 +149,10 @@ const callName = {
   description:
     'A name for this call, for example a UUID; a new one for each thing to create. After a timeout or an error, repeat the call with the same name: it is carried out once.',
 };
+const isDryRun = {
+  type: 'boolean',
+  description: 'Does all of it, and rolls it back.',
+};
 const next = {
   type: 'string',
   description:
@@ -197,6 +201,7 @@ function toolOf(
     ...(parameters.some(({ name }) => name === 'Idempotency-Key') && {
       idempotencyKey: callName,
     }),
+    ...(method !== 'get' && { isDryRun }),
   };
   const required = [
     ...given.filter((one) => one.required).map(({ name }) => name),
@@ -246,6 +251,7 @@ function toolOf(
         ...(isGiven('idempotencyKey') && {
           'idempotency-key': textOf(args.idempotencyKey),
         }),
+        ...(args.isDryRun && { prefer: 'tx=rollback' }),
       },
       ...(body && {
         payload: JSON.stringify(Object.fromEntries(members), exact),
@@ -301,6 +307,9 @@ function toolOf(
       asked.own,
     );
     if (statusCode >= 400) return refusalOf(statusCode, headers, payload);
+    const isDone = args.isDryRun && !headers['preference-applied'];
+    const unknown = 'It is done: it knows no dry run.';
+    if (isDone) return { status: statusCode, refused: unknown };
     if (!output) return {};
     const answer = JSON.parse(payload, asWritten as never);
     const after = /[?&]after=([^&>]+)[^>]*>; rel="next"/.exec(

@@ -145,6 +145,15 @@ test('a tool calls its operation with the headers of the caller, exact to the la
   expect((await rpc('tools/call', call)).result).toEqual(refused);
 });
 
+test('a dry run that the operation does not know is told as done', async () => {
+  const toy = { name: 'Ball', isDryRun: true };
+  const call = { name: 'create_toy', arguments: toy };
+  expect((await rpc('tools/call', call, known)).result).toEqual({
+    content: [{ type: 'text', text: 'It is done: it knows no dry run.' }],
+    isError: true,
+  });
+});
+
 test('what a tool fails by is not shown', async () => {
   const { error } = await rpc('tools/call', { name: 'broken' });
   expect(error).toEqual({ code: -32603, message: 'The tool has failed.' });

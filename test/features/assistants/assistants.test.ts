@@ -364,6 +364,32 @@ describe('the tools', () => {
     ]);
   });
 
+  test('try a creation that is rolled back, and claim no key', async () => {
+    const key = { idempotencyKey: 'tried' };
+    for (const isDryRun of [true, 'true', 1]) {
+      const tried = await call('create_pet', { ...rex, ...key, isDryRun });
+      expect(tried.structuredContent).toMatchObject({ name: rex.name });
+    }
+    const wrong = { ...rex, categoryId: 'x', isDryRun: true };
+    expect(await call('create_pet', wrong)).toMatchObject({ isError: true });
+    const list = () => call('list_pets', {});
+    expect((await list()).structuredContent.items).toEqual([]);
+    for (const isDryRun of [false, null]) {
+      const name = `${isDryRun}`;
+      await call('create_pet', { ...rex, name, isDryRun });
+    }
+    const other = { ...rex, name: 'other', ...key };
+    await call('create_pet', other);
+    const { items } = (await list()).structuredContent;
+    expect(items.map(({ name }: { name: string }) => name)).toEqual([
+      'false',
+      'null',
+      'other',
+    ]);
+    const read = await call('list_pets', { isDryRun: true });
+    expect(read).toMatchObject({ isError: true });
+  });
+
   test.each<[string, string, object, string]>([
     [
       'a missing member',

@@ -84,10 +84,11 @@ const file = resource({
   name: 'File',
   description: 'A file of a tenant.',
   path: '/files',
-  operations: changing,
+  operations: [...changing, 'follow'],
   members: { text: textSchema({ description: 'What it says.' }) },
   owner: { member: 'tenant', by: 'tenant' },
   trace: true,
+  follow: 'all',
 });
 const FileEntity = defineEntity({
   name: 'File',
