@@ -96,7 +96,7 @@ export class Workers<Shared> {
    * @returns the first answer; never when all hang
    * @throws AggregateError when all workers have failed
    */
-  ask(): Promise<object> {
+  ask() {
     return Promise.any(this.#slots.map((slot) => slot.ask()));
   }
 

@@ -235,7 +235,7 @@ export class Call {
   }
 
   /** The claim of a creation. Each further creation has a claim of its own. */
-  takeClaim(): Claim | undefined {
+  takeClaim() {
     const { claim } = this;
     this.claim = claim && {
       ...claim,

@@ -103,7 +103,7 @@ export function badInput(message: string, cause?: unknown) {
 }
 
 /** The result, or the error, which fails one of several alone. */
-export function orError<Out>(make: () => Out): Out | Error {
+export function orError<Out>(make: () => Out) {
   try {
     return make();
   } catch (error) {
@@ -176,7 +176,7 @@ export function reportFault(message: string) {
 }
 
 /** Reports what work throws, so that the build goes on. */
-export function reportThrown<T>(work: () => T): T | undefined {
+export function reportThrown<T>(work: () => T) {
   try {
     return work();
   } catch (error) {
@@ -190,7 +190,7 @@ export function reportThrown<T>(work: () => T): T | undefined {
  *
  * @throws Error with a line for every fault, also of what they declare
  */
-export async function namingAllFaults<T>(build: () => Promise<T>): Promise<T> {
+export async function namingAllFaults<T>(build: () => Promise<T>) {
   faultsOfImports.isCollected = false;
   const messages = [...faultsOfImports.messages];
   const faults = { isCollected: true, messages };

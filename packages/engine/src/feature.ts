@@ -203,7 +203,7 @@ export interface Stores {
 /** Infers the types of the values from the variables. */
 export const feature = <Own extends Variables = Record<never, never>>(
   one: Feature<Own>,
-): Feature<Own> => one;
+) => one;
 
 /**
  * Starts features in the order of their list.
@@ -215,7 +215,7 @@ export async function startFeatures(
   features: readonly Feature[],
   context: Omit<FeatureContext, 'values' | 'running'>,
   way: 'start' | 'supervise' = 'start',
-): Promise<Running[]> {
+) {
   const running: Running[] = [];
   const { values } = context.config;
   const whole = { ...context, values, running };

@@ -75,11 +75,11 @@ export class InexactNumber {
     this.#source = source;
   }
 
-  toJSON(): string {
+  toJSON() {
     return this.#source;
   }
 
-  [Symbol.for('nodejs.util.inspect.custom')](): string {
+  [Symbol.for('nodejs.util.inspect.custom')]() {
     return this.#source;
   }
 }
@@ -88,7 +88,7 @@ function exactNumber(
   key: string,
   value: unknown,
   context?: { source: string },
-): unknown {
+) {
   if (typeof value !== 'number' || !context) return value;
   const { source } = context;
   if (!Number.isFinite(value)) return new InexactNumber(source);
@@ -109,7 +109,7 @@ function exactNumber(
  * Splits a number into its digits, without zeros at either end, and the power
  * of ten of the last one.
  */
-function scientific(source: string): { digits: string; exponent: number } {
+function scientific(source: string) {
   const [mantissa = '', exponent = '0'] = source.split(/[eE]/);
   const [whole = '', fraction = ''] = mantissa.split('.');
   const all = `${whole}${fraction}`.replace(/^-?0*/, '');
@@ -129,14 +129,14 @@ export function exactInteger(
   _name: string,
   value: unknown,
   { source }: { source: string },
-): unknown {
+) {
   if (typeof value !== 'number' || Number.isSafeInteger(value)) return value;
   if (!/^-?\d+$/.test(source)) return value;
   return BigInt(source);
 }
 
 /** For a member that is a double: the nearest one that is still a fraction. */
-export function nearestDouble(value: unknown): unknown {
+export function nearestDouble(value: unknown) {
   if (typeof value === 'bigint') return Number(value);
   const nearest = value instanceof InexactNumber && Number(value.toJSON());
   const isFraction = nearest && nearest % 1;
@@ -177,7 +177,7 @@ export function parseStoredJson(text: string): unknown {
  * For `JSON.stringify`: writes integers without an exponent, which
  * `parseExactJson` rejects when digits may be lost.
  */
-export function exact(this: unknown, name: string, value: unknown): unknown {
+export function exact(this: unknown, name: string, value: unknown) {
   if ((this as Record<string, unknown>)[name] instanceof InexactNumber)
     return rawJSON(`${value}`);
   if (typeof value === 'bigint') return rawJSON(`${value}`);

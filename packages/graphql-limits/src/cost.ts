@@ -110,7 +110,7 @@ const listedValues = (args: Values) =>
  * The number of objects in the lists of an input: each may be written. It does
  * not recurse, because variables may be nested deeper than the stack.
  */
-export function listedIn(input: object): number {
+export function listedIn(input: object) {
   let listed = 0;
   const open = [input];
   while (open.length > 0) {
@@ -132,7 +132,7 @@ export function listedIn(input: object): number {
  * @throws Error for a list with a resolver but without pages or `complexity`,
  *   which would have no limit
  */
-export function assertCosts(schema: GraphQLSchema): void {
+export function assertCosts(schema: GraphQLSchema) {
   const faults: string[] = [];
   for (const owner of Object.values(schema.getTypeMap())) {
     if (!isObjectType(owner) || owner.name.startsWith('__')) continue;
@@ -232,7 +232,7 @@ export function estimateOf(
     type: GraphQLNamedType,
     same: readonly FieldNode[],
     isItem: boolean,
-  ): number {
+  ) {
     const [node] = same as [FieldNode];
     const field = isObjectType(type) && type.getFields()[node.name.value];
     if (!field) return 0;
@@ -324,7 +324,7 @@ const mergedFields = (nodes: FieldNode[]) =>
     print({ ...node, directives: [], selectionSet: undefined }),
   );
 
-function sumOf(costs: Cost[], ...given: Parameters<Cost['of']>): number {
+function sumOf(costs: Cost[], ...given: Parameters<Cost['of']>) {
   return costs.reduce((sum, cost) => sum + cost.of(...given), 0);
 }
 

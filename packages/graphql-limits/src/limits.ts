@@ -150,7 +150,7 @@ function sizeOf(
   selectionSet: typeof nothing,
   fragments: Fragments,
   measured = new Map<unknown, Size>(),
-): Size {
+) {
   const known = measured.get(selectionSet);
   if (known) return known;
   // Ends the recursion of a fragment that spreads itself, which another rule

@@ -73,7 +73,7 @@ export class SharedBackend {
     this.#isBusy = false;
   }
 
-  #next(): BackendConnection | undefined {
+  #next() {
     if (!this.#server.listening) return undefined;
     if (!this.#holder) return this.#waiting.shift();
     const place = this.#waiting.indexOf(this.#holder);

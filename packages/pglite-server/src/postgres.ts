@@ -93,7 +93,7 @@ export async function openEmbeddedPostgres(
      *
      * @throws Error after waiting for a minute
      */
-    async exclusively<T>(work: () => Promise<T>): Promise<T> {
+    async exclusively<T>(work: () => Promise<T>) {
       const lock = join(folder, 'migration.lock');
       const release = await lockFileWithin(lock, longestExclusion);
       if (!release) throw new Error(excluded);

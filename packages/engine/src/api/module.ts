@@ -91,7 +91,7 @@ export function openModules(
       }),
     );
   const context = { database, config, serviceOf, collections };
-  function open(module: Module): Opened {
+  function open(module: Module) {
     const { name } = module.tag;
     if (!modules.includes(module))
       throw new Error(
@@ -109,7 +109,7 @@ export function openModules(
   return modules.map((module) => ({ ...module, ...open(module) }));
 }
 
-export function collectionsOf(opened: Apis[]): Collection[] {
+export function collectionsOf(opened: Apis[]) {
   return opened.flatMap(({ collections = [] }) => collections);
 }
 

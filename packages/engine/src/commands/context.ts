@@ -50,7 +50,7 @@ export async function migrateStore(service: Service) {
 export async function withDatabase<T>(
   service: Service,
   work: (database: Database, store: ConfiguredStore) => Promise<T>,
-): Promise<T> {
+) {
   const store = await configuredStore(service);
   const { config, options, model } = store;
   const { migrate } = await import('../process/migrate.ts');
@@ -83,7 +83,7 @@ const keyTables: Model = {
 export async function withKeyTables<T>(
   service: Service,
   work: (database: Database) => Promise<T>,
-): Promise<T> {
+) {
   const config = loadConfig(process.env, service.features, service);
   const options = await optionsOf(service, config);
   const unmigrated = new Error(notMigrated);

@@ -40,7 +40,7 @@ const withRows = (page: string, rows: string) =>
   page.replace(/^(\|[-|]+\|\n)(?:\|.*\n)*/m, (_, head) => head + rows);
 
 /** A row of Markdown for each variable, in the order of the configuration. */
-export function variableRows(owners: readonly VariableOwner[]): string {
+export function variableRows(owners: readonly VariableOwner[]) {
   const all: Variables = allVariables(owners);
   const documented = Object.entries(all).filter(([, { desc }]) => desc !== '');
   const rows = documented.map(([name, { desc, takes, default: value }]) => {

@@ -20,7 +20,7 @@ export function assertFree(file: string, force: boolean) {
 export async function writeWhole<T>(
   file: string,
   write: (handle: FileHandle) => Promise<T>,
-): Promise<T> {
+) {
   const partial = `${file}.partial-${process.pid}-${randomBytes(4).toString('hex')}`;
   const handle = await open(partial, 'wx', 0o600);
   try {

@@ -17,7 +17,7 @@ const noValue = /^[ \t]*(?:export +)?([\w.-]+)[ \t]*=[ \t]*$/gm;
  *
  * @throws Error for a file that cannot be read, or a line that sets no variable
  */
-export function readEnvFile(path: string): NodeJS.Dict<string> {
+export function readEnvFile(path: string) {
   const text = readText(path);
   const [understood = ''] = settingLines.exec(text) ?? [];
   if (understood === text) return parseEnv(text.replace(noValue, '$1='));

@@ -55,7 +55,7 @@ export const share = kind('0 to 1', (text) => {
   throw new Error(`must be a number between 0 and 1, not "${text}"`);
 });
 
-export const processes = kind('1 to 256, `auto`', (text): number | 'auto' => {
+export const processes = kind('1 to 256, `auto`', (text) => {
   if (text === 'auto') return text;
   return wholeNumber(text, 1, 256, ', or auto');
 });
@@ -155,18 +155,15 @@ export const origins = kind('list like `https://shop.example`', (text) => {
 const proxy =
   /^[\da-f.:]+(?:\/\d{1,3})?$|^(?:loopback|linklocal|uniquelocal)$/i;
 
-export const trustedProxies = kind(
-  '`false`, 1 to 99, addresses',
-  (text): false | number | string[] => {
-    if (text === 'false') return false;
-    if (/^[1-9]\d?$/.test(text)) return Number(text);
-    const list = commaSeparated(text);
-    if (list.every((one) => proxy.test(one))) return list;
-    throw new Error(
-      'must be `false`, a number of hops, or addresses and networks of proxies separated by commas',
-    );
-  },
-);
+export const trustedProxies = kind('`false`, 1 to 99, addresses', (text) => {
+  if (text === 'false') return false;
+  if (/^[1-9]\d?$/.test(text)) return Number(text);
+  const list = commaSeparated(text);
+  if (list.every((one) => proxy.test(one))) return list;
+  throw new Error(
+    'must be `false`, a number of hops, or addresses and networks of proxies separated by commas',
+  );
+});
 
 export function commaSeparated(text: string) {
   return text
@@ -194,7 +191,7 @@ export type ValuesOf<Given extends Variables> = {
 export function readVariables<Given extends Variables>(
   variables: Given,
   env: Record<string, string | undefined>,
-): ValuesOf<Given> {
+) {
   const mistakes: string[] = [];
   const values: Record<string, unknown> = {};
   for (const [name, one] of Object.entries(variables)) {

@@ -163,7 +163,7 @@ export class Batches<In, Out> {
    * @throws Unavailable when too many inputs of this caller are
    *   pending, or the deadline passes
    */
-  add(input: In, call: Call): Promise<Out> {
+  add(input: In, call: Call) {
     // Those of a transaction join no others.
     if (openTransaction.getStore()) return this.#runAlone(input);
     const { promise, resolve, reject } = Promise.withResolvers<Out>();
@@ -188,7 +188,7 @@ export class Batches<In, Out> {
     return !isLate && this.#waiting.push(holder, one);
   }
 
-  async #runAlone(input: In): Promise<Out> {
+  async #runAlone(input: In) {
     const [output] = await this.#run([input]);
     if (output instanceof Error) throw output;
     return output as Out;
@@ -291,7 +291,7 @@ export class Batches<In, Out> {
     return [];
   }
 
-  #takeNext(): Batch {
+  #takeNext() {
     const isRetry = this.#isTurnOfRetry || this.#waiting.length === 0;
     this.#isTurnOfRetry = !isRetry;
     const [retried] = isRetry ? this.#retries.take(1) : [];

@@ -38,7 +38,6 @@ import { causeOf, isUnmigrated, unavailable } from './postgres-errors.ts';
 import {
   createPool,
   endPool,
-  type PoolState,
   PostgresServer,
   poolOf,
   type Send,
@@ -219,7 +218,7 @@ export class Database {
     options: DatabaseOptions,
     model: Model,
     work: (database: Database) => Promise<T>,
-  ): Promise<T> {
+  ) {
     const database = await Database.open(options, model);
     try {
       await database.assertReachable();
@@ -238,10 +237,7 @@ export class Database {
    * @throws Unavailable when PostgreSQL is unreachable or takes too
    *   long; else the driver's error.
    */
-  rows<Row extends unknown[]>(
-    statement: Statement,
-    values: unknown[],
-  ): Promise<Row[]> {
+  rows<Row extends unknown[]>(statement: Statement, values: unknown[]) {
     const session = currentTransaction() ?? this.primary;
     return session.rows(statement, values) as Promise<Row[]>;
   }
@@ -326,7 +322,7 @@ export class Database {
    *
    * @throws Unavailable
    */
-  async reading<Answer>(call: Call, work: Work<Answer>): Promise<Answer> {
+  async reading<Answer>(call: Call, work: Work<Answer>) {
     const { em } =
       currentTransaction() ??
       new Transaction(this.orm, new Map(), this.primary.send);
@@ -438,7 +434,7 @@ export class Database {
     return this.reads !== undefined;
   }
 
-  get pools(): PoolState[] {
+  get pools() {
     return [this.primary.state('primary'), ...(this.reads?.pools ?? [])];
   }
 
@@ -586,7 +582,7 @@ export class Database {
    * Runs work in a session outside the pool, and without a pooler where
    * possible. The session has no silence timeout.
    */
-  async withSession<T>(work: (session: Client) => Promise<T>): Promise<T> {
+  async withSession<T>(work: (session: Client) => Promise<T>) {
     const { directUrl } = this.options;
     const sessions = directUrl
       ? new Sessions({ ...this.options, url: directUrl })

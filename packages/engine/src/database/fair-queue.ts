@@ -17,7 +17,7 @@ export class FairQueue<Item> {
     return [...this.#queues.values()].flat();
   }
 
-  headOf(holder: Holder): Item | undefined {
+  headOf(holder: Holder) {
     return this.#queues.get(holder)?.[0];
   }
 

@@ -85,7 +85,7 @@ export async function answerOnce<Answer>(
   claimed: Claim,
   input: object,
   work: () => Promise<Answer>,
-): Promise<Answer> {
+) {
   const claim = columnsOf(claimed);
   const fingerprint = fingerprintOf(input);
   const isNew = (await rows(claimKey, [...claim, fingerprint])).length > 0;
@@ -127,7 +127,7 @@ function replaced(value: unknown, change: (part: object) => unknown): unknown {
  * Allows a retry after an unknown outcome, because the idempotency key makes it
  * safe.
  */
-export function safeToRepeat(error: unknown): unknown {
+export function safeToRepeat(error: unknown) {
   if (!isOutcomeUnknown(error)) return error;
   const message =
     'The database did not say whether this was stored: it may have been. Send it again with the same Idempotency-Key.';

@@ -148,7 +148,7 @@ function withLockRetries<T>(
   up: () => Promise<T>,
   migration: string,
   { log, retries }: MigrationOptions,
-): Promise<T> {
+) {
   const { attempts, pause } = retries;
   return retry(up, (error, attempt) => {
     const isLocked = sqlState(error) === '55P03';

@@ -106,7 +106,7 @@ function meaningOf(error: unknown): Meaning {
   return isBroken(error) ? meaningOfBreak(error) : {};
 }
 
-function meaningOfState(state: string): Meaning {
+function meaningOfState(state: string) {
   return (
     meanings[state] ??
     meanings[state.slice(0, 3)] ??
@@ -316,7 +316,7 @@ export function reasonOf(error: unknown): string {
 }
 
 /** The driver's error behind a translated one. */
-export function causeOf(error: unknown): unknown {
+export function causeOf(error: unknown) {
   if (error instanceof Unavailable) return causeOf(error.cause);
   return error;
 }

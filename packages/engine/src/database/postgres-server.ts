@@ -109,7 +109,7 @@ export class PostgresServer {
   readonly rows = <Row extends unknown[]>(
     statement: Statement,
     values: unknown[],
-  ): Promise<Row[]> =>
+  ) =>
     retry(
       async () => (await this.inOneSession([statement, values]))[0] as Row[],
       afterConflict,
@@ -373,7 +373,7 @@ function afterConflict(error: unknown, attempt: number) {
 export async function retry<T>(
   work: () => Promise<T>,
   pauseAfter: (error: unknown, attempt: number) => number | undefined,
-): Promise<T> {
+) {
   for (let attempt = 1; ; attempt += 1) {
     try {
       return await work();

@@ -113,7 +113,7 @@ const schemasOfPath = {
 export async function pendingMigrations(
   { rows: ask }: PostgresServer,
   { migrations }: Model,
-): Promise<string[]> {
+) {
   const names = migrations.map(({ name }) => name);
   const path = await ask<[string, string]>(schemasOfPath, []);
   const first = path[0]?.[0];
@@ -150,7 +150,7 @@ const inLaterSchema = (schema: string, first: string) =>
  *
  * @param type of the column
  */
-export function endOfCounter(type: string): bigint {
+export function endOfCounter(type: string) {
   if (type === 'bigserial') return 2n ** 63n - 2n ** 32n;
   return 2n ** 31n - 2n ** 20n;
 }

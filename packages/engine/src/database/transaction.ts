@@ -61,7 +61,7 @@ export class Transaction {
   }
 
   /** @throws the error of a statement, even if the work ignores it */
-  async run<Answer>(work: Work<Answer>): Promise<Answer> {
+  async run<Answer>(work: Work<Answer>) {
     try {
       await this.#keepOrder();
       const answer = await openTransaction.run(this, () => work(this.em));
@@ -96,7 +96,7 @@ export class Transaction {
   }
 
   /** Sends a query after those before it. */
-  async #send(query: Parameters<Send>[0]): ReturnType<Send> {
+  async #send(query: Parameters<Send>[0]) {
     const sent = this.#last.then(() => {
       if (this.#failure) throw this.#failure;
       if (this.#isOpen) return this.send(query);
@@ -162,7 +162,7 @@ export function refusalIn(
   { orm, hiding }: { orm: MikroORM; hiding: ReadonlyMap<string, Hiding> },
   error: unknown,
   { table } = error as Partial<DatabaseError>,
-): unknown {
+) {
   const { detail } = error as Partial<DatabaseError>;
   // It begins with `Key (pet_id)=(42)`, the rest is in the server's language.
   const [, key] = /\((.+?)\)=\(/.exec(`${detail}`) ?? [];

@@ -10,7 +10,7 @@ export async function withTimeout<Result>(
   milliseconds: number,
   work: Promise<Result>,
   late: () => Error,
-): Promise<Result> {
+) {
   const { promise: timeout, reject } = Promise.withResolvers<never>();
   const delay = Math.min(milliseconds, longestDelay);
   const timer = setTimeout(() => reject(late()), delay);

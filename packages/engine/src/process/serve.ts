@@ -144,7 +144,7 @@ async function closeAll(
 async function openDatabase(
   { service, config, log: { logger: log }, hasParent, onLost }: ProcessOptions,
   parts: readonly Running[],
-): Promise<Database> {
+) {
   const options = {
     ...(await databaseOptions(service.features, config)),
     log,

@@ -10,7 +10,7 @@ export async function createInTurn<Item, New>(
   service: { create(item: New, call: Call): Promise<Item> },
   inputs: ReadonlyArray<New | Error>,
   call: Call,
-): Promise<Array<Item | Error>> {
+) {
   const claim = call.takeClaim();
   const outcomes: Array<Item | Error> = [];
   for (const [place, input] of inputs.entries()) {

@@ -234,7 +234,7 @@ export class Insertions<Item, New extends object> {
   }
 
   /** A transaction has seen to its order (`database/order.ts`). */
-  #ordered(statement: Statement): Statement {
+  #ordered(statement: Statement) {
     if (!currentTransaction()) return statement;
     const text = statement.text.replace(lockOf(this.table), '');
     return { ...statement, text };

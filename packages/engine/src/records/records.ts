@@ -284,7 +284,7 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
     // A subclass may do more in its `create`.
     const isOverridden = this.create !== Records.prototype.create;
     if (isOverridden || call.onRolledBack)
-      return createInTurn<Item, New>(this, inputs, call);
+      return createInTurn(this, inputs, call);
     const own = inputs.map((input) => {
       if (input instanceof Error) return input;
       return orError(() => this.#claim(input, call));

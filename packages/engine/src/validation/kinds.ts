@@ -27,11 +27,11 @@ class Int64Type extends BigIntType<'bigint'> {
     super('bigint');
   }
 
-  override convertToJSValue(digits: unknown): bigint {
+  override convertToJSValue(digits: unknown) {
     return int64FromDigits(`${digits}`) as bigint;
   }
 
-  override toJSON(value: unknown): bigint {
+  override toJSON(value: unknown) {
     return value as bigint;
   }
 }
@@ -39,11 +39,11 @@ export const int64Column = () => p.type(Int64Type);
 
 /** JSON with exact integers, of which pg would round some. */
 class ExactJsonType extends JsonType {
-  override convertToJSValueSQL(column: string): string {
+  override convertToJSValueSQL(column: string) {
     return `${column}::text`;
   }
 
-  override convertToJSValue(text: string): unknown {
+  override convertToJSValue(text: string) {
     return parseStoredJson(text);
   }
 }

@@ -122,7 +122,7 @@ export function listQuery<Item extends TObject>(
   const { in: several = [], nulls = [] } = lists;
   const { ranges = [], prefixes = [], mostItems } = lists;
   const { filters, orders } = membersOf(lists);
-  const members = Object.entries<TSchema>(item.properties);
+  const members = Object.entries(item.properties);
   const texts = members.map(([name, member]) => ({
     name,
     maxLength: longestOf(member),

@@ -75,7 +75,7 @@ export function sortSchema<Member extends string = never>(
     member,
     `${member}_desc` as const,
   ]);
-  return enumSchema<By | `${By}_desc`>(
+  return enumSchema(
     id,
     Object.fromEntries(orders.map((order) => [order, order])),
     'Order of a list: `_desc` is descending, `id_desc` newest first.',

@@ -377,7 +377,7 @@ export const anyJson: Rule = {
 };
 
 /** For `JSON.stringify`: PostgreSQL writes 1.5e-7 without an exponent. */
-function inDigits(_name: string, value: unknown): unknown {
+function inDigits(_name: string, value: unknown) {
   if (typeof value !== 'number') return value;
   const [digits = '', exponent] = `${value}`.split('e-');
   if (exponent === undefined) return value;

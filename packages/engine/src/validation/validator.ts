@@ -41,7 +41,7 @@ export function validator<Schema extends TObject>(
   { isLenient = false } = {},
 ) {
   const read = readerOf(schema, isLenient);
-  return (input: unknown): Validated<Static<Schema>> => {
+  return (input: unknown) => {
     if (!isRecord(input)) throw badInput('The body must be a JSON object.');
     const faults: string[] = [];
     const output = read(input, '', faults);
@@ -168,7 +168,7 @@ const annotations = [
   'deprecated',
 ];
 /** @throws Error for a schema with an unsupported keyword or without a bound */
-function ruleOf(schema: TSchema, isLenient: boolean, name = ''): Rule {
+function ruleOf(schema: TSchema, isLenient: boolean, name = '') {
   const { member, isNullable } = unwrapped(schema);
   const found = ruleFor(member, isLenient);
   const known = [...annotations, ...(found.keywords ?? [])];

@@ -66,7 +66,7 @@ export class DeprecationUsage {
     private readonly database: Database,
     private readonly observers: readonly KeyObserver[] = [],
   ) {
-    this.calls = new WriteBehind<Calls>(
+    this.calls = new WriteBehind(
       (calls) =>
         database.rows(
           addCalls,

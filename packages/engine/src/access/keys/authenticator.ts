@@ -117,11 +117,7 @@ export class Authenticator {
    * @throws StoreError TOO_MANY_REQUESTS, for a token also those of
    *   `Identities`; Unavailable
    */
-  lookUp(
-    secret: string,
-    address: string,
-    call = new Call(),
-  ): Caller | null | Promise<Caller | null> {
+  lookUp(secret: string, address: string, call = new Call()) {
     const hash = hashSecret(secret);
     const name = hash === this.#bootstrapHash ? `${hash} ${address}` : hash;
     const known = this.#known.get(name);
@@ -147,7 +143,7 @@ export class Authenticator {
   }
 
   /** Why `lookUp` returned null, where that is known. */
-  refusalOf(secret: string): string | undefined {
+  refusalOf(secret: string) {
     const known = this.#known.get(hashSecret(secret));
     return known?.caller ? 'expired' : known?.reason;
   }
@@ -227,7 +223,7 @@ export class Authenticator {
     for (const one of this.options.observers ?? []) one.lookedUp(result);
   }
 
-  #reject(hash: string, reason?: string): null {
+  #reject(hash: string, reason?: string) {
     this.#known.set(hash, {
       caller: null,
       reason,
@@ -285,10 +281,7 @@ type KeyRow = [
  *
  * @returns the key of every current or previous hash; null for an unknown hash
  */
-async function queryKeys(
-  database: Database,
-  hashes: string[],
-): Promise<Array<LookUp | null>> {
+async function queryKeys(database: Database, hashes: string[]) {
   const staleAt = performance.now() + freshFor;
   const found = new Map<string, LookUp>();
   const learn = (rows: KeyRow[]) => {

@@ -82,7 +82,7 @@ export async function authenticate(
   keys: Authenticator,
   request: FastifyRequest,
   call: Call,
-): Promise<Caller> {
+) {
   const caller = await callerOfRequest(keys, request, call);
   if (!caller) throw unauthenticated(keys, request);
   return caller;

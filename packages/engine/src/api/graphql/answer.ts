@@ -46,7 +46,7 @@ const onlyJson: Accepted = {
 };
 
 /** The formats that a client accepts, by its `Accept`. */
-export function acceptedIn(request: Pick<FastifyRequest, 'headers'>): Accepted {
+export function acceptedIn(request: Pick<FastifyRequest, 'headers'>) {
   const accept = acceptOf(request);
   // Negotiating costs more than comparing, and nearly all clients of
   // `application/json` send one of these.
@@ -113,7 +113,7 @@ export function refused(failure: Error): Outcome {
   });
 }
 
-export function graphQLErrorOf(failure: Error): GraphQLError {
+export function graphQLErrorOf(failure: Error) {
   if (failure instanceof GraphQLError) return failure;
   return new GraphQLError(failure.message, { originalError: failure });
 }
@@ -130,7 +130,7 @@ const longestMessage = 1000;
  * @returns undefined for errors of graphql-js and Apollo Server about a
  *   document, an operation or variables
  */
-function publicErrorOf(error: GraphQLError): StoreError | undefined {
+function publicErrorOf(error: GraphQLError) {
   const { originalError, extensions, path, message } = error;
   if (originalError instanceof StoreError) return originalError;
   if (extensions.code !== undefined) return undefined;
@@ -163,7 +163,7 @@ export function formatError(error: GraphQLError): GraphQLFormattedError {
 const tooLong = /^Syntax Error: Document contains more tha[nt] \d+ tokens/;
 
 /** The code of an error of graphql-js or Apollo Server. */
-function errorCode(error: GraphQLError): ErrorCode {
+function errorCode(error: GraphQLError) {
   const { message, extensions, originalError } = error;
   if (tooLong.test(message)) return 'TOO_MANY_TOKENS';
   const { code = 'BAD_USER_INPUT' } = extensions;
@@ -195,7 +195,7 @@ function toFormatted({
 export function logErrors(
   errors: readonly GraphQLError[] = [],
   request: FastifyRequest,
-): void {
+) {
   for (const error of errors) {
     const failure = publicErrorOf(error);
     if (failure) logFailure(failure, request);
@@ -203,10 +203,7 @@ export function logErrors(
 }
 
 /** Logs the failures of a request, and answers it. */
-export function sendOutcome(
-  outcome: Outcome,
-  context: GraphQLContext,
-): FastifyReply {
+export function sendOutcome(outcome: Outcome, context: GraphQLContext) {
   const { request, reply, call, accepted } = context;
   const { data, errors, extensions, stream } = outcome;
   logErrors(outcome.failures, request);
@@ -236,7 +233,7 @@ export function sendOutcome(
 function mayBeRepeated(
   { data, errors = [] }: Outcome,
   { call, request }: GraphQLContext,
-): boolean {
+) {
   const hasKey = request.headers[idempotencyHeader] !== undefined;
   if (hasKey || !call.isWrite) return true;
   const hasRun = errors.some(({ path }) => path);
@@ -259,7 +256,7 @@ export function statusOf(
   { data, errors = [], failures = [], status = 200 }: Outcome,
   mediaType: string,
   mayRepeat: boolean,
-): number {
+) {
   const codes = errors.map(({ extensions }) => extensions?.code);
   // A 429 would cause a retry, and may not be the status of a response with
   // data. The field's error contains its waiting time.
@@ -277,7 +274,7 @@ export function statusOf(
 }
 
 /** Sends a single result as a stream, which no cache may keep. */
-function sendFramed(reply: FastifyReply, result: object): FastifyReply {
+function sendFramed(reply: FastifyReply, result: object) {
   reply.contentTag = null;
   const { mediaType, next, complete } = serverSentEvents;
   reply.headers(streamHeaders).type(mediaType);

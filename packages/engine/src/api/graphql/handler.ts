@@ -57,7 +57,7 @@ export async function graphQL(
     parts,
     ...options
   }: Omit<PipelineOptions, 'executor' | 'isTrusted'> & { parts: GraphQLParts },
-): Promise<void> {
+) {
   // Node.js has no reason phrase for it yet.
   STATUS_CODES[294] ??= 'Partial Success';
   const { findDocument } = parts;
@@ -119,7 +119,7 @@ const notAcceptable =
   '`Accept` must name application/graphql-response+json or application/json, or text/event-stream or multipart/mixed;subscriptionSpec=1.0 for subscriptions.';
 
 /** True for a WebSocket upgrade, for example graphql-ws. */
-function isWebSocket({ headers }: FastifyRequest): boolean {
+function isWebSocket({ headers }: FastifyRequest) {
   return listOf(headers.upgrade?.toLowerCase()).includes('websocket');
 }
 
@@ -142,7 +142,7 @@ const unprocessable = (message: string) =>
 export function readParameters(
   request: Pick<FastifyRequest, 'method' | 'headers' | 'query' | 'body'>,
   findDocument?: FindDocument,
-): RequestParameters {
+) {
   let given = request.body;
   if (request.method !== 'POST') given = searchParameters(request);
   if (Array.isArray(given))
@@ -199,7 +199,7 @@ function parameterIn<Value>(
 function searchParameters({
   query,
   headers: { 'content-type': type },
-}: Pick<FastifyRequest, 'query' | 'headers'>): Values {
+}: Pick<FastifyRequest, 'query' | 'headers'>) {
   if (type && !/^application\/json\s*(?:;|$)/i.test(type))
     throw new StoreError('UNSUPPORTED_MEDIA_TYPE', noParameters);
   const given: Values = { ...(query as object) };

@@ -146,7 +146,7 @@ const livePlace = {
   }),
 };
 
-function orderWords(order: string): string {
+function orderWords(order: string) {
   const [member, descending] = order.split(/_(desc)$/);
   const way = descending ? 'Descending' : 'Ascending';
   return `${way} by ${member}.`;
@@ -196,7 +196,7 @@ const scalars: Record<string, object> = {
 /** Those of other kinds. */
 const added: Record<string, GraphQLScalarType> = {};
 
-function scalarOf({ graphql }: Kind): object {
+function scalarOf({ graphql }: Kind) {
   const { name, description } = graphql;
   if (scalars[name]) return scalars[name];
   added[name] ??= new GraphQLScalarType(graphql);
@@ -225,7 +225,7 @@ function typeOf(schema: TSchema, isInput: boolean): object {
 function enumOf(
   { $id = '', values, description = '' }: Member,
   wordsOf?: (value: string) => string,
-): object {
+) {
   const registered = metadataOf('enums').find(({ name }) => name === $id);
   if (registered) return registered.enumObj;
   const own = Object.fromEntries(values.map((value) => [value, value]));
@@ -278,7 +278,7 @@ export function assertSameMembers(
 }
 
 /** As the schema definition language has it. */
-function typeTextOf({ kind, $id, isNullable }: Member): string {
+function typeTextOf({ kind, $id, isNullable }: Member) {
   const name = kind.graphql.name || $id;
   return isNullable ? `${name}` : `${name}!`;
 }

@@ -90,7 +90,7 @@ export class Pipeline {
   }
 
   /** @returns the document, or the errors because of which there is none */
-  async #find(parameters: RequestParameters): Promise<DocumentNode | Outcome> {
+  async #find(parameters: RequestParameters) {
     const { found, outcome } = await this.apollo.run(parameters, { run: {} });
     const { source, document } = found ?? {};
     if (outcome.failures || !source || !document) return outcome;
@@ -100,7 +100,7 @@ export class Pipeline {
   }
 
   /** @throws GraphQLError when the document has no such operation */
-  operationIn(document: DocumentNode, operationName?: string): Operation {
+  operationIn(document: DocumentNode, operationName?: string) {
     const { options } = this;
     const node = getOperationAST(document, operationName);
     if (!node) {
@@ -117,7 +117,7 @@ export class Pipeline {
     operation: Operation,
     variables: Values = {},
     context: GraphQLContext,
-  ): Promise<Outcome> {
+  ) {
     this.begin(operation, context);
     let outcome: Outcome;
     try {
@@ -130,7 +130,7 @@ export class Pipeline {
   }
 
   /** Tells observers of an operation. */
-  begin(operation: Operation, { call }: GraphQLContext): void {
+  begin(operation: Operation, { call }: GraphQLContext) {
     call.operation = operation;
     call.isWrite = operation.type === 'mutation';
     for (const observer of this.options.observers)
@@ -147,7 +147,7 @@ export class Pipeline {
     operation: Operation,
     variables: Values,
     context: GraphQLContext,
-  ): Promise<void> {
+  ) {
     const { schema, usage } = this.options;
     const { type, uses } = operation;
     const { request, reply, call } = context;
@@ -172,11 +172,7 @@ export class Pipeline {
   }
 
   /** Ends its observation. A stream continues, and reports its own end. */
-  end(
-    operation: Operation,
-    { call }: GraphQLContext,
-    outcome: Outcome,
-  ): Outcome {
+  end(operation: Operation, { call }: GraphQLContext, outcome: Outcome) {
     if (outcome.stream) return outcome;
     for (const observer of this.options.observers)
       observer.ended(operation, call, outcome.errors);
@@ -191,7 +187,7 @@ export class Pipeline {
 function assertMethod(
   { type }: Operation,
   { request, accepted }: GraphQLContext,
-): void {
+) {
   const isSubscription = type === 'subscription';
   if (type === 'query' || (isSubscription && accepted.stream)) return;
   if (request.method !== 'POST')
@@ -214,7 +210,7 @@ const noStream =
 function assertIdempotent(
   schema: GraphQLSchema,
   { fieldNames, node }: Operation,
-): void {
+) {
   const fields = schema.getMutationType()?.getFields() ?? {};
   const ignoresKey = fieldNames.some(
     (name) => fields[name] && !fields[name].extensions.isIdempotent,
@@ -237,7 +233,7 @@ function assertIdempotent(
 async function chargeRest(
   meter: Meter,
   { cost, surcharge, rootFields, isNested }: Estimate,
-): Promise<void> {
+) {
   // The release of a reservation charges one root field.
   let charged = surcharge;
   if (isNested) charged += rootFields - 1;
@@ -250,7 +246,7 @@ async function chargeRest(
  * maximum cost before they run, when a quota is configured. Operations with
  * costly nested fields are charged as a whole.
  */
-export function guardRoots(schema: GraphQLSchema): void {
+export function guardRoots(schema: GraphQLSchema) {
   const mutations = schema.getMutationType();
   const others = [schema.getQueryType(), schema.getSubscriptionType()];
   for (const type of [mutations, ...others]) {
@@ -262,7 +258,7 @@ export function guardRoots(schema: GraphQLSchema): void {
 function guardRoot(
   field: GraphQLField<unknown, GraphQLContext>,
   isMutation: boolean,
-): void {
+) {
   const { resolve = defaultFieldResolver } = field;
   const cost = costOf(field, true, mostItems);
   const scope = scopeOf(field);

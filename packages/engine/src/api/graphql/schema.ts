@@ -28,7 +28,7 @@ const descriptions: Record<string, string> = {
  * Rejects fields with the same name, of which type-graphql would serve the
  * last.
  */
-function assertDistinctFields(resolvers: object[]): void {
+function assertDistinctFields(resolvers: object[]) {
   const fields = resolvedFields(resolvers).map(
     ({ type, name }) => `${type}.${name}`,
   );
@@ -38,7 +38,7 @@ function assertDistinctFields(resolvers: object[]): void {
 }
 
 /** Rejects what a reader of the contract would not understand. */
-function assertDescribed(schema: GraphQLSchema): void {
+function assertDescribed(schema: GraphQLSchema) {
   for (const type of Object.values(schema.getTypeMap())) {
     if (type.name.startsWith('__')) continue;
     const fields = 'getFields' in type ? Object.values(type.getFields()) : [];
@@ -58,7 +58,7 @@ function assertDescribed(schema: GraphQLSchema): void {
 export async function createSchema(
   parts: SchemaPart[],
   extend: (schema: GraphQLSchema) => GraphQLSchema,
-): Promise<GraphQLSchema> {
+) {
   const all = parts.flatMap(({ resolvers }) => resolvers);
   const instances = new Map<unknown, object>(
     all.map((resolver) => [resolver.constructor, resolver]),
@@ -93,7 +93,7 @@ export async function createSchema(
  * Sets `subscribe` of live fields, which starts after `Last-Event-ID`, if
  * present. Each item is a value of its field.
  */
-function makeLive(schema: GraphQLSchema): void {
+function makeLive(schema: GraphQLSchema) {
   for (const field of Object.values(
     schema.getSubscriptionType()?.getFields() ?? {},
   )) {
@@ -109,7 +109,7 @@ function makeLive(schema: GraphQLSchema): void {
 }
 
 /** Serves the contract, in the schema definition language. */
-export function serveSchema(app: FastifyInstance, schema: GraphQLSchema): void {
+export function serveSchema(app: FastifyInstance, schema: GraphQLSchema) {
   const headers = { 'content-type': 'text/plain; charset=utf-8' };
   const read = () => `${printSchema(schema)}\n`;
   serveDocument(app, '/schema.graphql', read, headers);

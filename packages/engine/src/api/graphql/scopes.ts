@@ -92,7 +92,7 @@ export function resolvedFields(resolvers: object[]) {
   });
 }
 
-function objectTypeName(type: unknown): string {
+function objectTypeName(type: unknown) {
   const types = metadataOf('objectTypes');
   return types.find(({ target }) => target === type)?.name ?? '';
 }
@@ -102,7 +102,7 @@ function objectTypeName(type: unknown): string {
  * entities, whose items other modules' fields return, too. An operation returns
  * none of another module: REST would not need the other scope.
  */
-export function setScopes(schema: GraphQLSchema, parts: SchemaPart[]): void {
+export function setScopes(schema: GraphQLSchema, parts: SchemaPart[]) {
   const modules = parts.map(({ module }) => module);
   for (const { module, types, audiences } of parts) {
     for (const name of types) {
@@ -210,7 +210,7 @@ function fieldOf(type: GraphQLNamedType | null | undefined, name: string) {
 }
 
 /** The references of all modules, which need the scopes of their types. */
-export function guardedReferences(parts: SchemaPart[]): References {
+export function guardedReferences(parts: SchemaPart[]) {
   const guarded: References = {};
   for (const { module, references, audiences } of parts) {
     for (const [type, find] of Object.entries(references)) {

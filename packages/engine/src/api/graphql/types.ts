@@ -45,7 +45,7 @@ import { type Input, validator } from '../../validation/validator.ts';
  * responses, a string or an integer in requests (GraphQL specification, section
  * 3.5.5).
  */
-export const ID = new GraphQLScalarType<string, string>({
+export const ID = new GraphQLScalarType({
   ...GraphQLID.toConfig(),
   serialize: String,
   parseValue: (value) => {
@@ -64,7 +64,7 @@ export const ID = new GraphQLScalarType<string, string>({
   },
 });
 
-function notAnId(found: string, nodes?: ValueNode): GraphQLError {
+function notAnId(found: string, nodes?: ValueNode) {
   const message = `ID cannot represent value: ${found}. It must be a string, or an integer in plain digits.`;
   return new GraphQLError(message, { nodes });
 }
@@ -73,7 +73,7 @@ function notAnId(found: string, nodes?: ValueNode): GraphQLError {
  * GraphQL's `Float`, extended to accept what the service's JSON parser makes of
  * numbers that a double would change.
  */
-export const Float = new GraphQLScalarType<number, number>({
+export const Float = new GraphQLScalarType({
   ...GraphQLFloat.toConfig(),
   parseValue: floatFrom,
   parseLiteral: (node, variables) => floatFrom(jsonIn(node, variables)),
@@ -113,9 +113,7 @@ class PageInfo {
   readonly hasNextPage!: boolean;
 
   @Field(() => Boolean, { description: 'There are more before this page.' })
-  hasPreviousPage(
-    @Root() { hasPrevious = false }: Page<never>,
-  ): boolean | Promise<boolean> {
+  hasPreviousPage(@Root() { hasPrevious = false }: Page<never>) {
     return typeof hasPrevious === 'function' ? hasPrevious() : hasPrevious;
   }
 
@@ -178,9 +176,7 @@ export function connectionOf(
       description: `How many ${nouns} there are on all pages: exact up to ${maxExactTotal}, an estimate beyond.`,
       complexity: totalCost,
     })
-    async totalCount(
-      @Root() { total }: ReturnType<typeof toConnection>,
-    ): Promise<number> {
+    async totalCount(@Root() { total }: ReturnType<typeof toConnection>) {
       return Math.min((await total()).count, greatestInt);
     }
 
@@ -190,7 +186,7 @@ export function connectionOf(
     })
     async isTotalCountExact(
       @Root() { total }: ReturnType<typeof toConnection>,
-    ): Promise<boolean> {
+    ) {
       return (await total()).isExact;
     }
   }
@@ -294,10 +290,7 @@ export function Idempotent(): MethodDecorator {
  *
  * @example @Live(() => ToyType, { description: 'Every toy, each once.' })
  */
-export function Live(
-  type: () => object,
-  options: { description: string },
-): MethodDecorator {
+export function Live(type: () => object, options: { description: string }) {
   return Subscription(type as never, { ...options, topics: 'never used' });
 }
 
@@ -305,7 +298,7 @@ export function Live(
  * What type-graphql's decorators have declared: it exports no function to read
  * that.
  */
-export function metadataOf(kind: string): Metadata[] {
+export function metadataOf(kind: string) {
   const storage = globalThis as unknown as {
     TypeGraphQLMetadataStorage: Record<string, Metadata[]>;
   };

@@ -34,7 +34,7 @@ export function parseJsonBodies(app: FastifyInstance) {
  * @param subject of the error message
  * @throws StoreError BAD_USER_INPUT: not UTF-8 or not JSON
  */
-export function parseJson(body: Buffer, subject = 'The body is'): unknown {
+export function parseJson(body: Buffer, subject = 'The body is') {
   try {
     return parseExactJson(body);
   } catch (cause) {

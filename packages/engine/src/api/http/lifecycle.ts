@@ -163,7 +163,7 @@ function answers(app: FastifyInstance) {
   // Large answers are made one after another, and small requests are served in
   // between. Of the answers that the budget refuses, one is in memory.
   let pause: Promise<void> | undefined;
-  const proceed = (next: () => void): void => {
+  const proceed = (next: () => void) => {
     if (pause) void pause.then(() => proceed(next));
     else next();
   };

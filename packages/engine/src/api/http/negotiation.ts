@@ -99,7 +99,7 @@ const longest = 512;
  */
 export function acceptOf({
   headers: { accept },
-}: Pick<FastifyRequest, 'headers'>): string | undefined {
+}: Pick<FastifyRequest, 'headers'>) {
   if (accept && accept.length > longest) return undefined;
   return accept;
 }
@@ -110,7 +110,7 @@ export function acceptOf({
 export function acceptedTypes<Type extends string>(
   request: Pick<FastifyRequest, 'headers'>,
   offered: readonly Type[],
-): Type[] {
+) {
   const ranges = listOf(acceptOf(request)).map(withoutParameters);
   // An empty list accepts all.
   const accept = ranges.join() || undefined;

@@ -12,7 +12,7 @@ import { isHost, maxHeaderSize, routingOptions } from './routes.ts';
  * Fastify's options for the HTTP server: its limits, and the handling of
  * malformed requests.
  */
-export function serverOptions(options: Config['http']): FastifyServerOptions {
+export function serverOptions(options: Config['http']) {
   const { trustProxy, requestTimeout, keepAliveTimeout, bodyLimit } = options;
   return {
     ...routingOptions,

@@ -110,7 +110,7 @@ function addRoute(
   app: Routes,
   declared: Declared,
   run: (input: never, call: Call) => Promise<unknown>,
-): void {
+) {
   const { name, description, path, input, output } = declared;
   const { creates, failures, scope: module } = declared;
   const { method, status, place, right } = creates ? writing : reading;

@@ -357,10 +357,7 @@ function exampleOf(
     const { message } = cause as Error;
     throw new Error(`The example of ${name} is wrong: ${message}`, { cause });
   }
-  const ofStamps = mapMembers<object, unknown>(
-    stampsOf(declaration),
-    exampleIn,
-  );
+  const ofStamps = mapMembers(stampsOf(declaration), exampleIn);
   Object.assign(item, ownersOf(declaration), ofStamps);
   const follows = mapMembers(computed, ({ of }) => of(item as never));
   return asJson({ ...item, ...follows });

@@ -24,7 +24,7 @@ export function addRoutes(
   app: Routes,
   definition: Definition,
   services: ResourceServices,
-): void {
+) {
   for (const name of definition.operations)
     collectionRoutes[name]?.(app, definition, services);
   for (const operation of itemOperationsOf(definition))
@@ -41,7 +41,7 @@ function addList(
   app: Routes,
   { names: { path, types, nouns }, schemas, audiences, follow }: Definition,
   { service, live }: ResourceServices,
-): void {
+) {
   const { maximum } = schemas.query.properties.limit as MemberSchema;
   const words = `A page of ${nouns}.`;
   const page = pageOf(schemas.item, types, words, true, maximum);
@@ -89,7 +89,7 @@ function addCreate(
   app: Routes,
   { names: { path, type, nouns }, schemas, audiences }: Definition,
   { service }: ResourceServices,
-): void {
+) {
   const schema = {
     operationId: `create${type}`,
     summary: `Add one to the ${nouns}`,
@@ -109,7 +109,7 @@ function addCreateMany(
   app: Routes,
   { names: { path, type, types, nouns }, schemas, audiences }: Definition,
   { service }: ResourceServices,
-): void {
+) {
   const answer = outcomesOf(schemas.item, type);
   const schema = {
     operationId: `create${types}`,
@@ -136,7 +136,7 @@ function addItemRoute(
   { verb, description, method, input, run }: ItemOperation,
   { names: { path, type, one, noun }, schemas, audiences }: Definition,
   { service }: ResourceServices,
-): void {
+) {
   const name = `${one}Id`;
   const isRemoval = method === 'DELETE';
   const isTransition = method === 'POST';

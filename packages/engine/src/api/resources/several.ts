@@ -62,7 +62,7 @@ export async function createEach(
 }
 
 /** True when the service has failed, false when it refuses an input. */
-function isFailure(outcome: object): boolean {
+function isFailure(outcome: object) {
   const isRefusal = outcome instanceof StoreError && outcome.status < 500;
   return outcome instanceof Error && !isRefusal;
 }

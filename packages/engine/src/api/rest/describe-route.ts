@@ -40,7 +40,7 @@ type Contract = FastifySchema & {
 export function describeRoute(
   { schema, config = {}, method }: RouteOptions,
   { section }: Pick<FastifyInstance, 'section'>,
-): Contract {
+) {
   const own = { ...schema, ...(section && { tags: [section] }) } as Contract;
   if (!own.response) return own;
   const { deprecation, isIdempotent, live, scope = 'read' } = config;

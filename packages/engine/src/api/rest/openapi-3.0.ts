@@ -27,7 +27,7 @@ function older(part: unknown): unknown {
   return members;
 }
 
-function olderMember(name: string, value: unknown): object {
+function olderMember(name: string, value: unknown) {
   if (data.has(name)) return { [name]: value };
   if (maps.has(name)) return { [name]: mapMembers(value as never, older) };
   const replaced = olderMembers[name]?.(value as never);

@@ -196,7 +196,7 @@ function withSharedFailures<
 }
 
 /** `NotFound`; `NotFound2` for a second one. */
-function failureName({ content }: Response, taken: object): string {
+function failureName({ content }: Response, taken: object) {
   const error = content?.['application/json']?.example;
   const { code = '' } = error as { code?: string };
   const first = code
@@ -220,7 +220,7 @@ declare module 'fastify' {
 
 /** Registers the routes of a module in its section of the reference. */
 export function section(tag: string, routes: (app: Routes) => void) {
-  return async (app: FastifyInstance): Promise<void> => {
+  return async (app: FastifyInstance) => {
     app.section = tag;
     app.addHook('onRoute', offerEvents);
     reportThrown(() => routes(app as unknown as Routes));

@@ -134,7 +134,7 @@ const events: StreamFormat = {
  * Makes the route of a live list answer clients that prefer `text/event-stream`
  * to JSON with the list's events.
  */
-export function offerEvents(route: RouteOptions): void {
+export function offerEvents(route: RouteOptions) {
   const { handler, config: { live } = {} } = route;
   if (!live) return;
   route.handler = function (request, reply) {
@@ -144,7 +144,7 @@ export function offerEvents(route: RouteOptions): void {
   };
 }
 
-function prefersEvents(request: FastifyRequest, reply: FastifyReply): boolean {
+function prefersEvents(request: FastifyRequest, reply: FastifyReply) {
   if (!/event-stream/i.test(request.headers.accept ?? '')) return false;
   varyBy(reply, 'Accept');
   const offered = ['application/json', events.mediaType];

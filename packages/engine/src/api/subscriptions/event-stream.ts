@@ -48,7 +48,7 @@ export class EventStream {
   }
 
   /** The body of the response, without reading ahead. */
-  body(): Readable {
+  body() {
     return Readable.from(this.#frames(), {
       objectMode: false,
       highWaterMark: 0,
@@ -56,7 +56,7 @@ export class EventStream {
   }
 
   /** Ends the stream with an error for the client. */
-  end(failure: unknown): void {
+  end(failure: unknown) {
     this.#failure ??= failure;
     this.#wake();
   }
@@ -66,7 +66,7 @@ export class EventStream {
    * perhaps at another node. It pauses first, because graphql-sse's client does
    * not resume directly after an event.
    */
-  cut(): void {
+  cut() {
     if (this.#isCut) return;
     this.#isCut = true;
     this.#wake();
@@ -77,11 +77,11 @@ export class EventStream {
    * Sends a heartbeat when it is due, even while there are no results. Call it
    * every second or more often.
    */
-  keepAlive(): void {
+  keepAlive() {
     if (this.#isSilent) this.#wake();
   }
 
-  get #isSilent(): boolean {
+  get #isSilent() {
     return performance.now() - this.#wroteAt >= heartbeatInterval;
   }
 
@@ -134,7 +134,7 @@ export class EventStream {
     });
   }
 
-  #sent<Frame>(frame: Frame): Frame {
+  #sent<Frame>(frame: Frame) {
     this.#wroteAt = performance.now();
     return frame;
   }

@@ -18,7 +18,7 @@ export class KeyChecks {
    * Checks a key once for all its streams. While the database is unavailable,
    * they stay open and get no items.
    */
-  async check(request: FastifyRequest): Promise<void> {
+  async check(request: FastifyRequest) {
     const authorization = `${request.headers.authorization}`;
     if (this.#checking.has(authorization)) return;
     this.#checking.add(authorization);

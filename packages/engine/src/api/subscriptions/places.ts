@@ -13,11 +13,11 @@ export class Places {
     private readonly left: (request: FastifyRequest) => void,
   ) {}
 
-  get size(): number {
+  get size() {
     return this.#taken.size;
   }
 
-  has(request: FastifyRequest): boolean {
+  has(request: FastifyRequest) {
     return this.#taken.has(request);
   }
 
@@ -25,7 +25,7 @@ export class Places {
    * @throws StoreError TOO_MANY_REQUESTS when the key has too many; Unavailable
    *   when the process has too many, or is shutting down
    */
-  take(request: FastifyRequest, response: ServerResponse): void {
+  take(request: FastifyRequest, response: ServerResponse) {
     const { max, perKey } = this.limits;
     if (request.server.isDraining)
       throw new Unavailable(

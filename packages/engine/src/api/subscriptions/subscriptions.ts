@@ -74,7 +74,7 @@ class Subscriptions {
     this.#keys = new KeyChecks(keys, this.#streams);
   }
 
-  get count(): number {
+  get count() {
     return this.#streams.size;
   }
 
@@ -89,7 +89,7 @@ class Subscriptions {
     request: FastifyRequest,
     { raw: response }: FastifyReply,
     feed: Feed,
-  ): Promise<EventStream> {
+  ) {
     const { format, batches } = feed;
     const { call } = request;
     this.#places.take(request, response);
@@ -172,25 +172,25 @@ class Subscriptions {
    * False when the client has left while others took their turns, or has too
    * much unsent.
    */
-  #mayWrite(request: FastifyRequest): boolean {
+  #mayWrite(request: FastifyRequest) {
     if (!this.#places.has(request)) return false;
     if (this.unread.isOver(request)) this.#countUnsent();
     return !this.unread.isOver(request);
   }
 
   /** Cuts all subscriptions. */
-  async close(): Promise<void> {
+  async close() {
     if (this.count === 0) return;
     for (const stream of this.#streams.values()) stream.cut();
     await sleep(silenceBeforeCut);
   }
 
-  #countUnsent(): void {
+  #countUnsent() {
     for (const [request, { response }] of this.#streams)
       this.unread.set(request, response, response.writableLength);
   }
 
-  #tick(): void {
+  #tick() {
     this.#countUnsent();
     for (const [request, stream] of this.#streams) {
       const { response, openedAt } = stream;
@@ -220,7 +220,7 @@ export function sendStream(
   { method }: FastifyRequest,
   reply: FastifyReply,
   stream: EventStream,
-): FastifyReply {
+) {
   reply.headers(streamHeaders).type(stream.source.format.mediaType);
   return reply.send(method === 'HEAD' ? Readable.from([]) : stream.body());
 }
@@ -247,7 +247,7 @@ export function subscriptions(
   app: FastifyInstance,
   keys: Authenticator,
   limits: Config['subscriptions'],
-): void {
+) {
   const open = new Subscriptions(keys, limits, app.unread);
   app.decorate('subscriptions', open);
   app.addHook('preClose', () => open.close());

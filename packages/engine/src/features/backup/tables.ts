@@ -186,7 +186,7 @@ export async function readTables(
   tables: StoredTable[],
   progress: ReportRows,
   onLines: (lines: string[]) => Promise<void> = async () => undefined,
-): Promise<Contents[]> {
+) {
   const contents: Contents[] = [];
   for (const table of tables)
     contents.push(await readTable(session, table, progress, onLines));

@@ -44,7 +44,7 @@ export function compiler(
 async function compiledQuery(
   schema: GraphQLSchema,
   { document, name }: Operation,
-): Promise<CompiledQuery['query'] | undefined> {
+) {
   const { compileQuery, isCompiledQuery } = await import('graphql-jit');
   const compiled = compileQuery(schema, document, name, {
     disablingCapturingStackErrors: true,
@@ -78,7 +78,7 @@ export function isSuitable({
   type,
   isSeries,
   hasDirectives,
-}: Operation): boolean {
+}: Operation) {
   const { definitions, loc } = document;
   const operations = definitions.filter(
     ({ kind }) => kind === Kind.OPERATION_DEFINITION,

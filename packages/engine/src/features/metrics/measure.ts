@@ -177,10 +177,7 @@ function measureRootFields(operations: OperationMetrics): OperationObserver {
  * The code of the error at this field; an error without a path is about the
  * whole operation.
  */
-function codeFor(
-  key: string,
-  errors: readonly GraphQLFormattedError[],
-): unknown {
+function codeFor(key: string, errors: readonly GraphQLFormattedError[]) {
   return errors.find(({ path }) => path === undefined || path[0] === key)
     ?.extensions?.code;
 }

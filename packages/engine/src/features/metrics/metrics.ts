@@ -12,7 +12,7 @@ export class Metrics {
   constructor(private readonly prefix = 'service_') {}
 
   counter(name: string, help: string, labelNames: string[] = []) {
-    return new Counter<string>({
+    return new Counter({
       name: this.#named(name),
       help,
       labelNames,
@@ -27,7 +27,7 @@ export class Metrics {
     buckets: number[],
     labelNames: string[],
   ) {
-    return new Histogram<string>({
+    return new Histogram({
       name: this.#named(name),
       help,
       labelNames,
@@ -133,7 +133,7 @@ export class ClusterMetrics {
   }
 
   /** In Prometheus' text format. */
-  async text(): Promise<string> {
+  async text() {
     const own = await this.own.registry.getMetricsAsJSON();
     const reports = [own, await this.#ended];
     for (const last of this.#reports.values())

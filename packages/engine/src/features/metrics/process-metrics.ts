@@ -36,7 +36,7 @@ const gcTypes: Record<number, string> = {
  *
  * @returns a function that stops the measurements
  */
-export function measureProcess(metrics: Metrics): () => void {
+export function measureProcess(metrics: Metrics) {
   const limit = fromProc(() => {
     const limits = readFileSync('/proc/self/limits', 'utf8');
     return Number(/^Max open files +(\d+)/m.exec(limits)?.[1]);
@@ -90,7 +90,7 @@ function fromProc(read: () => number): Reading[] {
   }
 }
 
-function measureEventLoop(metrics: Metrics): NodeJS.Timeout {
+function measureEventLoop(metrics: Metrics) {
   const delay = monitorEventLoopDelay({ resolution: delayResolution });
   delay.enable();
   // Node includes the resolution in the delay.
@@ -130,7 +130,7 @@ function measureEventLoop(metrics: Metrics): NodeJS.Timeout {
 
 type GcEntry = PerformanceEntry & { detail: { kind: number } };
 
-function measureGarbageCollection(metrics: Metrics): PerformanceObserver {
+function measureGarbageCollection(metrics: Metrics) {
   const pauses = metrics.histogram(
     'v8js_gc_duration_seconds',
     'Pauses of the garbage collector.',

@@ -51,7 +51,7 @@ export function dataElement(id: string, data: unknown) {
  * The style of a page, with the colours of all pages: the element, and its
  * source in the policy.
  */
-export function styleOf(name: string): { element: string; source: string } {
+export function styleOf(name: string) {
   const text = `${asset('static/theme.css')}${asset(name)}`;
   return {
     element: `<style>${text}</style>`,

@@ -63,7 +63,7 @@ export class Site {
   }
 
   /** The path of the first list, and what it lists: `Books`. */
-  firstList(): { path: string; title: string } {
+  firstList() {
     const { paths = {} } = this.app.swagger();
     const [path = ''] = Object.keys(paths);
     const summary = paths[path]?.get?.summary ?? 'Items';
@@ -99,11 +99,7 @@ export class Site {
     );
   }
 
-  sendPage(
-    reply: FastifyReply,
-    { html, policy }: HtmlPage,
-    bar: string,
-  ): FastifyReply {
+  sendPage(reply: FastifyReply, { html, policy }: HtmlPage, bar: string) {
     return reply.headers(pageHeaders(policy)).send(this.#filled(html, bar));
   }
 

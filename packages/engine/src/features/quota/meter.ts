@@ -46,10 +46,7 @@ export class QuotaMeter implements Meter {
    *   operations cannot spend the same units; the unused rest is returned
    * @throws StoreError TOO_MANY_REQUESTS
    */
-  run<Result>(
-    mayCost: number,
-    operation: () => Promise<Result>,
-  ): Promise<Result> {
+  run<Result>(mayCost: number, operation: () => Promise<Result>) {
     const isReserved = this.#release !== undefined;
     if (isReserved) return operation();
     const result = this.#turn.then(async () => {
@@ -88,7 +85,7 @@ export class QuotaMeter implements Meter {
   }
 
   /** @returns a function that settles the cost of what was read and written */
-  async #reserveCost(mayCost: number): Promise<() => Promise<void>> {
+  async #reserveCost(mayCost: number) {
     const before = this.call.items;
     const returnUnusedUnits = await this.#reserveUnits(mayCost);
     return async () => {

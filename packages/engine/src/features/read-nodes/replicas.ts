@@ -13,7 +13,6 @@ import {
 } from '../../database/postgres-errors.ts';
 import {
   createPool,
-  type PoolState,
   PostgresServer,
   type Rows,
   type RunStatement,
@@ -174,7 +173,7 @@ export class Replicas implements Reads {
     primary.onWrite = (session) => this.#wrote(session);
   }
 
-  get pools(): PoolState[] {
+  get pools() {
     return this.#nodes.map(({ name, server }) => server.state(name));
   }
 

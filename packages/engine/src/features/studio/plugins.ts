@@ -70,7 +70,7 @@ export const answerWithPlugins =
     const enabled = new Set(plugins.map(idOf));
     if (apollo.key !== undefined)
       enabled.add('UsageReporting').add('SchemaReporting');
-    const server = new Apollo<ApolloContext>(pipeline.options, {
+    const server = new Apollo(pipeline.options, {
       apollo,
       plugins: [
         performing(pipeline),

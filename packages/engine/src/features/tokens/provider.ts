@@ -32,10 +32,7 @@ const largestAnswer = 262_144;
  * @returns the keys of an identity provider (RFC 7517, section 5)
  * @throws Error that says what the provider did
  */
-export async function providerKeys({
-  issuer,
-  jwksUrl,
-}: Provider): Promise<JWK[]> {
+export async function providerKeys({ issuer, jwksUrl }: Provider) {
   const signal = AbortSignal.timeout(patience);
   const url = jwksUrl ?? (await discover(issuer, signal));
   const { keys } = (await readJson(url, signal)) ?? {};
@@ -52,7 +49,7 @@ export async function providerKeys({
  *
  * @returns the address of the keys
  */
-async function discover(issuer: string, signal: AbortSignal): Promise<string> {
+async function discover(issuer: string, signal: AbortSignal) {
   const { protocol, origin, pathname } = new URL(issuer);
   const path = pathname.replace(/\/$/, '');
   const metadata =

@@ -216,11 +216,11 @@ function subjectOf(
 }
 
 /** A text in RFC 9068, a list in Okta's `scp`. */
-function scopesIn(claim: unknown): unknown {
+function scopesIn(claim: unknown) {
   return typeof claim === 'string' ? claim.split(' ') : claim;
 }
 
-function unacceptable(fault: string, reason = 'claims'): StoreError {
+function unacceptable(fault: string, reason = 'claims') {
   const headers = { 'www-authenticate': 'Bearer error="invalid_token"' };
   return new StoreError(
     'UNAUTHENTICATED',

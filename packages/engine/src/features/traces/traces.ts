@@ -5,7 +5,6 @@ import { type EventLog, Incident } from '@animal-store/log/incident';
 import { Redactor } from '@animal-store/log/redactor';
 import {
   type Attributes,
-  type Context,
   ROOT_CONTEXT,
   type Span,
   SpanKind,
@@ -140,7 +139,7 @@ export function openTracing(
 }
 
 /** The sampler that OTEL_TRACES_SAMPLER and OTEL_TRACES_SAMPLER_ARG name. */
-export function samplerFromEnv(): Sampler {
+export function samplerFromEnv() {
   const name =
     getStringFromEnv('OTEL_TRACES_SAMPLER') ?? 'parentbased_always_on';
   let root: Sampler = new AlwaysOnSampler();
@@ -284,7 +283,7 @@ function databaseSpans(tracer: Tracer, spans: SpansByCall): DatabaseObserver {
   };
 }
 
-function childOf(span: Span): Context {
+function childOf(span: Span) {
   return trace.setSpan(ROOT_CONTEXT, span);
 }
 

@@ -77,7 +77,7 @@ function noManifest(file: string) {
 function trustedDocument(
   trusted: TrustedDocuments,
   { query, documentId, extensions }: RequestParameters,
-): string {
+) {
   const persisted = extensions?.persistedQuery as { sha256Hash?: unknown };
   const id = documentId ?? persisted?.sha256Hash;
   const isText = query !== undefined;

@@ -51,7 +51,7 @@ const readinessTimeout = 2500;
  * Asks the workers. Those that have not answered an earlier question within
  * `readinessTimeout` do not count.
  */
-async function check(workers: Workers<LogSettings>): Promise<object> {
+async function check(workers: Workers<LogSettings>) {
   const late = () => new Error('No worker answers.');
   const answer = await withTimeout(readinessTimeout, workers.ask(), late).catch(
     (cause) => {

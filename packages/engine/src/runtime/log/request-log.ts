@@ -140,7 +140,7 @@ function rounded(milliseconds: number) {
  * The client's IP address without its zone (`fe80::1%eth0`); undefined when a
  * proxy sent an invalid one.
  */
-export function addressOf({ ip }: { ip: string }): string | undefined {
+export function addressOf({ ip }: { ip: string }) {
   if (isIP(ip) === 0) return undefined;
   return ip.split('%', 1)[0];
 }
