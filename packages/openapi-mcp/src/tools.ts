@@ -251,7 +251,7 @@ function toolOf(
         ...(isGiven('idempotencyKey') && {
           'idempotency-key': textOf(args.idempotencyKey),
         }),
-        ...(args.isDryRun && { prefer: 'tx=rollback' }),
+        ...(Boolean(args.isDryRun) && { prefer: 'tx=rollback' }),
       },
       ...(body && {
         payload: JSON.stringify(Object.fromEntries(members), exact),

@@ -360,8 +360,7 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
     this.onInserted(listener);
     const { list }: { list: unknown } = Records.prototype;
     const isOverridden = this.list !== list;
-    if (isLocked || isOverridden || !owned.tenant)
-      return this.list.bind(this);
+    if (isLocked || isOverridden || !owned.tenant) return this.list.bind(this);
     // No tenant waits for a transaction of another one.
     database.followed.set(collection, 'marked');
     const interpreter = this.#interpreter;
