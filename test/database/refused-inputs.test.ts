@@ -96,6 +96,40 @@ where('inputs that the database refuses (Citus has no triggers)', () => {
   );
 });
 
+describe('a table with row security, of which PostgreSQL names no keys', () => {
+  const none = { orm: undefined as never, hiding: new Map() };
+  const thrown = (code: string, table: string) =>
+    Object.assign(new Error('this is a test'), { code, table });
+
+  test.each([
+    ['23505', 'pet', 409, 'Another one has this value.'],
+    ['23P01', 'pet', 409, 'Another one excludes this value.'],
+    ['23503', 'pet', 400, 'A relation must be the id of one that exists.'],
+    [
+      '23503',
+      'visit',
+      409,
+      'It cannot be removed, because others refer to it.',
+    ],
+    [
+      '23001',
+      'visit',
+      409,
+      'It cannot be removed, because others refer to it.',
+    ],
+  ])('refuses with %s of %s as %s', (code, table, status, message) => {
+    const refusal = refusalIn(none, thrown(code, table), { table: 'pet' });
+    expect(refusal).toMatchObject({ status, message });
+  });
+
+  test('a checked text may look like a key', () => {
+    const detail = 'Failing row contains (1, (name)=(x), 1).';
+    const error = Object.assign(thrown('23514', 'pet'), { detail });
+    const refusal = refusalIn(none, error, { table: 'pet' });
+    expect(refusal).toMatchObject({ status: 400, message: rule });
+  });
+});
+
 test('a policy of row security refuses with 403, a lack of rights with 500', () => {
   const denied = (routine: string) =>
     Object.assign(new Error('denied'), { code: '42501', routine });

@@ -1,6 +1,7 @@
 // runs: embedded, postgres
 
 import { defineEntity } from '@mikro-orm/core';
+import { Type } from 'typebox';
 import type { Module } from '#engine/api/module.js';
 import {
   type ItemOf,
@@ -8,7 +9,12 @@ import {
   resource,
 } from '#engine/api/resources/resource.js';
 import { Records } from '#engine/records/records.js';
-import { decimalSchema, textSchema } from '#engine/validation/schemas.js';
+import {
+  decimalSchema,
+  moment,
+  nullable,
+  textSchema,
+} from '#engine/validation/schemas.js';
 import { sql } from '../support/database-access.ts';
 import { beforeEach, expect, test } from '../support/jest.ts';
 import { migrationOf } from '../support/migrations.ts';
@@ -25,7 +31,10 @@ const memo = resource({
   members: {
     text: textSchema({ description: 'What it says.' }),
     rate: decimalSchema(2, 2, { description: 'A rate.' }),
+    due: Type.Optional(nullable(moment({ description: 'When it is due.' }))),
   },
+  filters: ['due'],
+  in: ['due'],
   orders: ['createdAt'],
   ranges: ['createdAt'] as never,
   times: true,
@@ -34,14 +43,16 @@ const MemoEntity = defineEntity({
   name: 'Memo',
   tableName: 'memo',
   properties: memo.columns,
-  indexes: [{ properties: ['createdAt', 'id'] as never }],
+  indexes: [['createdAt'], ['due'], ['due', 'createdAt']].map((members) => ({
+    properties: [...members, 'id'] as never,
+  })),
 });
 const memos: Module = {
   tag: { name: 'Memos', description: 'Memos.' },
   entities: [MemoEntity],
   migrations: [
     migrationOf('2027_08_04_000000_create_memo', [
-      `create table memo (id bigserial primary key, text text not null, rate numeric(2,2) not null,
+      `create table memo (id bigserial primary key, text text not null, rate numeric(2,2) not null, due timestamptz(3),
         created_at timestamptz not null default now(), changed_at timestamptz not null default now(),
         version int not null default 1)`,
       'create index on memo (created_at, id)',
@@ -100,6 +111,24 @@ test('a shown time finds its item, if others have stored microseconds', async ()
   );
   const [, next = ''] = /memos\?([^>]+)>/.exec(`${headers.link}`) ?? [];
   expect(await idsOf(next)).toEqual([4]);
+});
+
+test('a shown time finds its item by its value, whatever others have stored', async () => {
+  const { properties } = store.database.orm.getMetadata(MemoEntity);
+  expect(properties.due.columnTypes).toEqual(['timestamptz(3)']);
+  for (const _ of [1, 2, 3]) await add();
+  const stored = `update memo set due = timestamptz '1969-11-29 11:00:00.0006Z' + (id - 1) * interval '1400 us'`;
+  await sql(store.database, stored);
+  const { json } = await rest(store, '/v1/memos');
+  const times = json.map(({ due }: { due: string }) => due);
+  expect(new Set(times).size).toBe(3);
+  for (const [at, due] of times.entries())
+    expect(await idsOf(`due=${due}`)).toEqual([at + 1]);
+  const several = times.map((due: string) => `due_in=${due}`).join('&');
+  expect(await idsOf(several)).toEqual([1, 2, 3]);
+  await sql(store.database, 'update memo set due = now() where id = 2');
+  const { json: now } = await rest(store, '/v1/memos/2');
+  expect(await idsOf(`due=${now.due}&sort=createdAt_desc`)).toEqual([2]);
 });
 
 test.each(['-0.05', '0.05', '-0.5', '-0.99'])(

@@ -33,7 +33,7 @@ export class CreatePractice extends Migration {
     );
 
     this.addSql(
-      `create table "visit" ("id" bigserial primary key, "animal_id" bigint not null, "at" timestamptz not null, "reason" text not null, "clinic" text not null, "version" int not null default 1);`,
+      `create table "visit" ("id" bigserial primary key, "animal_id" bigint not null, "at" timestamptz(3) not null, "reason" text not null, "clinic" text not null, "version" int not null default 1);`,
     );
     this.addSql(
       `create index "visit_animal_id_id_index" on "visit" ("animal_id", "id");`,

@@ -4,7 +4,7 @@ import { type DatabaseError, escapeIdentifier as quoted } from 'pg';
 import { type Call, openTransaction } from '../call.ts';
 import { badInput, StoreError } from '../errors.ts';
 import { type Order, orderLocks } from './order.ts';
-import { noSuch, sqlState } from './postgres-errors.ts';
+import { isDataError, noSuch, sqlState } from './postgres-errors.ts';
 import { asText, type RunStatement, type Send } from './postgres-server.ts';
 import { tenantIn } from './tenant-keys.ts';
 
@@ -163,10 +163,12 @@ export function refusalIn(
   error: unknown,
   { table } = error as Partial<DatabaseError>,
 ) {
-  const { detail } = error as Partial<DatabaseError>;
+  const refusal = refusalOfRow(error, table);
+  if (refusal || !isDataError(error)) return refusal ?? error;
+  const { detail, table: referring } = error as Partial<DatabaseError>;
   // It begins with `Key (pet_id)=(42)`, the rest is in the server's language.
+  // With row security there is none.
   const [, key] = /\((.+?)\)=\(/.exec(`${detail}`) ?? [];
-  if (!key) return refusalOfRow(error, table) ?? error;
   const entity = [...orm.getMetadata()].find(
     ({ tableName }) => tableName === table,
   );
@@ -180,10 +182,8 @@ export function refusalIn(
   // 23001 for `on delete restrict` since PostgreSQL 18.
   const isReference = state === '23503' || state === '23001';
   const tenant = isReference && entity && tenantIn(entity)?.name;
-  const names = key
-    .split(', ')
-    .map(nameOf)
-    .filter((name) => !tenant || name !== tenant);
+  const all = key?.split(', ').map(nameOf) ?? [];
+  const names = all.filter((name) => !tenant || name !== tenant);
   // None for an index on an expression.
   const members = names.includes(undefined) ? '' : names.join(' and ');
   const { hidden = [] } = hiding.get(`${table}`) ?? {};
@@ -194,7 +194,9 @@ export function refusalIn(
   if (state === '23505' && members !== 'id')
     return conflict(`Another one has this ${what}.`);
   if (state === '23P01') return conflict(`Another one excludes this ${what}.`);
-  if (!isReference || members === '') return error;
-  if (members !== 'id') return noSuch(members, error);
-  return conflict('It cannot be removed, because others refer to it.');
+  if (!isReference) return error;
+  const isOfAnother = members === '' && referring !== table;
+  if (members === 'id' || isOfAnother)
+    return conflict('It cannot be removed, because others refer to it.');
+  return noSuch(members || 'A relation', error);
 }

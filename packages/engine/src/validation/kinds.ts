@@ -79,7 +79,7 @@ export const kinds = {
   },
   moment: {
     rule: () => dateTime,
-    column: () => p.datetime(),
+    column: () => p.datetime(3),
     codec: {
       toText: (column) =>
         within(
