@@ -117,7 +117,7 @@ test.each([
     }
     const range =
       words === 'a decimal'
-        ? ', greater than -0.00000000000000000001, at most 9007199254740993.1'
+        ? ', at most 9007199254740993.1, greater than -0.00000000000000000001'
         : '';
     expect(status).toBe(400);
     expect(json.message).toContain(`${words}${range}`);
@@ -127,7 +127,7 @@ test.each([
 
 test('bounds are told by both contracts, and hold for filters', async () => {
   const words =
-    'A part. It is greater than -0.00000000000000000001, at most 9007199254740993.1.';
+    'A part. It is at most 9007199254740993.1, greater than -0.00000000000000000001.';
   const { text } = await send(store.origin, { path: '/v1/openapi.json' });
   const { properties } = JSON.parse(text).components.schemas.NewBill;
   expect(properties.share.description).toBe(words);

@@ -22,6 +22,7 @@ import { migrationOf } from '../../support/migrations.ts';
 import { rest } from '../../support/rest.ts';
 import { citusLayout } from '../../support/servers/citus-database.ts';
 import { storeForAll } from '../../support/store.ts';
+import { callTool } from '../assistants/mcp.ts';
 import { providerForAll } from './provider.ts';
 
 /**
@@ -31,7 +32,7 @@ import { providerForAll } from './provider.ts';
 
 const text = (description: string) =>
   textSchema({ maxLength: 50, description });
-const operations = ['list', 'create', 'change', 'follow'] as const;
+const operations = ['list', 'create', 'remove', 'follow'] as const;
 
 const person = resource({
   name: 'Person',
@@ -43,6 +44,8 @@ const person = resource({
     { scope: 'desk', rows: { firm: 'tenant' } },
     { scope: 'lobby', rows: { firm: 'tenant', kind: 'subject' } },
     { scope: 'guard', rows: { firm: 'tenant' }, hides: ['name'] },
+    { scope: 'east', rows: { firm: 'tenant', kind: 'subject' } },
+    { scope: 'west', rows: { firm: 'tenant' } },
   ],
 });
 const PersonEntity = defineEntity({
@@ -63,6 +66,8 @@ const case_ = resource({
   members: {
     title: text('Its title.'),
     personId: Type.Optional(nullable(int64Schema({ description: 'Whose.' }))),
+    east: Type.Optional(nullable(text('Who is in the east.'))),
+    west: Type.Optional(nullable(text('Who is in the west.'))),
   },
   audiences: [
     { scope: 'desk', rows: { firm: 'tenant' } },
@@ -70,6 +75,8 @@ const case_ = resource({
     { scope: 'guard', rows: { firm: 'tenant' } },
     { scope: 'clerk', rows: { firm: 'tenant' } },
     { scope: 'cook', rows: { firm: 'tenant' }, hides: ['personId'] },
+    { scope: 'east', rows: { firm: 'tenant', east: 'subject' } },
+    { scope: 'west', rows: { firm: 'tenant', west: 'subject' } },
   ],
   through: {
     person_name: { by: 'personId', member: 'name', schema: text('A name.') },
@@ -81,10 +88,16 @@ const case_ = resource({
   prefixes: ['person_name'],
 });
 const key = '(array[lower("person_name") collate "C"])';
-const index = (name: string, keys: string) => ({
-  name,
-  expression: `create index "${name}" on "case" (${keys}, "id")`,
-});
+const views = ['"firm"', '"firm", "east"', '"firm", "west"'];
+const indexes = views.flatMap((view, at) =>
+  ['', '"person_name", ', '"person_kind", '].flatMap((filter, by) =>
+    ['', `${key}, `].map((order) => {
+      const name = `case_${at}_${by}_${order.length}`;
+      const keys = `${view}, ${filter}${order}"id"`;
+      return { name, expression: `create index "${name}" on "case" (${keys})` };
+    }),
+  ),
+);
 const CaseEntity = defineEntity({
   name: 'Case',
   tableName: 'case',
@@ -98,17 +111,9 @@ const CaseEntity = defineEntity({
         .deleteRule('no action')
         .nullable(),
   },
-  indexes: [
-    { properties: ['personId', 'id'] },
-    { properties: ['firm', 'id'] },
-    { properties: ['firm', 'person_name', 'id'] },
-    { properties: ['firm', 'person_kind', 'id'] },
-    index('case_a', `"firm", ${key}`),
-    index('case_b', `"firm", "person_name", ${key}`),
-    index('case_c', `"firm", "person_kind", ${key}`),
-  ],
+  indexes: [{ properties: ['personId', 'id'] }, ...indexes],
 });
-const tags = ['desk', 'lobby', 'guard', 'clerk', 'cook'];
+const tags = ['desk', 'lobby', 'guard', 'clerk', 'cook', 'east', 'west'];
 const statements = await createdBy([PersonEntity, CaseEntity] as never[]);
 const desk: Module = {
   tag: { name: 'Desk', description: 'Persons and cases.' },
@@ -147,6 +152,8 @@ const callers: Record<string, Caller> = {
   ...{ both: { sub: 'red', org: 'a', scope: 'lobby guard' } },
   ...{ guard: { sub: 'g', org: 'a', scope: 'guard' } },
   ...{ clerk: { sub: 'c', org: 'a', scope: 'clerk' } },
+  ...{ poles: { sub: 'red', org: 'a', scope: 'east west' } },
+  ...{ east: { sub: 'red', org: 'a', scope: 'east' } },
   ...{ cook: { sub: 'k', org: 'a', scope: 'cook' } },
 };
 
@@ -157,6 +164,7 @@ describeHere('cases of persons', () => {
   beforeAll(() =>
     Object.assign(env, provider.env, {
       JWT_TENANT: 'org',
+      MCP: 'true',
       JWT_SCOPES: tags.map((tag) => `${tag}=${tag}:write`).join(),
     }),
   );
@@ -175,22 +183,28 @@ describeHere('cases of persons', () => {
   beforeAll(async () => {
     const add = async (caller: string, name: string, kind: string) =>
       (await ask(caller, '/persons', { name, kind })).json.id;
-    const file = (caller: string, title: string, personId: unknown) =>
-      ask(caller, '/cases', { title, personId });
+    const file = (
+      caller: string,
+      title: string,
+      personId: unknown,
+      poles = {},
+    ) => ask(caller, '/cases', { title, personId, ...poles });
     for (const org of ['desk', 'other']) {
       const zed = await add(org, 'Zed', 'red');
       const amy = await add(org, 'Amy', 'blue');
       const bob = await add(org, 'Bob', 'red');
-      await file(org, `${org} zed`, zed);
-      await file(org, `${org} amy`, amy);
+      await file(org, `${org} zed`, zed, { east: 'red', west: 'red' });
+      await file(org, `${org} amy`, amy, { east: 'red' });
       await file(org, `${org} none`, null);
-      await file(org, `${org} bob`, bob);
+      await file(org, `${org} bob`, bob, { west: 'red' });
     }
   });
 
   test.each([
     ['desk', ['amy', 'bob', 'zed', 'none']],
     ['lobby', ['bob', 'zed', 'none']],
+    ['poles', ['amy', 'bob', 'zed']],
+    ['east', ['zed']],
     ['both', ['bob', 'zed', 'none']],
   ])(
     '%s gets, counts and walks only what it sees in their order',
@@ -221,6 +235,8 @@ describeHere('cases of persons', () => {
     ['desk', ['desk amy']],
     ['lobby', []],
     ['both', []],
+    ['poles', ['desk amy']],
+    ['east', []],
     ['other', ['other amy']],
   ])('%s filters by what it sees', async (caller, titles) => {
     for (const filter of ['person_name=Amy', 'person_name_prefix=a']) {
@@ -237,7 +253,14 @@ describeHere('cases of persons', () => {
     const blue = await namesOf(caller, '/cases?person_kind_in=blue');
     expect(blue).toEqual(caller === 'both' ? ['desk amy'] : titles);
     const none = await namesOf(caller, '/cases?person_name_is_null=true');
-    expect(none).toEqual([`${caller === 'other' ? 'other' : 'desk'} none`]);
+    const isOfPole = ['poles', 'east'].includes(caller);
+    const ownNone = `${caller === 'other' ? 'other' : 'desk'} none`;
+    expect(none).toEqual(isOfPole ? [] : [ownNone]);
+    const target = { origin: store.origin, key: keyOf(caller) };
+    const given = { person_name: 'Amy' };
+    const { structuredContent } = await callTool(target, 'list_cases', given);
+    const found = structuredContent.items.map(({ title }: any) => title);
+    expect(found).toEqual(titles);
   });
 
   test.each([
@@ -291,6 +314,9 @@ describeHere('cases of persons', () => {
     const [event] = await seen.until(1);
     expect(event?.data).toMatchObject({ title: 'new' });
     expect(unseen.events).toEqual([]);
+    await rest(store, `/v1/cases/${event?.data.id}`, {
+      ...{ method: 'DELETE', key: keyOf('desk') },
+    });
     seen.close();
     unseen.close();
   });

@@ -51,13 +51,15 @@ function keep(
     source.fieldNames,
   ].map((names) => quoted(`${names}`));
   // The lock waits for a change of the other row that is not committed.
-  const copy = `select ${value} into new.${column} from ${quoted(target.tableName)} where id = new.${key} for share`;
+  const copy = `select ${value} from ${quoted(target.tableName)} where id = new.${key} for share`;
+  // A restored row may come before the other one.
+  const given = `case tg_op when 'INSERT' then new.${column} end`;
   const paste = `update ${quoted(tableName)} set ${column} = new.${value} where ${key} = new.id`;
   add(entity, {
     name: `through_${fieldNames}`,
     timing: 'before',
     events: ['insert', 'update'],
-    body: `if new.${key} is distinct from old.${key} then new.${column} := null; ${copy}; end if; return new;`,
+    body: `if new.${key} is distinct from old.${key} then new.${column} := coalesce((${copy}), ${given}); end if; return new;`,
   });
   add(target, {
     name: `through_${tableName}_${fieldNames}`,

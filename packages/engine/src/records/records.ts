@@ -154,10 +154,12 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
     if (owned.hidden.length > 0) database.hiding.set(collection, owned);
     if (owned.audiences.length > 0)
       database.owned.set(collection, this.#has.bind(this));
-    database.showing.set(collection, (member, call, parameter) => {
-      const views = owned.viewsOf(member, call);
-      return views && seenRows(views, table, parameter);
-    });
+    const isOfAll = owned.audiences.length === 0;
+    if (!isOfAll || !database.showing.has(collection))
+      database.showing.set(collection, (member, call, parameter) => {
+        const views = owned.viewsOf(member, call);
+        return views && seenRows(views, table, parameter);
+      });
     this.table = table;
     this.owned = owned;
     this.#stamped = stamped;

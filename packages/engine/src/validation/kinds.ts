@@ -5,8 +5,8 @@ import { reportFault } from '../errors.ts';
 import { int64FromDigits } from './int64.ts';
 import {
   anyJson,
+  type Bounds,
   boundedText,
-  boundsOf,
   dateTime,
   decimal,
   finite,
@@ -62,7 +62,7 @@ export const kinds = {
     graphql: { name: 'ID' },
   },
   decimal: {
-    rule: (member) => decimalRule(member, boundsOf({}, 0)),
+    rule: (member) => decimalRule(member),
     column: () => p.decimal(),
     // Not NaN, and no infinity.
     codec: {
@@ -222,23 +222,20 @@ export const kinds = {
   },
 } satisfies Record<string, Kind>;
 
-function decimalRule(
-  member: MemberSchema,
-  bounds: ReturnType<typeof boundsOf>,
-) {
+function decimalRule(member: MemberSchema, scale?: number, bounds?: Bounds) {
   const text = boundedText(member);
-  return text && decimal(text, bounds);
+  return text && decimal(text, scale, bounds);
 }
 
 /** A decimal of a column `numeric(precision, scale)`. */
 export function decimalOf(
   precision: number,
   scale: number,
-  bounds: ReturnType<typeof boundsOf>,
+  bounds: Bounds,
 ): Kind {
   return {
     ...kinds.decimal,
-    rule: (member) => decimalRule(member, bounds),
+    rule: (member) => decimalRule(member, scale, bounds),
     column: () => p.decimal().precision(precision).scale(scale),
     digits: [precision, scale],
   };

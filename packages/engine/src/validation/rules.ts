@@ -226,14 +226,24 @@ export function integer(schema: MemberSchema): Rule | undefined {
   };
 }
 
-export function finite(bounds: MemberSchema): Rule {
+type Bounded = { [Name in keyof typeof conditions]?: number | string };
+
+function namesIn<Of extends Bounded>(bounds: Of) {
   const given = ofNumbers.filter((name) => bounds[name] !== undefined);
-  const words = given.map(
+  return given as Array<keyof Of & keyof typeof conditions>;
+}
+
+export function wordsOf(bounds: Bounded) {
+  return namesIn(bounds).map(
     (name) => `${conditions[name].words} ${bounds[name]}`,
   );
+}
+
+export function finite(bounds: MemberSchema): Rule {
+  const given = namesIn(bounds);
   return {
     keywords: ofNumbers,
-    describe: () => ['a number', ...words].join(', '),
+    describe: () => ['a number', ...wordsOf(bounds)].join(', '),
     parse: (text) => onlyIf(digits.test(text), Number(text)),
     read(value) {
       const number = nearestDouble(value);
@@ -293,40 +303,33 @@ export type Bounds = Partial<
   Record<Exclude<keyof typeof conditions, 'multipleOf'>, string>
 >;
 
-/** The bounds in words, and whether a text is in them. */
-export function boundsOf(bounds: Bounds, scale: number) {
-  const entries = Object.entries(bounds) as Array<[keyof Bounds, string]>;
-  const wholeOf = (text: string) => {
-    const [whole, part = ''] = text.split('.');
-    return BigInt(`${whole}${part.padEnd(scale, '0')}`);
-  };
-  const all = entries.map(([name, bound]) => ({
-    ...conditions[name],
-    bound,
-    whole: wholeOf(bound),
-  }));
-  return {
-    words: all.map(({ words, bound }) => `${words} ${bound}`).join(', '),
-    includes: (text: string) =>
-      all.every(({ holds, whole }) => holds(wholeOf(text), whole)),
-  };
+/** A decimal without its point. */
+function wholeOf(text: string, scale: number) {
+  const [whole, part = ''] = text.split('.');
+  return BigInt(`${whole}${part.padEnd(scale, '0')}`);
 }
 
 /** One text for each number: 1.10 is 1.1, and -0.0 is 0. */
 export function decimal(
   { read, describe, ...rule }: Rule,
-  { words, includes }: ReturnType<typeof boundsOf>,
+  scale = 0,
+  bounds: Bounds = {},
 ): Rule {
+  const given = namesIn(bounds);
+  const words = ['a decimal', ...wordsOf(bounds)].join(', ');
   const shortest = (text: string) =>
     text.replace(/\.0*$|(\.\d*?)0+$/, '$1').replace(/^-0$/, '0');
   return {
     ...rule,
-    describe: (value) =>
-      read(value) === undefined ? describe(value) : `a decimal, ${words}`,
+    describe: (value) => (read(value) === undefined ? describe(value) : words),
     read(value) {
       if (read(value) === undefined) return undefined;
       const text = `${value}`;
-      return onlyIf(includes(text), shortest(text));
+      const whole = wholeOf(text, scale);
+      const isMet = given.every((name) =>
+        conditions[name].holds(whole, wholeOf(`${bounds[name]}`, scale)),
+      );
+      return onlyIf(isMet, shortest(text));
     },
   };
 }

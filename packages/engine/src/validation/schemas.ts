@@ -4,12 +4,12 @@ import { type Int64, int64 } from './int64.ts';
 import { decimalOf, kindIn, kinds } from './kinds.ts';
 import {
   type Bounds,
-  boundsOf,
   type Kind,
   type MemberSchema,
   mostGiven,
   ofKind,
   unwrapped,
+  wordsOf,
 } from './rules.ts';
 import type { Input } from './validator.ts';
 
@@ -73,15 +73,14 @@ export function decimalSchema(
   const wrong = Object.values(given).find((one) => !one.match(pattern));
   if (wrong !== undefined)
     reportFault(`The bound ${wrong} is no decimal of ${precision}, ${scale}.`);
-  const bounds = boundsOf(wrong === undefined ? given : {}, scale);
-  const range = bounds.words && ` It is ${bounds.words}.`;
+  const words = wordsOf(given).join(', ');
   return Type.String({
     ...(examples && { examples }),
-    description: `${description}${range}`,
+    description: words ? `${description} It is ${words}.` : description,
     // With a sign, a point, and the zero before it.
     maxLength: Math.max(precision, scale + 1) + 2,
     pattern,
-    [ofKind]: decimalOf(precision, scale, bounds),
+    [ofKind]: decimalOf(precision, scale, given),
   });
 }
 

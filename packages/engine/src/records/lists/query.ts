@@ -263,17 +263,15 @@ export class ListInterpreter {
       throw excluding('after', 'before');
     const filters = this.#filters.filter(({ name }) => query[name] != null);
     assertOneEach(filters);
+    const [end] = filters.filter(isEnd);
+    const isOpen = end?.column.path && !filters.some(isOf('to'));
+    if (isOpen) filters.push(belowNull(end.column));
     const ends = filters.filter(isEnd);
-    const [end] = ends;
     const sort = query.sort ?? end?.column.member ?? 'id';
     const seen = views?.map(({ at }) => at + 1) ?? [0];
     const order = this.#orderBy(sort);
     const { by } = order;
     if (end && !by.includes(end.column)) throw ofOtherOrder(end, sort);
-    if (end?.column.path && !ends.some(isOf('to'))) {
-      const last = belowNull(end.column);
-      ends.push(last);
-    }
     const given = filters.filter((filter) => !isEnd(filter));
     const parts = this.#partsOf(order, seen, given, this.#placeOf(given));
     const layout: Layout = {
@@ -291,7 +289,7 @@ export class ListInterpreter {
     return {
       ...layout,
       family: isForEqual(layout) ? `${familyOf(layout)} ${seen}` : page.name,
-      filters: [...given, ...ends],
+      filters,
       seen,
       page,
       flat: once(() => this.#made(pageOf, flattened(layout))),

@@ -163,8 +163,7 @@ function allOf(table: Table, layout: Layout) {
     const { conditions } = range;
     return where(conditionsOf(range, given, conditions.length));
   });
-  const rows = parts.join(' or ');
-  const text = `select 1 from ${quoted(table.name)} where ${rows}`;
+  const text = `select 1 from ${quoted(table.name)} where ${parts.join(' or ')}`;
   return { types, text };
 }
 

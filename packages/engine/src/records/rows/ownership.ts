@@ -142,7 +142,7 @@ export class Ownership {
     call: Call,
     further: readonly string[] = [],
   ) {
-    const hidden = this.#hiddenIn([...membersIn(query), ...further]);
+    const hidden = this.#hiddenAskedBy(query, further);
     const views = this.viewsIn(call, 'read', hidden);
     return views ? { ...query, [seenBy]: views } : query;
   }
@@ -155,10 +155,12 @@ export class Ownership {
     const isOpen = !module || !caller || caller.isOperator;
     const mayRead = isOpen || hasScope(caller, scope);
     if (audiences.length === 0 && !mayRead) throw forbidden(scope, caller);
-    return this.viewsIn(call, 'read', this.#hiddenIn([member]));
+    return this.viewsIn(call, 'read', this.#hiddenAskedBy({}, [member]));
   }
 
-  #hiddenIn(asked: readonly string[]) {
+  #hiddenAskedBy(query: object, further: readonly string[]) {
+    if (this.hidden.length === 0) return [];
+    const asked = [...membersIn(query), ...further];
     return this.hidden.filter((member) => asked.includes(member));
   }
 
