@@ -50,9 +50,10 @@ export const clinicOn = (Collection: Repositories): Module[] => [
       migrationOf('2027_03_02_000000_create_clinic', [
         `create table "patient" ("id" bigserial primary key, "name" text not null, "kind" text not null,
           "weight" int not null, ${columns}, unique ("clinic", "name"))`,
-        'create index "patient_clinic" on "patient" ("clinic", "id")',
-        `create table "stay" ("id" bigserial primary key, "patient_id" bigint not null references "patient" ("id") on delete cascade,
-          "room" text not null, ${columns})`,
+        'create unique index "patient_clinic" on "patient" ("clinic", "id")',
+        `create table "stay" ("id" bigserial primary key, "patient_id" bigint not null,
+          "room" text not null, ${columns},
+          foreign key ("clinic", "patient_id") references "patient" ("clinic", "id") on delete cascade)`,
         'create index "stay_patient" on "stay" ("patient_id", "id")',
       ]),
     ],

@@ -24,6 +24,7 @@ export interface Assigned {
  * increments the `version`. An entity may replace others by properties written
  * by hand, such as relations.
  *
+ * @param tenant the member that has the tenant of a row
  * @example properties: { ...columnsOf(toySchema), ownerId: () => ... }
  */
 export function columnsOf<Schema extends TObject>(
