@@ -5,7 +5,7 @@ import { petExamples } from './pet.examples.ts';
 import { PetResolver } from './pet.resolver.ts';
 import { petRoutes } from './pet.routes.ts';
 import { samplePet } from './pet.sample.ts';
-import { newPetSchema, petSchema } from './pet.schemas.ts';
+import { newPetSchema, petQuerySchema, petSchema } from './pet.schemas.ts';
 import { PetService } from './pet.service.ts';
 
 export const petsModule: Module<PetService> = {
@@ -28,6 +28,7 @@ export const petsModule: Module<PetService> = {
           isFollowed: true,
           input: newPetSchema,
           item: petSchema,
+          query: petQuerySchema,
           service: pets,
           sample: samplePet,
         },

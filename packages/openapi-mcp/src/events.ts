@@ -7,7 +7,14 @@ import {
   SUBSCRIPTION_ID_META_KEY,
 } from '@modelcontextprotocol/server';
 import type { FastifyRequest } from 'fastify';
-import type { Item, Refusal, RestOperation, Schema, Tool } from './tools.ts';
+import type {
+  Item,
+  Refusal,
+  RestOperation,
+  Schema,
+  Tool,
+  Wording,
+} from './tools.ts';
 
 /** What happens to items of a list (SEP-3415). */
 export interface EventType {
@@ -39,6 +46,18 @@ interface Asked {
   maxEvents?: number;
 }
 
+/** What a host asks for, with the position where it begins. */
+export interface Subscribed extends Asked {
+  delivery: { mode?: string; url: string; secret?: string };
+  ttlMs?: number | null;
+}
+
+/** Sends events to endpoints of hosts. */
+export interface Subscriptions {
+  subscribe(asked: Subscribed): Promise<object>;
+  unsubscribe(asked: Subscribed): Promise<object>;
+}
+
 /** Capabilities: where the SEP has it, and where ChatGPT looks for it. */
 export const eventCapabilities = {
   events: {},
@@ -59,6 +78,21 @@ const asked = {
   required: ['name'],
 };
 
+const delivery = {
+  type: 'object',
+  properties: { mode: { const: 'webhook' }, url: text, secret: text },
+  required: ['url'],
+};
+const subscribing = {
+  type: 'object',
+  properties: {
+    ...asked.properties,
+    delivery,
+    ttlMs: { type: ['integer', 'null'], minimum: 0 },
+  },
+  required: ['name', 'delivery'],
+};
+
 /** Events of a poll, unless it asks for fewer. */
 const most = 50;
 /** When (ms) the next poll should follow. */
@@ -66,6 +100,11 @@ const nextPollMs = 2000;
 
 /** Arguments of a list that are no filter. */
 const paging = ['after', 'before', 'limit', 'sort', 'follow'];
+
+interface Service extends Pick<Wording, 'describe'> {
+  isListed(operation: RestOperation, request: FastifyRequest): boolean;
+  subscriptions?(request: FastifyRequest): Subscriptions | undefined;
+}
 
 export function sourcesOf(
   types: readonly EventType[],
@@ -79,19 +118,24 @@ export function sourcesOf(
 }
 
 /**
- * Adds `events/list`, `events/poll` and `events/stream` for the caller of a
- * request.
+ * Adds the methods of events for the caller of a request.
  *
  * @param mayStream false for clients of earlier revisions
  */
 export function serveEvents(
   server: Server,
   sources: ReadonlyMap<string, Source>,
-  isListed: (operation: RestOperation, request: FastifyRequest) => boolean,
+  { isListed, subscriptions, describe }: Service,
   request: FastifyRequest,
   mayStream: boolean,
 ) {
-  const delivery = mayStream ? ['poll', 'push'] : ['poll'];
+  const endpoints = subscriptions?.(request);
+  const delivery = [
+    'poll',
+    ...(mayStream ? ['push'] : []),
+    ...(endpoints ? ['webhook'] : []),
+  ];
+  const subscribed = fromJsonSchema<Subscribed>(subscribing as never);
   const params = fromJsonSchema<Asked>(asked as never);
   const any = fromJsonSchema({ type: 'object' });
   server.setRequestHandler('events/list', { params: any }, () => {
@@ -109,6 +153,32 @@ export function serveEvents(
     server.setRequestHandler('events/stream', { params }, (given, context) =>
       stream(sourceOf(given), given, context),
     );
+
+  for (const name of ['subscribe', 'unsubscribe'] as const) {
+    const method = `events/${name}`;
+    server.setRequestHandler(method, { params: subscribed }, async (given) => {
+      const source = sourceOf(given);
+      if (!endpoints)
+        throw new ProtocolError(-32014, 'Events are sent to no endpoint.', {
+          feature: 'deliveryMode',
+          value: 'webhook',
+        });
+      // The list checks rights, filters and cursor.
+      const { cursor: now } = await poll(source, { ...given, maxEvents: 1 });
+      const cursor = given.cursor ?? now;
+      const work = endpoints[name]({ ...given, cursor });
+      return { ...(await work.catch(refuse)) };
+    });
+  }
+
+  /** A refusal of the service in codes of MCP. */
+  function refuse(error: Error & { status?: number }): never {
+    if (error instanceof ProtocolError) throw error;
+    const { status = 500 } = error;
+    if (status < 500) throw failureOf({ status, refused: describe(error) });
+    request.log.error({ err: error }, 'a subscription has failed');
+    throw new ProtocolError(-32603, 'The subscription has failed.');
+  }
 
   function sourceOf({ name, arguments: args = {} }: Asked) {
     const source = sources.get(name);

@@ -15,6 +15,7 @@ import type {
 import {
   type EventType,
   eventCapabilities,
+  type Subscriptions,
   serveEvents,
   sourcesOf,
 } from './events.ts';
@@ -27,6 +28,9 @@ import {
   type Wording,
 } from './tools.ts';
 
+export { ProtocolError } from '@modelcontextprotocol/server';
+export type { Subscribed } from './events.ts';
+export { withIdsAsText } from './tools.ts';
 export type { EventType, OpenApi };
 
 /** The tools depend on the caller, and change only with a release. */
@@ -51,6 +55,8 @@ export interface OpenApiMcpOptions extends Wording {
   isListed(operation: RestOperation, request: FastifyRequest): boolean;
   /** What assistants may poll (SEP-3415), read after `document`. */
   events?(document: OpenApi): readonly EventType[];
+  /** What subscribes endpoints for the caller of a request. */
+  subscriptions?(request: FastifyRequest): Subscriptions | undefined;
 }
 
 /** An origin or a host. */
@@ -162,7 +168,7 @@ export async function openApiMcp(
       }) as never;
     });
     if (sources.size > 0)
-      serveEvents(server, sources, isListed, request, mayStream);
+      serveEvents(server, sources, options, request, mayStream);
     return server;
   }
 }

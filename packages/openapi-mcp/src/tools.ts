@@ -525,6 +525,11 @@ function asWritten(
   return isKept ? value : rawJSON(source);
 }
 
+/** An item of JSON with int64 as text. */
+export function withIdsAsText(json: string, schema: object): unknown {
+  return withTextIds(JSON.parse(json, asWritten as never), schema);
+}
+
 /** The same value with int64 as text. */
 function withTextIds(value: unknown, schema?: Schema): unknown {
   const known = whole(schema);

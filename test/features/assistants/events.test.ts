@@ -121,6 +121,16 @@ test.each([
   });
 });
 
+test('without WEBHOOKS no endpoint can be subscribed', async () => {
+  const delivery = { url: 'https://host.example/', secret: 'whsec_' };
+  const given = { name: 'pets.added', delivery };
+  const { error } = await asked('events/subscribe', given);
+  expect(error).toMatchObject({
+    code: -32014,
+    data: { feature: 'deliveryMode', value: 'webhook' },
+  });
+});
+
 test('a key without the scope sees no event type and polls none', async () => {
   const scope = 'changes:read';
   const { key } = await store.keys.issue({ name: 'other', scope });

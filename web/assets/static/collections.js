@@ -31,13 +31,15 @@ function collectionOf(api, path, get, post) {
     orders,
     order: orders.includes('id_desc') ? 'id_desc' : orders[0],
     isLive: 'text/event-stream' in content,
+    hasChanges: query.some(({ name }) => name === 'follow'),
     input: post && inputOf(schemaOf, post),
   };
 }
 
 /** One of each kind: not those by several values, and two ends of a range. */
 const isFilter = ({ name, type }) =>
-  type !== 'array' && !/^(?:limit|after|before|sort)$|_(?:gt|lte)$/.test(name);
+  type !== 'array' &&
+  !/^(?:limit|after|before|sort|follow)$|_(?:gt|lte)$/.test(name);
 
 const json = (content) => content['application/json'].schema;
 

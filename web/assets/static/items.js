@@ -29,17 +29,20 @@ function pagesIn(link) {
 }
 
 /**
- * Yields items as they are added, and nothing for a heartbeat. @param last
- * `id` of the last one that is known, which is changed
+ * Yields items as they are added, changed or removed, with the name of the
+ * event, and nothing for a heartbeat. @param last `id` of the last event that
+ * is known, which is changed
  */
-export async function* addedItems({ name }, filters, last, signal) {
+export async function* eventsIn({ name, hasChanges }, filters, last, signal) {
   const headers = { accept: 'text/event-stream' };
-  const parameters = { ...filters, ...(last.id && { after: last.id }) };
+  // Changes have no filter: an item may come to match it, or no longer.
+  const followed = hasChanges ? { follow: 'all' } : filters;
+  const parameters = { ...followed, ...(last.id && { after: last.id }) };
   const response = await list(name, parameters, { headers, signal });
   for await (const { event, id, data } of eventsOf(response)) {
     if (event === 'error') throw failureOf(JSON.parse(data));
     last.id = id ?? last.id;
-    yield data && itemsIn(data);
+    yield data && { name: event ?? 'added', item: itemsIn(data) };
   }
 }
 

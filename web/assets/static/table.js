@@ -1,7 +1,7 @@
 // The table of a collection. The address of the page says what it shows: the
 // collection, its order, its filters, and where the page begins or ends.
 import { wordsOf } from './collections.js';
-import { addedItems, digitsOf, jsonOf, readItems } from './items.js';
+import { digitsOf, eventsIn, jsonOf, readItems } from './items.js';
 
 const at = (id) => document.getElementById(id);
 const size = 20;
@@ -272,17 +272,20 @@ async function follow(from) {
   const isOrdered = Object.keys(filters()).some((name) => name.includes('_'));
   if (document.hidden || !shown.isLive || isOrdered) return;
   const { signal } = live;
+  const isOfPage = !shown.hasChanges || Object.keys(filters()).length === 0;
   for (let pause = 1; !signal.aborted; pause = Math.min(2 * pause, 30)) {
     try {
       let isFirst = true;
-      for await (const item of addedItems(shown, filters(), last, signal)) {
+      for await (const told of eventsIn(shown, filters(), last, signal)) {
         if (signal.aborted) return;
         pause = 1;
-        if (item) fresh.add(digitsOf(item.id));
-        // The items that were added between the page and the beginning of the
-        // live list.
+        if (isOfPage && told?.name === 'added')
+          fresh.add(digitsOf(told.item.id));
+        if (told?.name === 'removed') fresh.delete(digitsOf(told.item.id));
+        // What has happened between the page and the beginning of the live
+        // list.
         if (isFirst) await read();
-        else if (item) readSoon();
+        else if (told) readSoon();
         if (signal.aborted) return;
         isFirst = false;
         sayLive();
@@ -298,7 +301,7 @@ async function follow(from) {
   }
 }
 
-/** Items that arrive together are read together, in their places. */
+/** What happens together is read together, in their places. */
 function readSoon() {
   clearTimeout(waiting);
   waiting = setTimeout(() => read().catch(report), 200);

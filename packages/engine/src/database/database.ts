@@ -153,6 +153,13 @@ export class Database {
   followChanges:
     | ((query: never, call: Call) => AsyncGenerator<unknown, void>)
     | undefined;
+  /** Subscribes endpoints of hosts to events. */
+  subscriptions:
+    | Record<
+        'subscribe' | 'unsubscribe',
+        (asked: never, call: Call) => Promise<object>
+      >
+    | undefined;
   readonly #queues: Array<{ isStuck: boolean; state: QueueState }> = [];
 
   private constructor(

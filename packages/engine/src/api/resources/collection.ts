@@ -12,6 +12,8 @@ export interface Collection {
   input: TObject;
   /** An item, as REST returns it. */
   item: TObject;
+  /** The query string of its list. */
+  query?: TObject;
   /** Whether a live list follows it: its ids become visible in their order. */
   isFollowed?: boolean;
   /** The module's service, or `Records` for a module without rules. */

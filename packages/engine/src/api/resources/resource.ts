@@ -228,7 +228,7 @@ export function resource<
       const isLive = operations.includes('follow');
       const live = isLive ? new LiveList(service) : undefined;
       const all: ResourceServices = { service, live, related };
-      const { item, input } = schemas;
+      const { item, input, query } = schemas;
       return {
         routes: (app) => addRoutes(app, definition, all),
         resolvers: resolvers.map((Resolver) =>
@@ -240,7 +240,7 @@ export function resource<
           {
             name: path.slice(1),
             isFollowed: isLive,
-            ...{ input, item, service, sample },
+            ...{ input, item, query, service, sample },
           },
         ],
       };

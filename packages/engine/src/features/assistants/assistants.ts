@@ -38,6 +38,15 @@ export async function serveAssistants(
     name,
     document: () => app.swagger(),
     events: (document) => eventTypesOf(document, database),
+    subscriptions({ call }) {
+      const { subscriptions: all } = database;
+      return (
+        all && {
+          subscribe: (asked) => all.subscribe(asked as never, call),
+          unsubscribe: (asked) => all.unsubscribe(asked as never, call),
+        }
+      );
+    },
     origins,
   });
 }

@@ -8,8 +8,9 @@ import { badInput } from '../../errors.ts';
 
 /** In milliseconds. */
 const timeout = 10_000;
-/** Bytes of an answer. */
+/** Bytes of an answer, and of those that are kept. */
 const mostRead = 262_144;
+const mostKept = 4096;
 
 /** Blocks of special purposes (IANA), and those that lead to IPv4. */
 const special = blocksOf(
@@ -70,16 +71,18 @@ interface Message {
   id: string;
   body: string;
   secrets: readonly string[];
+  /** The id of a host's subscription. */
+  subscription?: string | null;
 }
 
 /**
  * Sends a signed message (standardwebhooks.com). It follows no redirect.
  *
- * @returns the status of the answer
+ * @returns the status of the answer, and its beginning
  */
 export async function post(
   url: URL,
-  { id, body, secrets }: Message,
+  { id, body, secrets, subscription }: Message,
   agent: https.Agent,
   closing: AbortSignal,
 ) {
@@ -94,6 +97,7 @@ export async function post(
     'webhook-id': id,
     'webhook-timestamp': time,
     'webhook-signature': signatures.join(' '),
+    ...(subscription && { 'x-mcp-subscription-id': subscription }),
   };
   const signal = AbortSignal.any([closing, AbortSignal.timeout(timeout)]);
   const options = { method: 'POST', headers, signal };
@@ -106,9 +110,11 @@ export async function post(
   // The answer has its error, too.
   request.on('error', () => undefined);
   let read = 0;
+  let text = '';
   for await (const piece of response) {
     read += piece.length;
+    if (read <= mostKept) text += piece;
     if (read > mostRead) break;
   }
-  return response.statusCode as number;
+  return { status: response.statusCode as number, text };
 }

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { exact } from '@animal-store/exact-json';
+import { withIdsAsText } from '@animal-store/openapi-mcp';
 import type { Logger } from 'pino';
 import { Call, type Caller } from '../../call.ts';
 import type { Database, Statement } from '../../database/database.ts';
@@ -26,14 +27,17 @@ const claim: Statement = {
         set holder = $1, until = excluded.until
         where webhook_lease.holder = $1 or webhook_lease.until < now()
       returning id
+    ), expired as (
+      delete from webhook where until < now()
     ), due as (
       select webhook.id::text, url, types, position::text, webhook.version,
         array_remove(array[key, case when previous_until > now() then previous_key end], null) as secrets,
         caller || case when caller ? 'subject' or scope is null then '{}'
           else jsonb_build_object('scopes', string_to_array(scope, ' ')) end as caller,
-        is_tested as "isTested"
+        is_tested as "isTested", subscription, arguments
       from webhook left join api_key on api_key.id = (caller ->> 'id')::int
-      where (is_tested or not is_off and coalesce(retry_at <= now(), true))
+      where coalesce(until > now(), true)
+        and (is_tested or not is_off and coalesce(retry_at <= now(), true))
         and ((caller ->> 'id')::int < 1 or revoked_at is null
           and coalesce(expires_at > now(), api_key.id is not null))
     )
@@ -68,6 +72,9 @@ interface Endpoint {
   readonly secrets: string[];
   readonly caller: Caller;
   readonly isTested: boolean;
+  /** Of a host of assistants, and its filter. */
+  readonly subscription: string | null;
+  readonly arguments: object | null;
   position: string;
 }
 
@@ -77,7 +84,8 @@ interface Step {
   readonly position: string;
   /** Absent for what the endpoint does not ask for. */
   readonly id?: string;
-  readonly message?: { type: string; timestamp: Date; data: object };
+  readonly type?: string;
+  readonly message?: object;
 }
 
 /** Sends events to endpoints, in one process of many. */
@@ -137,17 +145,19 @@ export class Sender {
   }
 
   async *#stepsOf(endpoint: Endpoint): AsyncGenerator<Step, void> {
-    const { caller, isTested, position, types } = endpoint;
+    const { caller, isTested, position, types, subscription } = endpoint;
     if (isTested) {
       const id = `test_${randomUUID()}`;
       const timestamp = new Date();
-      const message = { type: 'webhooks.test', timestamp, data: {} };
-      return yield { position, id, message };
+      const type = 'webhooks.test';
+      const message = { type, timestamp, data: {} };
+      return yield { position, id, type, message };
     }
     const call = Object.assign(new Call(), { caller });
     const { name, service, filter, item, typeOf } = this.sources.of(
       types,
       call,
+      endpoint.arguments ?? {},
     );
     const members = Object.keys(item.properties);
     for (let hasNext = true; hasNext; ) {
@@ -162,9 +172,14 @@ export class Sender {
         );
         const type = typeOf(found);
         const id = `${name}_${found.id}`;
-        const message = { type, timestamp, data };
-        if (types.includes(type))
-          yield { position: `${found.id}`, id, message };
+        const at = `${found.id}`;
+        const message = subscription
+          ? {
+              ...{ eventId: id, name: type, timestamp, cursor: at },
+              data: withIdsAsText(JSON.stringify(data, exact), item),
+            }
+          : { type, timestamp, data };
+        if (types.includes(type)) yield { position: at, id, type, message };
       }
       const last = `${page.items.at(-1)?.id ?? position}`;
       if (last !== endpoint.position) yield { position: last };
@@ -172,25 +187,28 @@ export class Sender {
   }
 
   /** @returns whether the next one may follow */
-  async #take(endpoint: Endpoint, { position, id = '', message }: Step) {
+  async #take(endpoint: Endpoint, step: Step) {
+    const { position, id = '', type, message } = step;
     if (!message) return this.#note(endpoint, position, [], true);
-    const { secrets } = endpoint;
+    const { secrets, subscription } = endpoint;
     const { signal } = this.#closing;
     const body = JSON.stringify(message, exact);
     const began = performance.now();
     const answer: { status?: number; error?: string } = {};
     try {
       const url = endpointAt(endpoint.url, this.isLocal);
-      const sent = { id, body, secrets };
-      answer.status = await post(url, sent, this.#agent, signal);
+      const sent = { id, body, secrets, subscription };
+      const agent = this.#agent;
+      answer.status = (await post(url, sent, agent, signal)).status;
     } catch (error) {
       answer.error = (error as Error).message;
     }
     if (signal.aborted) return false;
     const ms = Math.round(performance.now() - began);
-    const { type } = message;
     const { status = 0 } = answer;
-    const isTaken = status >= 200 && status < 300;
+    // A host never takes what is too large for it.
+    const isTooLarge = subscription !== null && status === 413;
+    const isTaken = isTooLarge || (status >= 200 && status < 300);
     const next = isTaken ? position : endpoint.position;
     const delivery = { id, type, at: new Date(), ms, ...answer };
     return this.#note(endpoint, next, [delivery], isTaken);

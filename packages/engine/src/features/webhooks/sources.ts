@@ -3,11 +3,19 @@ import type { Collection } from '../../api/resources/collection.ts';
 import type { Call } from '../../call.ts';
 import { badInput } from '../../errors.ts';
 import { forbidden, hasScope, type Scope } from '../../scopes.ts';
+import { validator } from '../../validation/validator.ts';
 
 /** A collection whose ids are the positions of events. */
 interface Source extends Pick<Collection, 'name' | 'item' | 'service'> {
   readonly filter: object;
   typeOf(item: object): string;
+}
+
+/** The filters of a host, which are of JSON. */
+function queryOf({ query }: Pick<Collection, 'query'>, filters: object) {
+  if (Object.keys(filters).length === 0) return {};
+  if (!query) throw badInput('Its endpoints take no arguments.');
+  return validator(query, { isLenient: true })(filters);
 }
 
 function typeOfChange(item: object) {
@@ -23,9 +31,10 @@ export class Sources {
 
   /**
    * @param types of events with positions in one order
+   * @param filters of their list
    * @throws StoreError BAD_USER_INPUT, FORBIDDEN
    */
-  of(types: readonly string[], { caller }: Call): Source {
+  of(types: readonly string[], { caller }: Call, filters = {}): Source {
     const { collections, database } = this.context;
     const names = new Set(types.map((type) => type.replace(/\.\w+$/, '')));
     const [collection, ...others] = names;
@@ -41,8 +50,10 @@ export class Sources {
       );
     const scope: Scope = `${source.module}:read`;
     if (!hasScope(caller, scope)) throw forbidden(scope, caller);
-    if (!isTraced) return { ...source, filter: {}, typeOf: () => `${types}` };
-    const filter = others.length > 0 ? {} : { collection };
+    const given = queryOf(source, filters);
+    if (!isTraced)
+      return { ...source, filter: given, typeOf: () => `${types}` };
+    const filter = others.length > 0 ? given : { ...given, collection };
     return { ...source, filter, typeOf: typeOfChange };
   }
 }

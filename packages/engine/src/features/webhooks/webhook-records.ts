@@ -16,7 +16,7 @@ import {
 } from './webhook.ts';
 
 /** Endpoints of a caller without `all`. */
-const most = 100;
+export const most = 100;
 /** A change of it, also a test, makes it active again. */
 const active = { isOff: false, attempts: 0, failedAt: null, retryAt: null };
 
@@ -46,8 +46,8 @@ export class WebhookRecords extends Records<Webhook, NewWebhook> {
     // A repetition has the same secret, because the answer is stored.
     const frame = { creates: [WebhookEntity], input };
     return this.database.transaction(call, frame, async () => {
-      const more = { position, caller, key: newSecret() };
-      return withSecret(await super.create({ ...input, ...more }, call));
+      const more = { caller, key: newSecret(), ...input, position };
+      return withSecret(await super.create(more, call));
     });
   }
 

@@ -101,6 +101,10 @@ export const WebhookEntity = defineEntity({
     failedAt: p.datetime().nullable(),
     retryAt: p.datetime().nullable(),
     isOff: p.boolean().defaultRaw('false'),
+    /** Of a host of assistants: its id, the filter, and when it ends. */
+    subscription: p.text().nullable(),
+    arguments: p.json().nullable(),
+    until: p.datetime().nullable(),
     isTested: p.boolean().defaultRaw('false'),
     log: p.json().defaultRaw("'[]'"),
   },

@@ -1,8 +1,10 @@
 import { every } from '../../access/background.ts';
 import type { Module } from '../../api/module.ts';
+import { AddSubscription } from './add-subscription.ts';
 import { CreateWebhook } from './create-webhook.ts';
 import { Sender } from './sender.ts';
 import { Sources } from './sources.ts';
+import { Subscriptions } from './subscriptions.ts';
 import { WebhookEntity, WebhookLeaseEntity, webhook } from './webhook.ts';
 import { WebhookRecords } from './webhook-records.ts';
 
@@ -14,6 +16,7 @@ export const webhooksModule: Module<WebhookRecords> = {
   entities: [WebhookEntity, WebhookLeaseEntity],
   migrations: [
     { name: '2026_11_29_020000_create_webhook', class: CreateWebhook },
+    { name: '2026_11_29_030000_add_subscription', class: AddSubscription },
   ],
   isOff: ({ WEBHOOKS: isOn }) => !isOn,
   open(context) {
@@ -21,6 +24,13 @@ export const webhooksModule: Module<WebhookRecords> = {
     const isLocal = config.WEBHOOKS_LOCAL === true;
     const sources = new Sources(context);
     const service = new WebhookRecords(database, sources, isLocal);
+    if (config.WEBHOOKS)
+      database.subscriptions = new Subscriptions(
+        database,
+        service,
+        sources,
+        isLocal,
+      );
     return {
       service,
       resources: [webhook.serve(service)],
