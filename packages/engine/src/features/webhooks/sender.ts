@@ -166,8 +166,8 @@ export class Sender {
         if (types.includes(type))
           yield { position: `${found.id}`, id, message };
       }
-      const last = `${page.items.at(-1)?.id ?? position}`;
-      if (last !== endpoint.position) yield { position: last };
+      const { id: last = endpoint.position } = page.items.at(-1) ?? {};
+      if (`${last}` !== endpoint.position) yield { position: `${last}` };
     }
   }
 
