@@ -41,8 +41,9 @@ export class Sources {
       );
     const scope: Scope = `${source.module}:read`;
     if (!hasScope(caller, scope)) throw forbidden(scope, caller);
-    if (!isTraced) return { ...source, filter: {}, typeOf: () => `${types}` };
-    const filter = others.length > 0 ? {} : { collection };
-    return { ...source, filter, typeOf: typeOfChange };
+    const isOfOne = isTraced && others.length === 0;
+    const filter = isOfOne ? { collection } : {};
+    const typeOf = isTraced ? typeOfChange : () => `${types}`;
+    return { ...source, filter, typeOf };
   }
 }
