@@ -236,6 +236,13 @@ test('a stream waits until its items can be read', async () => {
   expect(isRefused).toBe(true);
 });
 
+test('the contract says what a removal tells', () => {
+  const { paths } = store.app.swagger() as any;
+  const { parameters } = paths['/tickets'].get;
+  const follow = parameters.find(({ name }: any) => name === 'follow');
+  expect(follow.description).toContain('with the `id` only, `removed`');
+});
+
 test('it needs a trace', () => {
   const declare = () =>
     resource({

@@ -383,6 +383,31 @@ test('a position sends what follows it again', async () => {
   expect(all).toEqual([...titles, ...titles.slice(1)]);
 });
 
+test('what is removed while it is read sends nothing again', async () => {
+  await store.empty();
+  const add = `insert into pet (name, category_id, status)
+    select 'Rex', 1, 'available' from generate_series(1, $1) returning id::text`;
+  const added = await sql<[string]>(store.database, add, [101]);
+  const [beyond] = added.at(-1) ?? [];
+  receiver.answer = async (response) => {
+    const isLast = receiver.messages.length === 100;
+    const remove = 'delete from pet where id = $1';
+    if (isLast) await sql(store.database, remove, [beyond]);
+    response.writeHead(204).end();
+  };
+  const position = Number(added[0]?.[0]) - 1;
+  const made = await endpoint(['pets.added'], receiver, store.key, {
+    position,
+  });
+  await receiver.until(100);
+  await eventually(
+    async () => `${(await stateOf(made)).position}` === added[99]?.[0],
+  );
+  await sql(store.database, add, [1]);
+  await receiver.until(101);
+  expect(receiver.messages).toHaveLength(101);
+});
+
 test('a position cannot be cleared', async () => {
   const { id } = await endpoint(['entries.added']);
   const change = { version: 1, position: null };

@@ -62,7 +62,7 @@ function addList(
 
 const withFollow = ({ properties }: TObject) => {
   const description =
-    'With `text/event-stream`: events `added`, `changed` and `removed`, after the position `after` of a change.';
+    'With `text/event-stream`: events `added`, `changed` and, with the `id` only, `removed`, after the position `after` of a change.';
   const schema = { type: 'string', enum: ['all'], description };
   const follow = Type.Optional(Type.Unsafe<'all'>(schema));
   return Type.Object({ ...properties, follow });

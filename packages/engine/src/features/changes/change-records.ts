@@ -5,7 +5,7 @@ import { Records } from '../../records/records.ts';
 import { without } from '../../records/rows/ownership.ts';
 import { visibleChanges } from '../../records/trace.ts';
 import { hasScope } from '../../scopes.ts';
-import { type Change, ChangeEntity, change } from './change.ts';
+import { byAudience, type Change, ChangeEntity, change } from './change.ts';
 
 /**
  * What has changed. A call sees the changes of the rows that it sees: those of
@@ -14,15 +14,10 @@ import { type Change, ChangeEntity, change } from './change.ts';
 export class ChangeRecords extends Records<Change, never> {
   constructor(database: Database) {
     const { filters = [], combinations = [], ...lists } = change.lists;
-    const audiences = [
-      ['audience'],
-      ['audience', 'itemId'],
-      ['audience', 'actor'],
-    ];
     super(database, ChangeEntity, {
       ...lists,
       filters: [...filters, 'audience'],
-      combinations: [...combinations, ...audiences],
+      combinations: [...combinations, ...byAudience],
       horizon: visibleChanges,
     } as never);
   }
@@ -59,25 +54,19 @@ export class ChangeRecords extends Records<Change, never> {
   /** Without the members that the call does not see in rows of its audience. */
   #shown(stored: Change, call: Call): Change {
     const { hiding, traced } = this.database;
+    const { audience } = stored as Change & { audience: string };
     const { table = '', shown } = traced.get(stored.collection) ?? {};
-    const convert = (values: unknown) => values && shown?.(values as never);
-    const item = shown
-      ? {
-          ...stored,
-          before: convert(stored.before),
-          after: convert(stored.after),
-        }
-      : stored;
     const owned = hiding.get(table);
-    if (!owned) return item;
-    const { audience, before, after } = item as Change & { audience: string };
-    const [member = ''] = owned.members;
+    const [member = ''] = owned?.members ?? [];
     const [, owner] = audience.split(/ (.*)/s);
     const row = owner === undefined ? {} : { [member]: owner };
-    const hidden = owned.hiddenFrom(row, call);
-    const shownIn = (values: unknown) =>
-      values && without(values as object, hidden);
-    return { ...item, before: shownIn(before), after: shownIn(after) };
+    const hidden = owned?.hiddenFrom(row, call) ?? [];
+    const show = (values: unknown) => {
+      const known = values && (shown?.(values as never) ?? values);
+      return known && without(known, hidden);
+    };
+    const { before, after } = stored;
+    return { ...stored, before: show(before), after: show(after) };
   }
 
   override onInserted(listener: () => void) {

@@ -20,6 +20,18 @@ const ChangeAction = enumSchema(
 /** Values of members, as in an answer. */
 const values = (description: string) => nullable(Type.Unknown({ description }));
 
+const combinations = [
+  ['collection'],
+  ['collection', 'itemId'],
+  ['actor'],
+] as const;
+/** Those of who sees it. */
+export const byAudience = [
+  ['audience'],
+  ['audience', 'itemId'],
+  ['audience', 'actor'],
+] as const;
+
 export const change = resource({
   name: 'Change',
   description:
@@ -41,7 +53,7 @@ export const change = resource({
     after: values('The members that differ, after; null for a removal.'),
   },
   filters: ['collection', 'itemId', 'actor'],
-  combinations: [['collection'], ['collection', 'itemId'], ['actor']],
+  combinations,
 });
 export type Change = ItemOf<typeof change>;
 
@@ -56,12 +68,7 @@ export const ChangeEntity = defineEntity({
     /** Who sees it: the collection, and the owner where it has one. */
     audience: p.text(),
   },
-  indexes: [
-    { properties: ['collection', 'id'] },
-    { properties: ['collection', 'itemId', 'id'] },
-    { properties: ['actor', 'id'] },
-    { properties: ['audience', 'id'] },
-    { properties: ['audience', 'itemId', 'id'] },
-    { properties: ['audience', 'actor', 'id'] },
-  ],
+  indexes: [...combinations, ...byAudience].map((members) => ({
+    properties: [...members, 'id' as const],
+  })),
 });

@@ -49,8 +49,8 @@ const publicOnly: LookupFunction = (host, options, done) =>
 
 /** @param isLocal for development */
 export function agentFor(isLocal: boolean) {
-  const lookup = isLocal ? {} : { lookup: publicOnly };
-  return new https.Agent({ keepAlive: true, ...lookup });
+  const lookup = isLocal ? resolve : publicOnly;
+  return new https.Agent({ keepAlive: true, lookup });
 }
 
 /**

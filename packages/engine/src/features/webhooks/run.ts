@@ -18,24 +18,16 @@ interface Given {
 
 const inputOf = validator(webhook.schemas.input);
 const operator = Call.ofOperator();
-const { rotate, test } = transitions;
-const changes: Record<string, (item: object, given: Given) => object> = {
-  rotate: rotate.change,
-  test: test.change,
-  replay: (_, { position = '' }) => ({ position: int64FromText(position) }),
-};
 
 async function act(all: WebhookRecords, action: string, given: Given) {
-  const { id = '0', url = '', types = '' } = given;
-  if (action === 'create')
-    return [
-      await all.create(inputOf({ url, types: types.split(',') }), operator),
-    ];
+  const { id = '0', position = '', url = '', types = '' } = given;
+  if (action === 'create') {
+    const input = inputOf({ url, types: types.split(',') });
+    return [await all.create(input, operator)];
+  }
   if (action === 'list') {
-    const { items } = await all.list(
-      { after: id, limit: 100 } as never,
-      operator,
-    );
+    const query = { after: id, limit: 100 };
+    const { items } = await all.list(query as never, operator);
     return items;
   }
   const item = await all.find(int64FromText(id), operator);
@@ -44,11 +36,15 @@ async function act(all: WebhookRecords, action: string, given: Given) {
     await all.remove(item.id, {} as never, operator);
     return [item];
   }
-  const change = changes[action];
-  if (!change) throw new Error(`There is no action ${action}.`);
-  const { version } = item;
-  const changed = { ...change(item, given), version };
-  return [(await all.change(item.id, changed, operator)) ?? item];
+  const { rotate, test } = transitions;
+  const changeOf = {
+    rotate: rotate.change,
+    test: test.change,
+    replay: () => ({ position: int64FromText(position) }),
+  }[action];
+  if (!changeOf) throw new Error(`There is no action ${action}.`);
+  const change = { ...changeOf(item), version: item.version };
+  return [(await all.change(item.id, change, operator)) ?? item];
 }
 
 export async function runWebhooks(

@@ -5,8 +5,10 @@ import type { Logger } from 'pino';
 import { Call, type Caller } from '../../call.ts';
 import type { Database, Statement } from '../../database/database.ts';
 import { StoreError, Unavailable } from '../../errors.ts';
+import { mapMembers } from '../../validation/schemas.ts';
 import { agentFor, endpointAt, post } from './post.ts';
 import type { Sources } from './sources.ts';
+import { rowsIn } from './states.ts';
 
 /** How long (ms) one process sends before another one may. */
 const lease = 6000;
@@ -52,9 +54,9 @@ const note: Statement = {
   name: 'note_delivery',
   text: `
     update webhook set
-      position = $4,
+      position = case when $5::boolean then $4 else position end,
       is_tested = false,
-      attempts = case when $5::boolean then 0 else attempts + 1 end,
+      attempts = case when $5 then 0 else attempts + 1 end,
       failed_at = case when not $5 then coalesce(failed_at, now()) end,
       retry_at = case when not $5 then
         now() + least(2 ^ least(attempts, 20), 3600) * interval '1 s' end,
@@ -109,7 +111,7 @@ export class Sender {
   /** Begins to send to the endpoints whose time has come. */
   async begin() {
     const asked = performance.now();
-    const rows = await this.#rows(claim, [this.#holder]);
+    const rows = await rowsIn(this.database, claim, [this.#holder]);
     if (rows.length > 0) this.#leasedUntil = asked + lease;
     for (const [row] of rows) {
       const endpoint: Endpoint | null = JSON.parse(row ?? 'null');
@@ -159,18 +161,16 @@ export class Sender {
       call,
       endpoint.arguments ?? {},
     );
-    const members = Object.keys(item.properties);
     for (let hasNext = true; hasNext; ) {
       const query = { ...filter, after: endpoint.position, limit: 100 };
       const page = await service.list(query as never, call);
       hasNext = page.hasNext;
       for (const found of page.items) {
+        const type = typeOf(found);
+        if (!types.includes(type)) continue;
         const values = found as unknown as Record<string, unknown>;
         const { at: timestamp = new Date() } = values as { at?: Date };
-        const data = Object.fromEntries(
-          members.map((one) => [one, values[one]]),
-        );
-        const type = typeOf(found);
+        const data = mapMembers(item.properties, (_, one) => values[one]);
         const id = `${name}_${found.id}`;
         const at = `${found.id}`;
         const message = subscription
@@ -179,10 +179,10 @@ export class Sender {
               data: withIdsAsText(JSON.stringify(data, exact), item),
             }
           : { type, timestamp, data };
-        if (types.includes(type)) yield { position: at, id, type, message };
+        yield { position: at, id, type, message };
       }
-      const last = `${page.items.at(-1)?.id ?? position}`;
-      if (last !== endpoint.position) yield { position: last };
+      const { id: last = endpoint.position } = page.items.at(-1) ?? {};
+      if (`${last}` !== endpoint.position) yield { position: `${last}` };
     }
   }
 
@@ -209,9 +209,8 @@ export class Sender {
     // A host never takes what is too large for it.
     const isTooLarge = subscription !== null && status === 413;
     const isTaken = isTooLarge || (status >= 200 && status < 300);
-    const next = isTaken ? position : endpoint.position;
     const delivery = { id, type, at: new Date(), ms, ...answer };
-    return this.#note(endpoint, next, [delivery], isTaken);
+    return this.#note(endpoint, position, [delivery], isTaken);
   }
 
   async #note(
@@ -223,17 +222,10 @@ export class Sender {
     const { id, version, position: from } = endpoint;
     const log = JSON.stringify(deliveries);
     const values = [id, version, from, position, isTaken, log];
-    const [row] = await this.#rows(note, values);
+    const [row] = await rowsIn(this.database, note, values);
     endpoint.position = position;
     if (row?.[0] === 'true')
       this.log.error({ webhook: id, log }, 'a webhook is switched off');
     return isTaken && row !== undefined;
-  }
-
-  #rows(statement: Statement, values: unknown[]) {
-    const queue = { collection: 'webhook', operation: statement.name };
-    return this.database.inTurn(new Call(), queue, () =>
-      this.database.rows<Array<string | null>>(statement, values),
-    );
   }
 }

@@ -51,9 +51,9 @@ export class Sources {
     const scope: Scope = `${source.module}:read`;
     if (!hasScope(caller, scope)) throw forbidden(scope, caller);
     const given = queryOf(source, filters);
-    if (!isTraced)
-      return { ...source, filter: given, typeOf: () => `${types}` };
-    const filter = others.length > 0 ? given : { ...given, collection };
-    return { ...source, filter, typeOf: typeOfChange };
+    const isOfOne = isTraced && others.length === 0;
+    const filter = isOfOne ? { ...given, collection } : given;
+    const typeOf = isTraced ? typeOfChange : () => `${types}`;
+    return { ...source, filter, typeOf };
   }
 }

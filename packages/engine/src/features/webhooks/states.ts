@@ -11,13 +11,21 @@ const statement: Statement = {
       count(*) filter (where is_off)::text
     from webhook`,
 };
-const queue = { collection: 'webhook', operation: 'states' };
+
+export function rowsIn(
+  database: Database,
+  statement: Statement,
+  values: unknown[] = [],
+) {
+  const queue = { collection: 'webhook', operation: statement.name };
+  return database.inTurn(new Call(), queue, () =>
+    database.rows<Array<string | null>>(statement, values),
+  );
+}
 
 /** How many endpoints there are, by state. */
 export async function statesIn(database: Database): Promise<Reading[]> {
-  const [counts = []] = await database.inTurn(new Call(), queue, () =>
-    database.rows<string[]>(statement, []),
-  );
+  const [counts = []] = await rowsIn(database, statement);
   return counts.map((count, at) => [Number(count), `${names[at]}`]);
 }
 
