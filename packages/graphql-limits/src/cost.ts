@@ -89,7 +89,7 @@ export function costOf(
 
 function pageCost(
   mostItems: MostItems,
-  { extensions }: Pick<GraphQLArgument, 'extensions'>,
+  { extensions }: GraphQLArgument,
 ): FieldCost {
   const maximum = extensions.maximum as number | undefined;
   return ({ args, childComplexity }) => {

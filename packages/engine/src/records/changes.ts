@@ -39,8 +39,8 @@ type Write = [
 /** What a module asks of changes and removals. */
 interface Rules<Item> {
   readonly owned: Ownership;
-  readonly check?: Check<object, Item> | undefined;
-  readonly checkRemoval?: CheckRemoval<Item> | undefined;
+  readonly check?: Check<object, Item>;
+  readonly checkRemoval?: CheckRemoval<Item>;
   readonly stamped: Stamped;
 }
 

@@ -26,7 +26,7 @@ import { type Trace, writerAt, writerOf, writersAt } from './trace.ts';
 /** An item to insert. */
 interface Entry<New> {
   readonly item: New;
-  readonly claim?: Claim | undefined;
+  readonly claim?: Claim;
   readonly call: Call;
   /** Settles when the last statement with this entry ends. */
   sent?: Promise<unknown>;
