@@ -76,7 +76,7 @@ export interface AppOptions {
    *
    * @throws StoreError when it cannot serve
    */
-  others?: (() => object) | undefined;
+  others?: () => object;
   /** Where limits are counted; in this process by default. */
   limiters?: LimiterStore;
   /** The running features. */

@@ -14,11 +14,11 @@ export interface Caller {
    * The first characters of the secret that the caller sent; a rotated key has
    * two secrets. Of a subject, its hash.
    */
-  readonly hint?: string | undefined;
+  readonly hint?: string;
   /** Of a subject: the name that its token has (`sub`). */
   readonly subject?: string;
   /** Of a subject: the tenant that its token names. */
-  readonly tenant?: string | undefined;
+  readonly tenant?: string;
   /** Runs a command. */
   readonly isOperator?: boolean;
   /** Of a subject: the provider's first name of each scope, for a 403. */

@@ -89,7 +89,7 @@ export function costOf(
 
 function pageCost(
   mostItems: MostItems,
-  { extensions }: Pick<GraphQLArgument, 'extensions'>,
+  { extensions }: GraphQLArgument,
 ): FieldCost {
   const maximum = extensions.maximum as number | undefined;
   return ({ args, childComplexity }) => {
@@ -241,15 +241,15 @@ export function estimateOf(
     const isResolved = hasResolver(field);
     const costsItself =
       isRoot || isResolved || complexityOf(field) !== undefined;
-    const isConnection = isPaged(field) && !isList(field);
-    const isListOfItem = isItem && isList(field);
-    const hasItems = costsItself || isPaged(field) || isListOfItem;
-    const isOfConnection = isList(field) && !hasItems;
-    const isInItem = isItem || hasItems || isOfConnection;
+    const isListed = isList(field);
+    const isConnection = isPaged(field) && !isListed;
+    const hasItems = costsItself || isPaged(field) || (isItem && isListed);
+    const isOfConnection = isListed && !hasItems;
+    const isInItem = (isItem || hasItems || isListed) && !isConnection;
 
     const sets = same.flatMap(({ selectionSet }) => selectionSet ?? []);
     const named = getNamedType(field.type);
-    const below = levelOf(named, sets, isInItem && !isConnection);
+    const below = levelOf(named, sets, isInItem);
     if (isRoot && below.costs.length > 0) isNested = true;
 
     let leaves = Number(sets.length === 0 && isItem && !isResolved);

@@ -28,9 +28,7 @@ export class Incident {
    * Undefined while nothing is wrong: then a hot path need not call
    * `recovered`.
    */
-  ongoing:
-    | { since: number; times: number; recoveredAt?: number | undefined }
-    | undefined;
+  ongoing: { since: number; times: number; recoveredAt?: number } | undefined;
   #quiet = usualQuiet;
   #endedAt = Number.NEGATIVE_INFINITY;
   #timer: NodeJS.Timeout | undefined;

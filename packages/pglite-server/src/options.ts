@@ -1,6 +1,6 @@
 export interface EmbeddedOptions {
   /** Called when the store's thread dies. The store is unusable afterwards. */
-  onLost?: ((error: Error) => void) | undefined;
+  onLost?: (error: Error) => void;
   /** Also opens a retired store. */
   evenRetired?: boolean;
   /**

@@ -52,7 +52,7 @@ const notWritten = 'notes are not written yet';
 /** Flushes a buffer within ten seconds, and at shutdown. */
 export function flushRegularly(
   app: FastifyInstance,
-  buffer: Pick<WriteBehind<unknown>, 'flush'>,
+  buffer: { flush(): Promise<void> },
 ) {
   // Fastify calls the hooks that are added later first.
   app.addHook('onClose', () =>

@@ -87,7 +87,7 @@ interface TracedCollection {
   /** Whose changes a call sees; undefined for those of all owners. */
   audiencesOf(call: Call): string[] | undefined;
   /** Converts stored values to those of an answer, if they differ. */
-  shown?: ((values: Record<string, unknown>) => object) | undefined;
+  shown?: (values: Record<string, unknown>) => object;
 }
 
 /** The commit that follows has nothing to do. */

@@ -26,19 +26,19 @@ export interface Model {
 
 export type DatabaseOptions = Config['database'] & {
   /** In place of `url`. */
-  ownStore?: OwnStore | undefined;
+  ownStore?: OwnStore;
   /** Called when the own store crashes. */
-  onLost?: ((error: Error) => void) | undefined;
+  onLost?: (error: Error) => void;
   /**
    * Where changes of the database's state are reported; nowhere when absent.
    */
-  log?: EventLog | undefined;
+  log?: EventLog;
   observers?: readonly DatabaseObserver[];
   /**
    * Members of a line in the log with SQL for an operator to run, because a
    * pooler drops our session settings. No line when absent.
    */
-  advice?: object | undefined;
+  advice?: object;
 };
 
 /** A store that the service keeps itself. */

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type EventLog, Incident } from '@animal-store/log/incident';
-import type { MikroORM, PostgreSqlConnection } from '@mikro-orm/postgresql';
+import type { MikroORM } from '@mikro-orm/postgresql';
 import {
   Pool,
   type PoolClient,
@@ -392,7 +392,7 @@ export async function retry<T>(
  * connection short, and closing it would wait for that connection.
  */
 export async function poolOf(orm: MikroORM) {
-  const connection = orm.em.getConnection() as PostgreSqlConnection;
+  const connection = orm.em.getConnection();
   const pool = await connection.getNativeClient();
   // Code that releases the connection itself does so before the next turn of
   // the event loop.

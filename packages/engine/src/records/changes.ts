@@ -39,8 +39,8 @@ type Write = [
 /** What a module asks of changes and removals. */
 interface Rules<Item> {
   readonly owned: Ownership;
-  readonly check?: Check<object, Item> | undefined;
-  readonly checkRemoval?: CheckRemoval<Item> | undefined;
+  readonly check?: Check<object, Item>;
+  readonly checkRemoval?: CheckRemoval<Item>;
   readonly stamped: Stamped;
 }
 
@@ -54,7 +54,13 @@ export type CheckRemoval<Item> = (stored: Item, call: Call) => Promise<void>;
 // Two changes of one row must not share a statement: the second one needs the
 // version that the first one leaves.
 const writes = { isWrite: true, maxBatch: 1, maxInFlight: 4, blockTime: 1000 };
-const reads = { maxBatch: 32, minWindow: 8, maxInFlight: 4, blockTime: 10 };
+/** Of queues of reads. */
+export const reads = {
+  maxBatch: 32,
+  minWindow: 8,
+  maxInFlight: 4,
+  blockTime: 10,
+};
 
 /**
  * Changes and removes rows, each with one statement, which also compares the

@@ -26,7 +26,7 @@ import { type Trace, writerAt, writerOf, writersAt } from './trace.ts';
 /** An item to insert. */
 interface Entry<New> {
   readonly item: New;
-  readonly claim?: Claim | undefined;
+  readonly claim?: Claim;
   readonly call: Call;
   /** Settles when the last statement with this entry ends. */
   sent?: Promise<unknown>;
@@ -345,29 +345,9 @@ const nameOf = ({ keyId, operation, hash }: Claim) =>
  * several times as much as the statement (`bench/README.md`).
  */
 function insertionsInto(table: Table, trace?: Trace) {
-  const { inserted } = table;
-  const names = inserted.map(({ name }) => name).join(', ');
-  const arrays = inserted.map(
-    ({ parameter }, at) => `$${at + 1}::${parameter}[]`,
-  );
   return {
-    insert: insertionInto(
-      table,
-      'insert',
-      ({ name, type }) => `input.${name}::${type}`,
-      'cardinality($1)',
-      trace,
-      `, unnest(${arrays.join(', ')}) with ordinality
-          as input (${names}, "#place")
-        order by input."#place"`,
-    ),
-    insertOne: insertionInto(
-      table,
-      'insert_one',
-      ({ type }, at) => `$${at + 1}::${type}`,
-      '',
-      trace,
-    ),
+    insert: insertionInto(table, false, trace),
+    insertOne: insertionInto(table, true, trace),
     insertOnce: insertOnceInto(table, trace),
   };
 }
@@ -376,44 +356,39 @@ function insertionsInto(table: Table, trace?: Trace) {
  * The lock makes rows visible in the order of their ids, so a reader that has
  * passed id 7 never misses a later 6. It is held from before the first id is
  * drawn until the commit is visible.
- *
- * @param valueFor SQL for the value of a column
- * @param count SQL for the number of rows of several
- * @param trace SQL that stores it
- * @param input SQL for the rows of the values
  */
-function insertionInto(
-  table: Table,
-  operation: string,
-  valueFor: (column: Column, at: number) => string,
-  count: string,
-  trace?: Trace,
-  input = '',
-): Statement {
+function insertionInto(table: Table, isSingle: boolean, trace?: Trace) {
   const { name, inserted, generated } = table;
   const names = inserted.map(({ name }) => name).join(', ');
-  const values = inserted.map((column, at) =>
-    orDefault(column, valueFor(column, at)),
+  const arrays = inserted.map(
+    ({ parameter }, at) => `$${at + 1}::${parameter}[]`,
   );
+  const inputs = `, unnest(${arrays.join(', ')}) with ordinality
+          as input (${names}, "#place")
+        order by input."#place"`;
+  const values = inserted.map((column, at) => {
+    const given = isSingle ? `$${at + 1}` : `input.${column.name}`;
+    return orDefault(column, `${given}::${column.type}`);
+  });
   const returned = generated
     .map(({ text }, at) => `${text} as "#${at}"`)
     .join(', ');
   const lock = `lock as materialized (select ${lockOf(table)})`;
   const insertion = `insert into ${quoted(name)} (${names})
-        select ${values.join(', ')} from lock${input}
+        select ${values.join(', ')} from lock${isSingle ? '' : inputs}
         returning ${returned}${trace?.returned ?? ''}`;
   const at = inserted.length + 1;
-  const stored = count
-    ? trace?.store('created', placed, writersAt(at))
-    : trace?.store('created', 'inserted', writerAt(at));
+  const stored = isSingle
+    ? trace?.store('created', 'inserted', writerAt(at))
+    : trace?.store('created', placed, writersAt(at));
   const shown = trace ? generated.map((_, at) => `"#${at}"`) : '*';
-  const all = count && ` where ${areAllIn('inserted', count)}`;
+  const all = isSingle ? '' : ` where ${areAllIn('cardinality($1)')}`;
   const checked = `with ${lock}, inserted as (${insertion})${stored ?? ''}
       select ${shown} from inserted${all}`;
   return {
     isWrite: true,
-    name: `${operation}_${name}`,
-    text: count || trace ? checked : `with ${lock} ${insertion}`,
+    name: `insert_${isSingle ? 'one_' : ''}${name}`,
+    text: isSingle && !trace ? `with ${lock} ${insertion}` : checked,
   };
 }
 
@@ -428,8 +403,8 @@ const placed = `(select *, row_number() over () as "#place" from inserted) as pl
  * trigger or a rule has dropped some: dividing by zero rolls all back, and
  * smaller parts find the dropped ones.
  */
-function areAllIn(inserted: string, count: string) {
-  return `1 / ((select count(*) from ${inserted}) = ${count})::int = 1`;
+function areAllIn(count: string) {
+  return `1 / ((select count(*) from inserted) = ${count})::int = 1`;
 }
 
 function orDefault({ fallback }: Column, value: string) {
@@ -502,7 +477,7 @@ function insertOnceInto(
         select ${['id', ...names].join(', ')} from accepted order by "#place"
         returning id${trace?.returned ?? ''})${stored ?? ''}
       select "#place", null as fingerprint, to_json("#generated")::text from accepted
-      where ${areAllIn('inserted', '(select count(*) from accepted)')}
+      where ${areAllIn('(select count(*) from accepted)')}
       union all
       select "#place", encode(fingerprint, 'hex'), to_json(generated)::text from known`,
   };

@@ -20,7 +20,7 @@ import {
 } from '../validation/page.ts';
 import type { Removal } from '../validation/schemas.ts';
 import type { Validated } from '../validation/validator.ts';
-import { type ChangeOf, Changes } from './changes.ts';
+import { type ChangeOf, Changes, reads } from './changes.ts';
 import { createInTurn } from './create-in-turn.ts';
 import { type Check, Insertions } from './insertions.ts';
 import {
@@ -55,8 +55,6 @@ export type InputOf<Item, New> = {
       ? never
       : New[Member];
 };
-
-const reads = { maxBatch: 32, minWindow: 8, blockTime: 10 };
 
 type Query<Item> = Validated<PageQuery & FilterOf<Item>>;
 
@@ -121,21 +119,21 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
     const queue = <In, Out>(
       operation: string,
       run: RunBatch<In, Out>,
-      maxInFlight = 4,
-      weigh: BatchOptions['weigh'] = () => 1,
+      more?: Partial<BatchOptions>,
     ) =>
       database.batched(run, {
         ...reads,
-        maxInFlight,
-        weigh,
         collection,
         operation,
+        ...more,
       });
     const weigh = reader.weightOf.bind(reader);
-    this.#lists = queue('list', (lists) => reader.pages(lists), 4, weigh);
+    this.#lists = queue('list', (lists) => reader.pages(lists), { weigh });
     this.#finds = queue('find', (ids) => this.#readRows(ids));
     // Counts are slow, so they use one connection at most.
-    this.#totals = queue('count', (lists) => reader.totals(lists), 1);
+    this.#totals = queue('count', (lists) => reader.totals(lists), {
+      maxInFlight: 1,
+    });
     const checkNew: Check<New> = async (members, call) => {
       const tenant = owned.tenantOf(members);
       await assertSeen(database, table, members, call, tenant);
@@ -369,7 +367,7 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
     const horizon = lastVisible(collection);
     const reader = new ListReader<Item>(database, table, interpreter, horizon);
     this.#followed = reader;
-    const names = { collection, operation: 'follow', maxInFlight: 4 };
+    const names = { collection, operation: 'follow' };
     const run = (lists: Listing[]) => reader.pages(lists);
     const pages = database.batched(run, { ...reads, ...names });
     return async (query: Query<Item>, call: Call) => {

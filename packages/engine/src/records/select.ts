@@ -89,7 +89,7 @@ const tooMuch = (most: string) =>
   badInput(`This has more than ${most}: ask for less.`);
 
 const isSource = (value: unknown): value is Source =>
-  (value as Partial<Source> | null | undefined)?.table instanceof Table;
+  (value as Partial<Source> | null)?.table instanceof Table;
 
 /** The own SQL, with parameters by their numbers, and their values. */
 function parameterised(

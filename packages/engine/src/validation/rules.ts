@@ -20,7 +20,7 @@ export const onlyIf = <Value>(isRight: boolean, value: Value) =>
 /** The validation of one member of an input. */
 export interface Rule {
   /** The type of valid values, in JSON Schema's words. */
-  readonly type?: string | undefined;
+  readonly type?: string;
   /** The keywords that it checks. */
   readonly keywords?: readonly string[];
   /**
@@ -36,7 +36,7 @@ export interface Rule {
   parse?(text: string): unknown;
   readonly isLenient?: boolean;
   /** How many characters a text may have. */
-  readonly maxLength?: number | undefined;
+  readonly maxLength?: number;
   /** True for what may be an array. */
   readonly isList?: boolean;
   /** True for what has faults of its own. */
@@ -122,7 +122,7 @@ export interface MemberSchema
   [isSeparate]?: boolean;
   [ofKind]?: Kind;
   [initialValue]?: string;
-  [mostGiven]?: number | undefined;
+  [mostGiven]?: number;
 }
 type NumberKeyword =
   | keyof typeof conditions

@@ -10,9 +10,9 @@ export interface NewKey {
   /** The purpose of the key, to recognise it in the list. */
   name: string;
   /** Scopes, separated by spaces; `write` when absent. */
-  scope?: string | undefined;
+  scope?: string;
   /** When the key expires; never when absent. */
-  expiresAt?: Date | null | undefined;
+  expiresAt?: Date | null;
 }
 
 /** A key with its secret, which cannot be retrieved again. */

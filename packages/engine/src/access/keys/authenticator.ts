@@ -15,17 +15,17 @@ import {
 
 interface AuthenticatorOptions {
   /** The configured secret, which is not stored. */
-  bootstrapKey?: string | undefined;
+  bootstrapKey?: string;
   /**
    * Limits wrong keys per address, to save look-ups: keys are too long to
    * guess. No limit when absent.
    */
-  failures?: FailureLimit | undefined;
+  failures?: FailureLimit;
   /** Accepts tokens of an identity provider. */
-  identities?: Identities | undefined;
+  identities?: Identities;
   observers?: readonly KeyObserver[];
   /** Called when the configured secret is first used from an address. */
-  onBootstrapUse?: ((address: string) => void) | undefined;
+  onBootstrapUse?: (address: string) => void;
 }
 
 /** The cached look-up of a secret. */
@@ -33,7 +33,7 @@ interface LookUp {
   /** null for an unknown, expired or revoked secret. */
   readonly caller: Caller | null;
   /** Why a token was refused. */
-  readonly reason?: string | undefined;
+  readonly reason?: string;
   /** The time (`Date.now()`) from which the secret is rejected. */
   readonly validUntil: number;
   /**
@@ -284,16 +284,6 @@ type KeyRow = [
 async function queryKeys(database: Database, hashes: string[]) {
   const staleAt = performance.now() + freshFor;
   const found = new Map<string, LookUp>();
-  const learn = (rows: KeyRow[]) => {
-    for (const [hash, id, name, scope, expires, replaced] of rows) {
-      const validUntil = Math.min(timeOf(expires), timeOf(replaced));
-      found.set(hash, {
-        caller: { id: Number(id), name, scopes: scope.split(' ') },
-        validUntil,
-        staleAt,
-      });
-    }
-  };
   const wanted = [...new Set(hashes)];
   const asking = database.rows<KeyRow>(selectKeysByHash, [wanted]);
   const rows = await asking.catch((error) => {
@@ -301,7 +291,14 @@ async function queryKeys(database: Database, hashes: string[]) {
     if (!isAway) throw error;
     return database.read<KeyRow>(selectKeysByHash, [wanted]);
   });
-  learn(rows);
+  for (const [hash, id, name, scope, expires, replaced] of rows) {
+    const validUntil = Math.min(timeOf(expires), timeOf(replaced));
+    found.set(hash, {
+      caller: { id: Number(id), name, scopes: scope.split(' ') },
+      validUntil,
+      staleAt,
+    });
+  }
   return hashes.map((hash) => found.get(hash) ?? null);
 }
 

@@ -74,11 +74,11 @@ export class Unprocessable extends StoreError {}
 export interface Outcome {
   data?: unknown;
   /** The executor's status, or `statusOfFirstError`. */
-  status?: number | undefined;
+  status?: number;
   /** As they are sent. */
-  errors?: readonly GraphQLFormattedError[] | undefined;
+  errors?: readonly GraphQLFormattedError[];
   /** The errors behind them, which are logged. */
-  failures?: readonly GraphQLError[] | undefined;
+  failures?: readonly GraphQLError[];
   /** The headers from Apollo Server. */
   headers?: Iterable<[string, string]>;
   /** The events of a subscription, instead of data. */

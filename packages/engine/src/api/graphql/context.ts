@@ -7,11 +7,11 @@ import type { StreamFormat } from '../subscriptions/format.ts';
 
 /** The parameters of a request. Null and empty ones are absent. */
 export interface RequestParameters {
-  query?: string | undefined;
+  query?: string;
   documentId?: unknown;
-  operationName?: string | undefined;
-  variables?: Values | undefined;
-  extensions?: Values | undefined;
+  operationName?: string;
+  variables?: Values;
+  extensions?: Values;
 }
 
 /** The formats that a client accepts. */

@@ -51,7 +51,7 @@ export type Audiences = Readonly<Record<string, readonly string[]>>;
 export interface WithAudiences {
   readonly audiences?: readonly string[];
   /** The module whose scope they need, in place of its own one. */
-  readonly scope?: string | undefined;
+  readonly scope?: string;
 }
 
 function scopeOfAll(

@@ -110,7 +110,7 @@ function jsonIn(node: ValueNode, variables?: Values | null): unknown {
 })
 class PageInfo {
   @Field(() => Boolean, { description: 'There are more after this page.' })
-  readonly hasNextPage!: boolean;
+  readonly hasNextPage: unknown;
 
   @Field(() => Boolean, { description: 'There are more before this page.' })
   hasPreviousPage(@Root() { hasPrevious = false }: Page<never>) {
@@ -121,13 +121,13 @@ class PageInfo {
     nullable: true,
     description: 'The cursor of the first one here; `before` ends there.',
   })
-  readonly startCursor!: string | null;
+  readonly startCursor: unknown;
 
   @Field(() => String, {
     nullable: true,
     description: 'The cursor of the last one here; `after` continues from it.',
   })
-  readonly endCursor!: string | null;
+  readonly endCursor: unknown;
 }
 
 /**
@@ -148,10 +148,10 @@ export function connectionOf(
   })
   class Edge {
     @Field(() => String, { description: 'Opaque; `after` continues from it.' })
-    readonly cursor!: string;
+    readonly cursor: unknown;
 
     @Field(() => Node, { description: 'The one at this place.' })
-    readonly node!: unknown;
+    readonly node: unknown;
   }
 
   @ObjectType(`${name}Connection`, {
@@ -162,15 +162,15 @@ export function connectionOf(
     @Field(() => [Edge], {
       description: `The ${nouns}, in the order of the list.`,
     })
-    readonly edges!: Edge[];
+    readonly edges: unknown;
 
     @Field(() => [Node], {
       description: 'The same without cursors.',
     })
-    readonly nodes!: unknown[];
+    readonly nodes: unknown;
 
     @Field(() => PageInfo, { description: 'Where this page lies.' })
-    readonly pageInfo!: PageInfo;
+    readonly pageInfo: unknown;
 
     @Field(() => Int, {
       description: `How many ${nouns} there are on all pages: exact up to ${maxExactTotal}, an estimate beyond.`,

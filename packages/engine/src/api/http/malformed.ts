@@ -54,7 +54,7 @@ type ParserError = NodeJS.ErrnoException & {
  * function writes the log line.
  */
 export function answerMalformed(
-  this: Pick<FastifyInstance, 'log' | 'allowedMethods'>,
+  this: FastifyInstance,
   error: ParserError,
   socket: Socket,
 ) {

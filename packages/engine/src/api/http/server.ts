@@ -56,10 +56,7 @@ function trustOf(trustProxy: Config['http']['trustProxy']) {
  * Keeps only what the first trusted proxy wrote: it saw the client. Fastify
  * would take the last proxy's values, and keep the ports of addresses.
  */
-export function proxies(
-  app: FastifyInstance,
-  { trustProxy }: Pick<Config['http'], 'trustProxy'>,
-) {
+export function proxies(app: FastifyInstance, { trustProxy }: Config['http']) {
   if (trustProxy === false) return;
   app.addHook('onRequest', (request, _reply, done) => {
     const { headers, socket } = request;

@@ -250,15 +250,7 @@ export function resource<
 
 /** Names what would start, and be served by halves. */
 function assertDeclared(
-  declaration: Stamped & {
-    name: string;
-    path: string;
-    operations: readonly OperationName[];
-    members: TProperties;
-    follow?: 'all' | undefined;
-    trace?: unknown;
-    through?: object;
-  },
+  declaration: Declaration<TProperties, TProperties, string>,
 ) {
   const { name, path, operations, members, follow, trace } = declaration;
   const ofService = ['id', 'version', ...Object.keys(stampsOf(declaration))];

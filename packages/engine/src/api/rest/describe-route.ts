@@ -39,7 +39,7 @@ type Contract = FastifySchema & {
  */
 export function describeRoute(
   { schema, config = {}, method }: RouteOptions,
-  { section }: Pick<FastifyInstance, 'section'>,
+  { section }: FastifyInstance,
 ) {
   const own = { ...schema, ...(section && { tags: [section] }) } as Contract;
   if (!own.response) return own;

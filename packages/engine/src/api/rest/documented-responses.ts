@@ -28,7 +28,7 @@ export const ErrorSchema = Type.Object(
 /** A response in OpenAPI. */
 export interface Response {
   description: string;
-  headers?: Record<string, object> | undefined;
+  headers?: Record<string, object>;
   content?: Record<string, { schema: TSchema; example?: unknown }>;
   /** `null` for a response without a body. */
   type?: 'null';

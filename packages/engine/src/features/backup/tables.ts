@@ -16,7 +16,7 @@ export interface StoredTable {
   /** The primary key: rows are read in its order. */
   key: string[];
   /** The column with values from a counter. */
-  counted?: string | undefined;
+  counted?: string;
 }
 
 /**

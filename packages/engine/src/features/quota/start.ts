@@ -22,11 +22,7 @@ import { Quota } from './quota.ts';
 export async function startQuota(
   perMinute: number,
   url: string | undefined,
-  {
-    config,
-    limiters,
-    log,
-  }: Pick<FeatureContext, 'config' | 'limiters' | 'log'>,
+  { config, limiters, log }: Omit<FeatureContext, 'values'>,
 ): Promise<Parts> {
   const isOn = perMinute > 0;
   const isShared = isOn && Boolean(url);

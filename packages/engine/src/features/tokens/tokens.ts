@@ -65,7 +65,7 @@ class ProviderKeys {
 
   constructor(
     private readonly provider: Provider,
-    private readonly log: Pick<Logger, 'warn'>,
+    private readonly log: Logger,
   ) {}
 
   /**
@@ -123,7 +123,7 @@ const silent =
 /** Accepts signed tokens (RFC 7519, RFC 9068) of an identity provider. */
 export function acceptTokens(
   provider: Provider,
-  log: Pick<Logger, 'warn'>,
+  log: Logger,
 ): Identities & { readonly isUp: boolean } {
   const keys = new ProviderKeys(provider, log);
   const { issuer, audience } = provider;

@@ -48,7 +48,7 @@ export async function importFile(transfer: Transfer, flags: ImportFlags) {
 interface ImportOptions {
   /** True when numbers may be texts of digits. */
   isLenient?: boolean;
-  dryRun?: boolean | undefined;
+  dryRun?: boolean;
   /** Each line of a source is added once; without one, at every import. */
   source?: string;
 }
