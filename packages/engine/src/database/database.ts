@@ -67,7 +67,7 @@ export type {
   QueueState,
 } from './batches.ts';
 export type { DatabaseOptions, Model, OwnStore } from './options.ts';
-export type { PoolState, Statement } from './postgres-server.ts';
+export type { Statement } from './postgres-server.ts';
 
 const hasCitus = `
   select to_regclass('pg_catalog.pg_dist_partition') is not null`;
