@@ -53,7 +53,8 @@ describe('the cost of an operation is the product along its path', () => {
     await onNode(store, { GRAPHQL_MAX_COST: `${cost - 1}` }, async (node) => {
       for (let time = 1; time <= 2; time += 1) {
         const { errors } = await graphqlText(node, { query, variables });
-        const message = `The operation may cost too much: ${cost}, at most ${cost - 1}. Ask for fewer fields or smaller pages.`;
+        const [, root] = /\{ (\w+)\(/.exec(query) ?? [];
+        const message = `The operation may cost too much: ${cost}, at most ${cost - 1}. Most of it is ${root}. Ask for fewer fields or smaller pages.`;
         expect(errors).toMatchObject([
           { message, extensions: { code: 'QUERY_TOO_COSTLY', status: 400 } },
         ]);

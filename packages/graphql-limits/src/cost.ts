@@ -171,6 +171,8 @@ interface Cost {
    * per item.
    */
   isOnce: boolean;
+  /** In the answer. */
+  name?: string;
   /** @param leafCost of a leaf field that is not free: 1, or 0 without them */
   of(variables: Values, leafCost: number): number;
 }
@@ -271,6 +273,7 @@ export function estimateOf(
     const least = Number(costsItself);
     costs.push({
       isOnce: !isItem && !isOfConnection,
+      name: (node.alias ?? node.name).value,
       of(variables, leafCost) {
         const args = argumentValues(node, field, variables);
         const childComplexity = sumOf(perItem, variables, leafCost);
@@ -295,7 +298,10 @@ export function estimateOf(
     const variables: Values = { __proto__: null, ...defaults, ...given };
     const cost = introspection + sumOf(costs, variables, 1);
     if (cost > maxCost) {
-      const message = `The operation may cost too much: ${cost}, at most ${maxCost}. Ask for fewer fields or smaller pages.`;
+      const of = (one: Cost) => one.of(variables, 1);
+      const [most] = costs.toSorted((one, other) => of(other) - of(one));
+      const part = most ? ` Most of it is ${most.name}.` : '';
+      const message = `The operation may cost too much: ${cost}, at most ${maxCost}.${part} Ask for fewer fields or smaller pages.`;
       throw new GraphQLError(message, {
         nodes: node,
         extensions: { code: 'QUERY_TOO_COSTLY' },

@@ -138,7 +138,7 @@ test.each([
 
 test('an operation that may cost more than the limit is refused', () => {
   const message =
-    'The operation may cost too much: 21, at most 20. Ask for fewer fields or smaller pages.';
+    'The operation may cost too much: 21, at most 20. Most of it is pets. Ask for fewer fields or smaller pages.';
   expect(() => estimate('{ pets { id } }', {}, 20)).toThrow(
     expect.objectContaining({
       message,
