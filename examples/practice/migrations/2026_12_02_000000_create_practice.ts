@@ -6,7 +6,7 @@ export class CreatePractice extends Migration {
       `create table "customer" ("id" bigserial primary key, "name" text not null, "email" text not null, "phone" text null, "clinic" text not null, "version" int not null default 1);`,
     );
     this.addSql(
-      `create index "customer_clinic_id_index" on "customer" ("clinic", "id");`,
+      `create unique index "customer_clinic_id_index" on "customer" ("clinic", "id");`,
     );
     this.addSql(
       `alter table "customer" add constraint "customer_clinic_email_unique" unique ("clinic", "email");`,
@@ -16,7 +16,7 @@ export class CreatePractice extends Migration {
       `create table "animal" ("id" bigserial primary key, "customer_id" bigint not null, "name" text not null, "chip" bigint not null, "clinic" text not null, "version" int not null default 1);`,
     );
     this.addSql(
-      `create index "animal_clinic_id_index" on "animal" ("clinic", "id");`,
+      `create unique index "animal_clinic_id_index" on "animal" ("clinic", "id");`,
     );
     this.addSql(
       `create index "animal_customer_id_id_index" on "animal" ("customer_id", "id");`,
@@ -43,7 +43,7 @@ export class CreatePractice extends Migration {
       `create index "visit_animal_id_at_id_index" on "visit" ("animal_id", "at", "id");`,
     );
     this.addSql(
-      `create index "visit_clinic_id_index" on "visit" ("clinic", "id");`,
+      `create unique index "visit_clinic_id_index" on "visit" ("clinic", "id");`,
     );
     this.addSql(
       `create index "visit_clinic_animal_id_id_index" on "visit" ("clinic", "animal_id", "id");`,
@@ -69,15 +69,15 @@ export class CreatePractice extends Migration {
     );
 
     this.addSql(
-      `alter table "animal" add constraint "animal_customer_id_foreign" foreign key ("customer_id") references "customer" ("id");`,
+      `alter table "animal" add constraint "animal_customer_id_foreign" foreign key ("clinic", "customer_id") references "customer" ("clinic", "id");`,
     );
 
     this.addSql(
-      `alter table "visit" add constraint "visit_animal_id_foreign" foreign key ("animal_id") references "animal" ("id");`,
+      `alter table "visit" add constraint "visit_animal_id_foreign" foreign key ("clinic", "animal_id") references "animal" ("clinic", "id");`,
     );
 
     this.addSql(
-      `alter table "treatment" add constraint "treatment_visit_id_foreign" foreign key ("visit_id") references "visit" ("id");`,
+      `alter table "treatment" add constraint "treatment_visit_id_foreign" foreign key ("clinic", "visit_id") references "visit" ("clinic", "id");`,
     );
   }
 }

@@ -21,7 +21,8 @@ const deposit = resource({
   name: 'Deposit',
   description: 'What somebody has left.',
   path: '/deposits',
-  operations: ['list', 'find', 'create', 'change', 'remove'],
+  operations: ['list', 'find', 'create', 'change', 'remove', 'follow'],
+  follow: 'all',
   members: {
     label: textSchema({ description: 'What it is.' }),
     note: text('What staff think.'),
@@ -118,4 +119,36 @@ test('a change has no member that its caller does not see in the row, on both AP
     ['smells badly', undefined],
   ];
   expect(notes).toEqual([...ofOne, ...ofOne]);
+});
+
+test('a live list of changes has no member that its caller does not see', async () => {
+  const ada = await store.keys.issue({
+    ...{ name: 'x', scope: 'deposits:write changes:read' },
+  });
+  const staff = await store.keys.issue({
+    ...{ name: 'x', scope: 'deposits:write tellers:write' },
+  });
+  const ask = (method: string, path: string, json: object) =>
+    rest(store, `/v1${path}`, { method, key: staff.key, json });
+  const field = 'depositChanged { id label note }';
+  const live = await Promise.all(
+    [
+      { method: 'GET', path: '/v1/deposits?follow=all' },
+      { body: { query: `subscription { ${field} }` } },
+      { body: { query: 'subscription { depositAdded { id note label } }' } },
+    ].map((one) => openStream(store, { ...one, key: ada.key })),
+  );
+  const input = { label: 'urn', note: 'smells', holder: `key:${ada.id}` };
+  const { json } = await ask('POST', '/deposits', input);
+  const change = { version: 1, label: 'vase', note: 'smells badly' };
+  await ask('PATCH', `/deposits/${json.id}`, change);
+  const [all, changed, added] = live as [any, any, any];
+  await all.until(2);
+  await changed.until(1);
+  await added.until(1);
+  for (const stream of live) {
+    expect(stream.text).toMatch(/urn|vase/);
+    expect(stream.text).not.toContain('smells');
+    stream.close();
+  }
 });

@@ -1,9 +1,11 @@
 import { Type } from 'typebox';
 import type { Module } from '#engine/api/module.js';
 import { operation } from '#engine/api/resources/operation.js';
+import { resource } from '#engine/api/resources/resource.js';
 import { Call } from '#engine/call.js';
 import { Records } from '#engine/records/records.js';
 import { Ownership } from '#engine/records/rows/ownership.js';
+import { textSchema } from '#engine/validation/schemas.js';
 import {
   EntityRecords,
   type Repositories,
@@ -342,6 +344,36 @@ describeHere.each(collections)('cards on %s', (_name, Collection) => {
     expect((await rowOf(id)).risk).toBe(risk - 2);
   });
 
+  test('a removal and a transition need an audience of the row that does them', async () => {
+    const { id } = await add('staff', {
+      ...{ name: 'Fay', login: 'ann', helper: 'hal', code: 'f' },
+    });
+    const path = `/cards/${id}`;
+    const refused = (deed: string) =>
+      refusal(`This caller may not ${deed} it.`);
+    for (const caller of ['ann', 'hal']) {
+      const { json } = await ask(caller, path, 'DELETE');
+      expect(json).toMatchObject(refused('remove'));
+      const text = `mutation { removeCard(id: "${id}") }`;
+      const { errors } = await query(caller, text);
+      expect(errors?.[0]).toMatchObject({
+        message: 'This caller may not remove it.',
+      });
+    }
+    const { json } = await ask('hal', `${path}/calm`, 'POST');
+    expect(json).toMatchObject(refused('calm'));
+    const calmed = await query(
+      'hal',
+      `mutation { calmCard(id: "${id}") { id } }`,
+    );
+    expect(calmed.errors?.[0]).toMatchObject({
+      message: 'This caller may not calm it.',
+    });
+    expect((await ask('ann', `${path}/calm`, 'POST')).status).toBe(200);
+    expect((await ask('ann b', path, 'DELETE')).status).toBe(404);
+    expect((await ask('staff', path, 'DELETE')).status).toBe(204);
+  });
+
   test('live lists send what each sees, on both APIs', async () => {
     for (const caller of names) {
       const own = (await rows()).filter((row) => isSeen(caller, row));
@@ -480,6 +512,23 @@ describeHere.each(collections)('cards on %s', (_name, Collection) => {
         `The audience wards cannot hide or set ${member}.`,
       );
     }
+    expect(() =>
+      resource({
+        ...{ name: 'Box', description: 'A box.', path: '/boxes' },
+        operations: ['remove'],
+        members: {
+          clinic: textSchema({ maxLength: 255, description: 'Its.' }),
+        },
+        audiences: [
+          { scope: 'wards', rows: { clinic: 'tenant' }, does: ['calm'] },
+        ],
+      }),
+    ).toThrow('The audience wards of Box cannot calm it.');
+    const reader = { scope: 'wards', rows: {}, writes: [] };
+    const owned = new Ownership({ audiences: [reader], members: {} }, 'wards');
+    const call = new Call();
+    call.caller = { id: 1, scopes: ['wards:write'] } as never;
+    expect(() => owned.claim({}, call)).toThrow('may not set any member');
     const [module, ...others] = wardsOn(Collection) as [Module, ...Module[]];
     const careless: Module = {
       ...module,

@@ -183,9 +183,7 @@ export class EntityRecords<Item extends Row, New extends object>
       await assertSeen(this.database, this.table, change, call, tenant);
       if (!row) return null;
       if (row.version !== version) throw staleVersion(row.version, version);
-      const names = given.map(([name]) => name);
-      if (this.owned.restricts(change, call))
-        this.owned.assertSets(names, row, call);
+      if (this.owned.restricts(call)) this.owned.assertMakes(change, row, call);
       await check?.(change as Partial<New>, call, this.#itemOf(row));
       em.assign(row, Object.fromEntries(given));
       await em.flush();
@@ -204,6 +202,8 @@ export class EntityRecords<Item extends Row, New extends object>
     return this.#write(call, undefined, async (em) => {
       const row = await this.#locked(em, id, call);
       if (!row) return null;
+      if (this.owned.restricts(call))
+        this.owned.assertDoes('remove', row, call);
       const isStale = version !== undefined && row.version !== version;
       if (isStale) throw staleVersion(row.version, version);
       await checkRemoval?.(this.#itemOf(row), call);

@@ -61,6 +61,7 @@ export const card = resource({
       hides: ['code', 'risk', 'note', 'summary'],
       writes: ['name', 'phone'],
       fixed: ['name'],
+      does: ['calm'],
     },
     {
       scope: 'helpers',

@@ -169,9 +169,8 @@ export function refusalIn(
   // It begins with `Key (pet_id)=(42)`, the rest is in the server's language.
   // With row security there is none.
   const [, key] = /\((.+?)\)=\(/.exec(`${detail}`) ?? [];
-  const entity = [...orm.getMetadata()].find(
-    ({ tableName }) => tableName === table,
-  );
+  const entities = key ? [...orm.getMetadata()] : [];
+  const entity = entities.find(({ tableName }) => tableName === table);
   const nameOf = (column: string) => {
     const text = column.startsWith('"') ? column : quoted(column);
     const props = entity?.props ?? [];

@@ -112,14 +112,13 @@ export class Changes<Item> {
       throw badInput('The change names no member to change.');
     const { check, owned, stamped } = this.rules;
     const seen = owned.changeable(changes, call);
-    const isRestricted = owned.restricts(changes, call);
+    const isRestricted = owned.restricts(call);
     if (check || isRestricted) {
       const stored = await this.stored(id, call, 'write');
       if (!stored) return null;
       // The statement refuses another version.
       if (this.#versionOf(stored) === version) {
-        const names = given.map(([name]) => name);
-        if (isRestricted) owned.assertSets(names, stored, call);
+        if (isRestricted) owned.assertMakes(changes, stored, call);
         await check?.(changes, call, stored);
       }
     }
@@ -150,16 +149,18 @@ export class Changes<Item> {
   ) {
     const isComparable = version === undefined || this.table.version;
     if (!isComparable) throw badInput('It has no version to compare.');
-    const { checkRemoval } = this.rules;
+    const { checkRemoval, owned } = this.rules;
     let expected = version;
-    if (checkRemoval) {
+    const isRestricted = owned.restricts(call);
+    if (checkRemoval || isRestricted) {
       const stored = await this.stored(id, call, 'write');
       if (!stored) return null;
+      if (isRestricted) owned.assertDoes('remove', stored, call);
       const current = this.#versionOf(stored);
       expected ??= current;
-      if (expected === current) await checkRemoval(stored, call);
+      if (expected === current) await checkRemoval?.(stored, call);
     }
-    const seen = this.rules.owned.viewsIn(call, 'write');
+    const seen = owned.viewsIn(call, 'write');
     const write: Write = [id, expected];
     const removed = await this.#write(this.#removals, call, write, seen);
     return removed && true;

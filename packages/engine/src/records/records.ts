@@ -343,7 +343,10 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
 
   followAll(followed: Followed, call: Call) {
     const { database, owned } = this;
-    const read = this.#changes.stored.bind(this.#changes);
+    const read = async (id: Int64, reading: Call) => {
+      const item = await this.#changes.stored(id, reading);
+      return item && owned.show(item, reading);
+    };
     const source = { collection: this.#path, owned, read };
     return followItems(database, source, followed, call);
   }

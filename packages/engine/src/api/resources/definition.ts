@@ -150,7 +150,7 @@ function transitionOf([verb, transition]: [string, Transition]): ItemOperation {
         if (!item) return null;
         const { version } = item;
         const members = transition.change(wholeOf(item) as never);
-        const change = { ...members, version, [byRule]: true };
+        const change = { ...members, version, [byRule]: verb };
         try {
           return await service.change(id, change as never, call);
         } catch (error) {

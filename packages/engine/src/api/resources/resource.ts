@@ -265,6 +265,11 @@ function assertDeclared(
   const isFollowed = operations.includes('follow') && trace;
   if (follow && !isFollowed)
     reportFault(`${name} has follow: 'all', which needs follow and a trace.`);
+  const deeds = ['remove', ...Object.keys(declaration.transitions ?? {})];
+  for (const { scope, does = [] } of declaration.audiences ?? [])
+    for (const deed of does)
+      if (!deeds.includes(deed))
+        reportFault(`The audience ${scope} of ${name} cannot ${deed} it.`);
   for (const member of Object.keys(declaration.through ?? {}))
     if (member in members || ofService.includes(member))
       reportFault(`${member} of ${name} is a member already.`);

@@ -2,9 +2,9 @@ import { every } from '../../access/background.ts';
 import type { Module } from '../../api/module.ts';
 import { AddSubscription } from './add-subscription.ts';
 import { CreateWebhook } from './create-webhook.ts';
+import { Subscriptions } from './event-subscriptions.ts';
 import { Sender } from './sender.ts';
 import { Sources } from './sources.ts';
-import { Subscriptions } from './subscriptions.ts';
 import { WebhookEntity, WebhookLeaseEntity, webhook } from './webhook.ts';
 import { WebhookRecords } from './webhook-records.ts';
 

@@ -43,6 +43,8 @@ export interface Audience<Member extends string = string> {
   readonly hides?: readonly string[];
   /** The only ones that they set. */
   readonly writes?: readonly string[];
+  /** `remove`, and transitions; by default all, with `writes` none. */
+  readonly does?: readonly string[];
   /** Those that no change of theirs sets. */
   readonly fixed?: readonly string[];
 }
@@ -199,17 +201,37 @@ export class Ownership {
     return views instanceof Error ? [] : views;
   }
 
-  /** Whether a change depends on who may set what. */
-  restricts(change: object, call: Call) {
-    const isOpen = byRule in change || !this.audiences.some(restricts);
-    return !isOpen && this.heldIn(call, 'write')?.some(restricts);
+  /** Whether a write depends on who may do what. */
+  restricts(call: Call) {
+    if (!this.audiences.some(restricts)) return false;
+    return this.heldIn(call, 'write')?.some(restricts) ?? false;
   }
 
-  /** @throws StoreError FORBIDDEN for members that no audience of a row sets */
-  assertSets(members: readonly string[], row: object, call: Call) {
+  /**
+   * @param deed a removal or a transition
+   * @throws StoreError FORBIDDEN when no audience of a row does it
+   */
+  assertDoes(deed: string, row: object, call: Call) {
+    const views = this.#writingTo(row, call);
+    if (views?.every((view) => !does(view, deed))) throw notFor(deed, ['it']);
+  }
+
+  #writingTo(row: object, call: Call) {
     const held = this.heldIn(call, 'write');
-    const views = held?.filter((view) => contains(view, row));
-    const refused = members.filter((member) =>
+    return held?.filter((view) => contains(view, row));
+  }
+
+  /**
+   * @throws StoreError FORBIDDEN for a transition that no audience of a row
+   *   does, or members that none sets
+   */
+  assertMakes(change: object, row: object, call: Call) {
+    const { [byRule]: verb } = change as { [byRule]?: string };
+    if (verb) return this.assertDoes(verb, row, call);
+    const given = Object.entries(change).filter(([, one]) => one !== undefined);
+    const views = this.#writingTo(row, call);
+    const names = given.map(([name]) => name);
+    const refused = names.filter((member) =>
       views?.every(({ fixed = [], ...view }) => {
         return fixed.includes(member) || !sets(view, member);
       }),
@@ -240,6 +262,7 @@ export class Ownership {
 
   #refusedBy(view: View, item: object) {
     if (!restricts(view)) return [];
+    if (view.writes?.length === 0) return ['any member'];
     const isGiven = ([name, value]: [string, unknown]) =>
       value != null && !isDeepStrictEqual(value, this.#defaults[name]);
     const given = Object.entries(item).filter(isGiven);
@@ -302,7 +325,7 @@ export class Ownership {
   }
 }
 
-/** Of a change that a rule of the service makes, not its client. */
+/** The verb of a transition, in the change that its rule makes. */
 export const byRule = Symbol('byRule');
 
 /** The members that some audience does not see. */
@@ -310,8 +333,11 @@ export function hiddenBy(audiences: readonly Audience[] = []) {
   return [...new Set(audiences.flatMap(({ hides = [] }) => hides))];
 }
 
-const restricts = ({ hides, writes, fixed }: Partial<Audience>) =>
-  Boolean(hides ?? writes ?? fixed);
+const restricts = ({ hides, writes, fixed, does }: Partial<Audience>) =>
+  Boolean(hides ?? writes ?? fixed ?? does);
+
+const does = ({ does, writes }: Partial<Audience>, deed: string) =>
+  does?.includes(deed) ?? !writes;
 
 const hides = (view: Partial<Audience>, member: string) =>
   view.hides?.includes(member) ?? false;
@@ -355,7 +381,7 @@ export function membersIn({ sort, ...filters }: { sort?: unknown }) {
   return names.flatMap((name) => [name, name.replace(ofFilter, '')]);
 }
 
-function notFor(deed: 'see' | 'set', members: readonly string[]) {
+function notFor(deed: string, members: readonly string[]) {
   const names = members.join(', ');
   return new StoreError('FORBIDDEN', `This caller may not ${deed} ${names}.`);
 }
