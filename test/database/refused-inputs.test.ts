@@ -23,6 +23,8 @@ const refusals = [
   { name: 'raised', status: 400, message: rule },
   { name: 'dropped', status: 400, message: rule },
   { name: 'checked', status: 400, message: rule },
+  { name: 'ranged', status: 400, message: rule },
+  { name: 'rooted', status: 400, message: rule },
   {
     name: longName,
     status: 400,
@@ -49,6 +51,8 @@ where('inputs that the database refuses (Citus has no triggers)', () => {
       end $$`,
       'create trigger judge before insert on pet for each row execute function judge()',
       `alter table pet add constraint judged check (name <> 'checked')`,
+      `alter table pet add constraint ranged check (not isempty(int4range(0, case when name = 'ranged' then -1 else 1 end)))`,
+      `alter table pet add constraint rooted check (sqrt(case when name = 'rooted' then -1 else 1 end) > 0)`,
       'create index pet_name on pet (name)',
       `alter table pet add copy text generated always as (case when name like 'wide%' then repeat(name, 10) end) stored`,
       'alter table pet alter copy set storage plain',

@@ -124,15 +124,16 @@ const tooLarge = 'It is too large for the database.';
 const ofIndex = /^_|index|^(?:brin|gin|gist|spg)/i;
 
 /**
- * Errors of a row that name no key: a check constraint; a trigger that raises
- * (P0001), or drops the row (22012 of `areAllIn`); a row too large for a page,
+ * Errors of a row that name no key: a check constraint; an expression that has
+ * no value for it (class 22), as a range that ends before it begins; a trigger
+ * that raises (P0001), or drops the row (22012 of `areAllIn`); a row too large for a page,
  * an index or a value; a policy of row security.
  */
 function refusalOfRow(error: unknown, table: string | undefined) {
   const { routine } = error as Partial<DatabaseError>;
   const state = `${sqlState(error)}`;
-  const isDropped = state === '22012' && table !== undefined;
-  if (isDropped || /^(?:23514|44000|P0001)$/.test(state))
+  const isData = state.startsWith('22') && table !== undefined;
+  if (isData || /^(?:23514|44000|P0001)$/.test(state))
     return badInput(ruleBroken, error);
   if (state === '54000')
     return badInput(ofIndex.test(`${routine}`) ? tooLong : tooLarge, error);
