@@ -1,9 +1,4 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import {
-  type RouteDefinition,
-  type SerializerFactory,
-  SerializerSelector,
-} from '@fastify/fast-json-stringify-compiler';
 import type {
   FastifyBaseLogger,
   FastifyInstance,
@@ -95,10 +90,7 @@ export const routingOptions = {
     server.routing(raw, reply.raw);
   },
   schemaController: {
-    compilersFactory: {
-      buildValidator: buildValidator as never,
-      buildSerializer,
-    },
+    compilersFactory: { buildValidator: buildValidator as never },
   },
 };
 
@@ -119,15 +111,6 @@ function buildValidator() {
         return { error };
       }
     };
-  };
-}
-
-/** The bodies of failures have a serializer of their own (`failures.ts`). */
-function buildSerializer(...options: Parameters<SerializerFactory>) {
-  const compile = SerializerSelector()(...options);
-  return (route: RouteDefinition) => {
-    const isFailure = !route.httpStatus?.startsWith('2');
-    return isFailure ? JSON.stringify : compile(route);
   };
 }
 
