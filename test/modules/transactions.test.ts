@@ -2,18 +2,11 @@
 
 import { hash } from 'node:crypto';
 import type { EntityManager } from '@mikro-orm/postgresql';
-import { type TObject, type TProperties, Type } from 'typebox';
 import { Call } from '#engine/call.js';
 import { StoreError } from '#engine/errors.js';
 import { LiveList } from '#engine/records/live-list.js';
 import { Records } from '#engine/records/records.js';
 import type { Int64 } from '#engine/validation/int64.js';
-import {
-  nullable,
-  textSchema,
-  withDefault,
-} from '#engine/validation/schemas.js';
-import { validator } from '#engine/validation/validator.js';
 import { PetEntity } from '../../src/pets/pet.entity.ts';
 import { PetService } from '../../src/pets/pet.service.ts';
 import { createTestDatabase } from '../support/database.ts';
@@ -248,45 +241,6 @@ describeHere('a transaction', () => {
     await expect(
       store.database.transaction(claimed('once'), other, () => visit()),
     ).rejects.toMatchObject({ code: 'IDEMPOTENCY_KEY_REUSED' });
-  });
-
-  test('is repeated across a release that knows more members with defaults, at any depth', async () => {
-    const name = textSchema({ description: 'A name.' });
-    const size = withDefault(Type.Integer({ minimum: 0, maximum: 9 }), 1);
-    const note = Type.Optional(nullable(name));
-    const listOf = (item: TObject) => Type.Array(item, { maxItems: 3 });
-    const inputOf = (more: TProperties) =>
-      validator(
-        Type.Object({
-          ...{ name, note, ...more },
-          parts: listOf(Type.Object({ name, note, ...more })),
-        }),
-      );
-    const [earlier, later] = [inputOf({}), inputOf({ size })];
-    const given = { name: 'a', parts: [{ name: 'b' }] };
-    const send = async (input: object, key = 'upgraded') => {
-      const call = claimed(key);
-      const own = { creates, input };
-      await store.database.transaction(call, own, () => visit());
-      return call.isReplay;
-    };
-    expect(await send(earlier(given))).toBe(false);
-    expect(await send(later(given))).toBe(true);
-    expect(await send(earlier(given))).toBe(true);
-    const reused = { code: 'IDEMPOTENCY_KEY_REUSED' };
-    const others = [
-      { ...given, name: 'other' },
-      { ...given, note: 'other' },
-      { ...given, parts: [{ name: 'b', note: 'other' }] },
-      { ...given, parts: [...given.parts, { name: 'c' }] },
-    ];
-    for (const other of others)
-      for (const read of [earlier, later])
-        await expect(send(read(other))).rejects.toMatchObject(reused);
-    // Within one release all members count.
-    expect(await send(later(given), 'later')).toBe(false);
-    const larger = later({ ...given, size: 2 });
-    await expect(send(larger, 'later')).rejects.toMatchObject(reused);
   });
 
   test('leaves its idempotency key free when it fails', async () => {

@@ -1,6 +1,5 @@
 import { InexactNumber } from '@animal-store/exact-json';
 import type { Static, TObject, TSchema } from 'typebox';
-import { namesOf } from '../database/idempotency.ts';
 import { badInput, reportFault } from '../errors.ts';
 import { int64FromText } from './int64.ts';
 import { kindIn } from './kinds.ts';
@@ -42,25 +41,13 @@ export function validator<Schema extends TObject>(
   { isLenient = false } = {},
 ) {
   const read = readerOf(schema, isLenient);
-  const names = [...new Set(namesIn(schema))].join();
   return (input: unknown) => {
     if (!isRecord(input)) throw badInput('The body must be a JSON object.');
     const faults: string[] = [];
     const output = read(input, '', faults);
     if (faults.length > 0) throw badInput(`${faults.join('; ')}.`);
-    namesOf.set(output, names);
     return output as Validated<Static<Schema>>;
   };
-}
-
-/** At any depth. */
-function namesIn(schema: TSchema): string[] {
-  const { items, properties = {} } = unwrapped(schema).member;
-  const own = Object.entries(properties).flatMap(([name, member]) => [
-    name,
-    ...namesIn(member),
-  ]);
-  return items ? [...own, ...namesIn(items)] : own;
 }
 
 /** How many unknown members of an object an error names. */
