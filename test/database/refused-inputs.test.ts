@@ -126,6 +126,11 @@ describe('a table with row security, of which PostgreSQL names no keys', () => {
     expect(refusal).toMatchObject({ status, message });
   });
 
+  test('a sequence without a further value is no fault of an input', () => {
+    const error = thrown('2200H', 'pet');
+    expect(refusalIn(none, error, { table: 'pet' })).toBe(error);
+  });
+
   test('a checked text may look like a key', () => {
     const detail = 'Failing row contains (1, (name)=(x), 1).';
     const error = Object.assign(thrown('23514', 'pet'), { detail });

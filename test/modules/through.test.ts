@@ -1,6 +1,6 @@
 // runs: embedded, postgres
 
-import { defineEntity } from '@mikro-orm/core';
+import { defineEntity, p } from '@mikro-orm/core';
 import { resource } from '#engine/api/resources/resource.js';
 import { Records } from '#engine/records/records.js';
 import { textSchema } from '#engine/validation/schemas.js';
@@ -15,6 +15,7 @@ import {
   boat,
   boatsModule,
   createdBy,
+  SkipperEntity,
 } from './through/through.module.ts';
 
 /** Lists filtered and sorted by members of what a relation refers to. */
@@ -350,6 +351,16 @@ test('a start names what is wrong', async () => {
   });
   await expect(createdBy([RaftEntity] as never)).rejects.toThrow(
     'raft.skipper_nick goes through skipperId, which is no relation to a row with such a name of its own.',
+  );
+  const skipperId = () =>
+    p.manyToOne(SkipperEntity).mapToPk().joinColumn('skipper_id');
+  const LongEntity = defineEntity({
+    name: 'Raft',
+    tableName: 'raft',
+    properties: { ...declared(`skipper_${'x'.repeat(50)}`).columns, skipperId },
+  });
+  await expect(createdBy([SkipperEntity, LongEntity] as never)).rejects.toThrow(
+    'PostgreSQL cuts names at 63: take shorter ones.',
   );
   const rename = (from: string, to: string) =>
     sql(store.database, `alter trigger ${from} on boat rename to ${to}`);

@@ -104,6 +104,15 @@ test('a trial is refused as the real one', async () => {
   expect(errors?.[0]?.extensions?.code).toBe('CONFLICT');
 });
 
+test('a trial of which all inputs are refused says that nothing is stored', async () => {
+  for (const input of [{ title: 'no' }, entry(stored.title)]) {
+    const several = { inputs: [input, input] };
+    const { json, headers } = await send('/entries/batch', several);
+    expect(json).toMatchObject([{ error: {} }, { error: {} }]);
+    expect(headers['preference-applied']).toBe('tx=rollback');
+  }
+});
+
 test('a trial claims no idempotency key', async () => {
   const key = (name: string) => ({ 'idempotency-key': `"${name}"` });
   for (const [path, name] of [

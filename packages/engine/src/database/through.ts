@@ -74,6 +74,12 @@ function add(
   entity: EntityMetadata,
   trigger: EntityMetadata['triggers'][number],
 ) {
+  const routine = `${entity.tableName}_${trigger.name}_fn`;
+  const bytes = Buffer.byteLength(routine);
+  if (bytes > 63)
+    reportFault(
+      `${routine} has ${bytes} bytes, and PostgreSQL cuts names at 63: take shorter ones.`,
+    );
   const others = entity.triggers.filter(({ name }) => name !== trigger.name);
   entity.triggers = [...others, { forEach: 'row', ...trigger }];
 }

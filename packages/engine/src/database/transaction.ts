@@ -132,7 +132,8 @@ const ofIndex = /^_|index|^(?:brin|gin|gist|spg)/i;
 function refusalOfRow(error: unknown, table: string | undefined) {
   const { routine } = error as Partial<DatabaseError>;
   const state = `${sqlState(error)}`;
-  const isData = state.startsWith('22') && table !== undefined;
+  // 2200H is a sequence without a further value.
+  const isData = /^22(?!00H)/.test(state) && table !== undefined;
   if (isData || /^(?:23514|44000|P0001)$/.test(state))
     return badInput(ruleBroken, error);
   if (state === '54000')

@@ -19,6 +19,8 @@ export async function createInTurn<Item, New>(
     const creation = isInvalid ? input : service.create(input, call);
     outcomes.push(await Promise.resolve(creation).catch((error) => error));
   }
+  // Nothing is stored.
+  if (outcomes.every((one) => one instanceof Error)) call.onRolledBack?.();
   return outcomes;
 }
 

@@ -265,13 +265,14 @@ function assertDeclared(
   const isFollowed = operations.includes('follow') && trace;
   if (follow && !isFollowed)
     reportFault(`${name} has follow: 'all', which needs follow and a trace.`);
+  const all = { ...members, ...declaration.computed, ...ownersOf(declaration) };
   const deeds = ['remove', ...Object.keys(declaration.transitions ?? {})];
   for (const { scope, does = [] } of declaration.audiences ?? [])
     for (const deed of does)
       if (!deeds.includes(deed))
         reportFault(`The audience ${scope} of ${name} cannot ${deed} it.`);
   for (const member of Object.keys(declaration.through ?? {}))
-    if (member in members || ofService.includes(member))
+    if (member in all || ofService.includes(member))
       reportFault(`${member} of ${name} is a member already.`);
   for (const member of Object.keys(members))
     if (ofService.includes(member) || member in Object.prototype)

@@ -78,12 +78,15 @@ export class Subscriptions {
   }
 
   async unsubscribe(asked: Subscribed, call: Call) {
-    const { own } = await this.#find(asked, call);
-    if (!own)
+    const { id, all } = await this.#find(asked, call);
+    // Two at once may have added it twice.
+    const own = all.filter((row) => row[3] === id);
+    if (own.length === 0)
       throw new ProtocolError(-32011, 'There is no such subscription.', {
         kind: 'subscription',
       });
-    await this.records.remove(int64FromText(own[0]), {} as never, call);
+    for (const [row = ''] of own)
+      await this.records.remove(int64FromText(row), {} as never, call);
     return {};
   }
 
