@@ -68,19 +68,22 @@ test.each([
 test.each([
   ['without a body', undefined],
   ['with one', { name: 'Rex' }],
-])('requests %s that waited for one key begin in turn', async (_what, payload) => {
-  let release = () => {};
-  const released = new Promise<void>((resolve) => {
-    release = resolve;
-  });
-  const { begun, send } = await newApp(released);
-  const names = ['a1', 'a2', 'a3', 'a4', 'b1'];
-  const answers = names.map((name) => send(name, payload));
-  await setTimeout();
-  release();
-  await Promise.all(answers);
-  expect(begun).toEqual(['a1', 'a2', 'b1', 'a3', 'a4']);
-});
+])(
+  'requests %s that waited for one key begin in turn',
+  async (_what, payload) => {
+    let release = () => {};
+    const released = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const { begun, send } = await newApp(released);
+    const names = ['a1', 'a2', 'a3', 'a4', 'b1'];
+    const answers = names.map((name) => send(name, payload));
+    await setTimeout();
+    release();
+    await Promise.all(answers);
+    expect(begun).toEqual(['a1', 'a2', 'b1', 'a3', 'a4']);
+  },
+);
 
 test('the caller of most long turns is the heaviest, whoever began', async () => {
   const { send, turns } = await newApp();
