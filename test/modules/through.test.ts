@@ -354,13 +354,14 @@ test('a start names what is wrong', async () => {
   );
   const skipperId = () =>
     p.manyToOne(SkipperEntity).mapToPk().joinColumn('skipper_id');
+  const long = `skipper_${'x'.repeat(50)}`;
   const LongEntity = defineEntity({
     name: 'Raft',
     tableName: 'raft',
-    properties: { ...declared(`skipper_${'x'.repeat(50)}`).columns, skipperId },
+    properties: { ...declared(long).columns, skipperId },
   });
   await expect(createdBy([SkipperEntity, LongEntity] as never)).rejects.toThrow(
-    'PostgreSQL cuts names at 63: take shorter ones.',
+    `raft.through_${long}: raft_through_${long}_fn has 74 bytes, and PostgreSQL cuts names at 63.`,
   );
   const rename = (from: string, to: string) =>
     sql(store.database, `alter trigger ${from} on boat rename to ${to}`);

@@ -30,7 +30,7 @@ import {
 
 export { ProtocolError } from '@modelcontextprotocol/server';
 export type { Subscribed } from './events.ts';
-export { withIdsAsText } from './tools.ts';
+export { toolNameOf, withIdsAsText } from './tools.ts';
 export type { EventType, OpenApi };
 
 /** The tools depend on the caller, and change only with a release. */

@@ -383,7 +383,7 @@ function toolOf(
 
   /** As `tools/list` shows it. */
   const definition = {
-    name: operationId.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
+    name: toolNameOf(operationId),
     title: summary,
     // The description is about HTTP.
     description: summary,
@@ -397,6 +397,11 @@ function toolOf(
     },
   };
   return { definition, operation, ask, follow, call };
+}
+
+/** `list_pets` for `listPets`. */
+export function toolNameOf(operationId: string) {
+  return operationId.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 
 function toolError(text: string) {

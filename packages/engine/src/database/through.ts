@@ -69,17 +69,23 @@ function keep(
   });
 }
 
+/** @param place where the name of the database is declared */
+export function assertShort(name: string, place: string) {
+  const bytes = Buffer.byteLength(name);
+  if (bytes > 63)
+    reportFault(
+      `${place}: ${name} has ${bytes} bytes, and PostgreSQL cuts names at 63.`,
+    );
+}
+
 /** Entities outlive a MikroORM, which discovers them again. */
 function add(
   entity: EntityMetadata,
   trigger: EntityMetadata['triggers'][number],
 ) {
-  const routine = `${entity.tableName}_${trigger.name}_fn`;
-  const bytes = Buffer.byteLength(routine);
-  if (bytes > 63)
-    reportFault(
-      `${routine} has ${bytes} bytes, and PostgreSQL cuts names at 63: take shorter ones.`,
-    );
+  const { tableName } = entity;
+  const routine = `${tableName}_${trigger.name}_fn`;
+  assertShort(routine, `${tableName}.${trigger.name}`);
   const others = entity.triggers.filter(({ name }) => name !== trigger.name);
   entity.triggers = [...others, { forEach: 'row', ...trigger }];
 }

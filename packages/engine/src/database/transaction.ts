@@ -126,8 +126,8 @@ const ofIndex = /^_|index|^(?:brin|gin|gist|spg)/i;
 /**
  * Errors of a row that name no key: a check constraint; an expression that has
  * no value for it (class 22), as a range that ends before it begins; a trigger
- * that raises (P0001), or drops the row (22012 of `areAllIn`); a row too large for a page,
- * an index or a value; a policy of row security.
+ * that raises (P0001), or drops the row (22012 of `areAllIn`); a row too large
+ * for a page, an index or a value; a policy of row security.
  */
 function refusalOfRow(error: unknown, table: string | undefined) {
   const { routine } = error as Partial<DatabaseError>;

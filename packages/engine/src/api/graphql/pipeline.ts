@@ -29,6 +29,7 @@ import { badInput, StoreError } from '../../errors.ts';
 import type { OperationObserver } from '../../runtime/observers.ts';
 import { forbidden, hasScope } from '../../scopes.ts';
 import { mostItems } from '../../validation/page.ts';
+import { bytesOf } from '../http/bodies.ts';
 import { offerTrial } from '../http/negotiation.ts';
 import { type Outcome, outcomeOf, refused } from './answer.ts';
 import type { GraphQLContext, RequestParameters } from './context.ts';
@@ -308,10 +309,9 @@ function assertReadable({ node }: Operation, variables: Values) {
     throw badInput(`A variable must have another name than ${name}.`);
 }
 
-/** A chunked body counts with its maximum size. */
-function isLarge({ body, headers, routeOptions }: FastifyRequest) {
-  const bytes = headers['content-length'] ?? routeOptions.bodyLimit;
-  return Boolean(body) && Number(bytes) > 10_000;
+/** As the bodies that `assertValid` reads before graphql-js. */
+function isLarge(request: FastifyRequest) {
+  return Boolean(request.body) && bytesOf(request) > 10_000;
 }
 
 /**

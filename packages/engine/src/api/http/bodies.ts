@@ -1,7 +1,11 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { type Readable, Transform } from 'node:stream';
 import { parseExactJson } from '@animal-store/exact-json';
-import type { FastifyInstance, preParsingHookHandler } from 'fastify';
+import type {
+  FastifyInstance,
+  FastifyRequest,
+  preParsingHookHandler,
+} from 'fastify';
 import { badInput, orError, StoreError } from '../../errors.ts';
 import { SharedBudget } from '../../shared-budget.ts';
 import { holderOf, largeBodyBytes, tooMany } from './lifecycle.ts';
@@ -78,9 +82,7 @@ function assertPlainUtf8(headers: IncomingHttpHeaders) {
 export function boundBodies(bodyLimit: number): preParsingHookHandler {
   const budget = new SharedBudget(64 * bodyLimit);
   return (request, reply, payload, done) => {
-    const { headers, routeOptions } = request;
-    // A chunked body counts with its maximum size.
-    const bytes = Number(headers['content-length'] ?? routeOptions.bodyLimit);
+    const bytes = bytesOf(request);
     if (bytes <= largeBodyBytes) return done(null, payload);
     const hold = () => {
       const holder = holderOf(request);
@@ -92,6 +94,11 @@ export function boundBodies(bodyLimit: number): preParsingHookHandler {
     body.on('error', () => undefined);
     done(null, body);
   };
+}
+
+/** Of its body. A chunked one counts with its maximum size. */
+export function bytesOf({ headers, routeOptions }: FastifyRequest) {
+  return Number(headers['content-length'] ?? routeOptions.bodyLimit);
 }
 
 /** The connection ends, because Node would go on to parse its chunks. */

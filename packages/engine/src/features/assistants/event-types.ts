@@ -1,4 +1,8 @@
-import type { EventType, OpenApi } from '@animal-store/openapi-mcp';
+import {
+  type EventType,
+  type OpenApi,
+  toolNameOf,
+} from '@animal-store/openapi-mcp';
 import type { Database } from '../../database/database.ts';
 
 const words = {
@@ -37,10 +41,7 @@ export function eventTypesOf(
     const offered = get?.responses['200']?.content ?? {};
     const isFollowed = 'text/event-stream' in offered;
     if (!isOrdered || !isFollowed || name === changes.name) return [];
-    const tool = `${get?.operationId}`.replace(
-      /[A-Z]/g,
-      (letter) => `_${letter.toLowerCase()}`,
-    );
+    const tool = toolNameOf(`${get?.operationId}`);
     const list = { name, tool };
     return [{ ...wordsOf(name, 'added'), list, time: 'createdAt' }];
   });

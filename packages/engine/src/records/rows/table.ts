@@ -1,7 +1,7 @@
 import type { EntityMetadata, EntityProperty } from '@mikro-orm/core';
 import { escapeIdentifier as quoted } from 'pg';
 import type { Statement } from '../../database/database.ts';
-import { pathOf } from '../../database/through.ts';
+import { assertShort, pathOf } from '../../database/through.ts';
 import { reportFault } from '../../errors.ts';
 import { kinds, wholeTime } from '../../validation/kinds.ts';
 import { type Codec, type Kind, ofKind } from '../../validation/rules.ts';
@@ -224,11 +224,7 @@ function columnOf(property: EntityProperty, table: string) {
   // upgrade of the system's library changes it.
   const isFolded = kind === kinds.string;
   const place = `${table}.${fieldNames?.[0]}`;
-  for (const sqlName of place.split('.'))
-    if (Buffer.byteLength(sqlName) > 63)
-      reportFault(
-        `${place}: ${sqlName} has ${Buffer.byteLength(sqlName)} bytes, and PostgreSQL cuts names at 63.`,
-      );
+  for (const sqlName of place.split('.')) assertShort(sqlName, place);
   const path = pathOf(property);
   const single = isFolded ? `lower(${sql}) collate "C"` : sql;
   const indexed = isFolded ? inLowerCase(name) : name;
