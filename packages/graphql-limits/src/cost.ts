@@ -172,7 +172,9 @@ interface Cost {
    */
   isOnce: boolean;
   /** In the answer. */
-  name?: string;
+  name: string;
+  /** True if fields of it cost something. */
+  isNested: boolean;
   /** @param leafCost of a leaf field that is not free: 1, or 0 without them */
   of(variables: Values, leafCost: number): number;
 }
@@ -183,6 +185,21 @@ interface Level {
   costs: Cost[];
   /** How many leaf fields of the nearest item above are among or in them. */
   leaves: number;
+}
+
+/**
+ * What a field has: an item or items; a connection's own fields; the items of
+ * the connection above (`nodes`, `edges`); or a part of the item above.
+ */
+type Role = 'items' | 'connection' | 'itemsOfConnection' | 'part';
+
+/** @param isItem true for a field of an item */
+function roleOf(field: Field, costsItself: boolean, isItem: boolean): Role {
+  const isListed = isList(field);
+  if (isPaged(field)) return isListed ? 'items' : 'connection';
+  if (costsItself) return 'items';
+  if (!isListed) return 'part';
+  return isItem ? 'items' : 'itemsOfConnection';
 }
 
 /**
@@ -201,8 +218,6 @@ export function estimateOf(
   const { operation, selectionSet, variableDefinitions = [] } = node;
   const root = schema.getRootType(operation) as GraphQLNamedType;
   const fragments = fragmentsOf(document);
-  let isNested = false;
-  let hasSurplus = false;
 
   /** @param isItem false in a connection itself, true in its lists */
   function levelOf(
@@ -217,71 +232,60 @@ export function estimateOf(
     const costs: Cost[] = [];
     let leaves = 0;
     for (const same of mergedFields(nodes).values()) {
-      const ofTypes = types.map((type) => addField(costs, type, same, isItem));
-      leaves += Math.max(...ofTypes);
+      const levels = types.map((type) => fieldLevel(type, same, isItem));
+      costs.push(...levels.flatMap((level) => level.costs));
+      leaves += Math.max(...levels.map((level) => level.leaves));
     }
     return { costs, leaves };
   }
 
-  /**
-   * Adds what a field costs, if anything.
-   *
-   * @param same its selections
-   * @returns the number of leaf fields that it is, or has
-   */
-  function addField(
-    costs: Cost[],
+  /** @param same the selections of one field */
+  function fieldLevel(
     type: GraphQLNamedType,
     same: readonly FieldNode[],
     isItem: boolean,
-  ) {
+  ): Level {
     const [node] = same as [FieldNode];
     const field = isObjectType(type) && type.getFields()[node.name.value];
-    if (!field) return 0;
+    if (!field) return { costs: [], leaves: 0 };
 
     const isRoot = type === root;
     const isResolved = hasResolver(field);
     const costsItself =
       isRoot || isResolved || complexityOf(field) !== undefined;
-    const isListed = isList(field);
-    const isConnection = isPaged(field) && !isListed;
-    const hasItems = costsItself || isPaged(field) || (isItem && isListed);
-    const isOfConnection = isListed && !hasItems;
-    const isInItem = (isItem || hasItems || isListed) && !isConnection;
+    const role = roleOf(field, costsItself, isItem);
+    const isPart = role === 'part' || role === 'itemsOfConnection';
 
     const sets = same.flatMap(({ selectionSet }) => selectionSet ?? []);
-    const named = getNamedType(field.type);
-    const below = levelOf(named, sets, isInItem);
-    if (isRoot && below.costs.length > 0) isNested = true;
+    const areInItem = role === 'part' ? isItem : role !== 'connection';
+    const below = levelOf(getNamedType(field.type), sets, areInItem);
 
     let leaves = Number(sets.length === 0 && isItem && !isResolved);
-    if (!hasItems) leaves += below.leaves;
-    else if (below.leaves > freeLeaves) {
-      hasSurplus = true;
-      const surplus = below.leaves - freeLeaves;
-      below.costs.push({
-        isOnce: false,
-        of: (_variables, leafCost) => surplus * leafCost,
-      });
-    }
-    if (!costsItself && below.costs.length === 0) return leaves;
+    let surplus = 0;
+    if (isPart) leaves += below.leaves;
+    else surplus = Math.max(0, below.leaves - freeLeaves);
+    const isNested = below.costs.length > 0;
+    if (!costsItself && !isNested && surplus === 0)
+      return { costs: [], leaves };
 
     const once = below.costs.filter(({ isOnce }) => isOnce);
     const perItem = below.costs.filter(({ isOnce }) => !isOnce);
     let costOfField = costOf(field, isRoot, mostItems);
-    if (isOfConnection) costOfField = countedAbove;
+    if (role === 'itemsOfConnection') costOfField = countedAbove;
     const least = Number(costsItself);
-    costs.push({
-      isOnce: !isItem && !isOfConnection,
+    const cost: Cost = {
+      isOnce: !isItem && role !== 'itemsOfConnection',
       name: (node.alias ?? node.name).value,
+      isNested,
       of(variables, leafCost) {
         const args = argumentValues(node, field, variables);
-        const childComplexity = sumOf(perItem, variables, leafCost);
+        const childComplexity =
+          sumOf(perItem, variables, leafCost) + surplus * leafCost;
         const own = costOfField({ args, childComplexity });
         return Math.max(least, own + sumOf(once, variables, leafCost));
       },
-    });
-    return leaves;
+    };
+    return { costs: [cost], leaves };
   }
 
   const { costs } = levelOf(root, [selectionSet], false);
@@ -307,13 +311,13 @@ export function estimateOf(
         extensions: { code: 'QUERY_TOO_COSTLY' },
       });
     }
-    let surcharge = introspection;
-    if (hasSurplus) surcharge = cost - sumOf(costs, variables, 0);
     return {
       cost,
-      surcharge,
+      get surcharge() {
+        return cost - sumOf(costs, variables, 0);
+      },
       rootFields: costs.length,
-      isNested,
+      isNested: costs.some((one) => one.isNested),
     };
   }
   if (variableDefinitions.length > 0) return estimate;
