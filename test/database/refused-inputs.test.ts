@@ -126,6 +126,15 @@ describe('a table with row security, of which PostgreSQL names no keys', () => {
     expect(refusal).toMatchObject({ status, message });
   });
 
+  test('refuses a removal to which a row of the same table refers', () => {
+    const error = thrown('23503', 'pet');
+    const removal = { table: 'pet', isRemoval: true };
+    expect(refusalIn(none, error, removal)).toMatchObject({
+      status: 409,
+      message: 'It cannot be removed, because others refer to it.',
+    });
+  });
+
   test('a sequence without a further value is no fault of an input', () => {
     const error = thrown('2200H', 'pet');
     expect(refusalIn(none, error, { table: 'pet' })).toBe(error);

@@ -76,18 +76,24 @@ function halvesOf(scope: string) {
 
 /**
  * A caller with a token is told the provider's name of the scope, if it has one
- * (RFC 6750, section 3.1).
+ * (RFC 6750, section 3.1). Of several that permit it, it is told one, of a
+ * module of which it has a scope.
  */
 export function forbidden(
   scope: Scope,
-  caller?: Pick<Caller, 'scopeNames'> | null,
+  caller?: Pick<Caller, 'scopes' | 'scopeNames'> | null,
 ) {
-  const [first = ''] = scope.split('|');
-  const { scopeNames } = caller ?? {};
+  const { scopes = [], scopeNames } = caller ?? {};
+  const modules = scopes.map((one) => halvesOf(one).module);
+  const all = scope.split('|');
+  const own = all.find((one) => modules.includes(halvesOf(one).module));
+  const first = own ?? `${all[0]}`;
   if (!scopeNames) return lacking(`an API key with the scope "${first}"`);
   const { right } = halvesOf(first);
   const known = Object.keys(scopeNames);
-  const permitting = known.filter((ours) => permits(ours, scope));
+  const permitting = [first, scope].flatMap((one) =>
+    known.filter((ours) => permits(ours, one as Scope)),
+  );
   const near = permitting.find((ours) => halvesOf(ours).right === right);
   const name = scopeNames[first] ?? scopeNames[near ?? `${permitting[0]}`];
   const asked = name === undefined ? '' : `, scope="${name}"`;

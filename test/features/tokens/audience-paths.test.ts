@@ -32,7 +32,7 @@ describeHere('a business with customers', () => {
       MCP: 'true',
       GRAPHQL_FEDERATION: 'true',
       JWT_SCOPES:
-        'clinic=clinic:write,portal=portal:write,sitters=sitters:write,support=clinic:all,pets=pets:write',
+        'clinic=clinic:write,portal=portal:write,sitters=sitters:write,support=clinic:all,pets=pets:write,views=portal:read',
     }),
   );
   const store = storeForAll(env, undefined, { more: clinicModules });
@@ -308,6 +308,31 @@ describeHere('a business with customers', () => {
     expect(other.json).toMatchObject({ clinic: 'b' });
     await ask('ann a', `/patients/${first.json.id}`, 'DELETE');
     await ask('ann b', `/patients/${other.json.id}`, 'DELETE');
+  });
+
+  test('a caller is told the scope of its own module', async () => {
+    callers.views = tokenOf('a', 'ann', 'views');
+    const message = 'This needs a token with the scope "portal".';
+    const json = { name: 'x', kind: 'cat' };
+    const { headers, ...refused } = await ask(
+      'views',
+      '/patients',
+      'POST',
+      json,
+    );
+    expect(refused.json).toEqual({ code: 'FORBIDDEN', status: 403, message });
+    expect(headers['www-authenticate']).toBe(
+      'Bearer error="insufficient_scope", scope="portal"',
+    );
+    const { errors } = await query(
+      'views',
+      'mutation { createPatient(input: { name: "x", kind: "cat" }) { id } }',
+    );
+    expect(errors).toMatchObject([{ message }]);
+    const none = await ask('pets', '/patients', 'POST', json);
+    expect(none.json.message).toBe(
+      'This needs a token with the scope "clinic".',
+    );
   });
 
   test('callers without an audience get 403, and tools of theirs only', async () => {

@@ -109,6 +109,21 @@ const readings = { collection: 'entities', operation: 'read' };
 type Run = () => Promise<unknown>;
 const runEach = (batch: Run[]) => Promise.all(batch.map((run) => run()));
 
+interface Referred {
+  /**
+   * SQL for the rows of which a call sees a member; undefined for all.
+   *
+   * @throws StoreError FORBIDDEN when it sees it of none
+   */
+  showing(
+    member: string,
+    call: Call,
+    parameter: (value: string) => string,
+  ): string | undefined;
+  /** An item of any owner, as the primary has it. */
+  stored(id: unknown, call: Call): Promise<object | null>;
+}
+
 /**
  * PostgreSQL through MikroORM for entities and migrations. Hot-path statements
  * use the same connection pool.
@@ -125,20 +140,8 @@ export class Database {
     string,
     (id: unknown, call: Call, tenant: unknown) => Promise<boolean>
   >();
-  /**
-   * SQL for the rows of a table of which a call sees a member; undefined for
-   * all.
-   *
-   * @throws StoreError FORBIDDEN when it sees it of none
-   */
-  readonly showing = new Map<
-    string,
-    (
-      member: string,
-      call: Call,
-      parameter: (value: string) => string,
-    ) => string | undefined
-  >();
+  /** The collections of tables, for those whose rows refer to theirs. */
+  readonly referred = new Map<string, Referred>();
   /** Collections of tenants. */
   readonly tenanted = new Set<string>();
   /** The tables that live lists follow. */

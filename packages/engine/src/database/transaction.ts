@@ -163,7 +163,10 @@ export interface Hiding {
 export function refusalIn(
   { orm, hiding }: { orm: MikroORM; hiding: ReadonlyMap<string, Hiding> },
   error: unknown,
-  { table } = error as Partial<DatabaseError>,
+  {
+    table,
+    isRemoval,
+  }: Partial<DatabaseError> & { isRemoval?: boolean } = error as DatabaseError,
 ) {
   const refusal = refusalOfRow(error, table);
   if (refusal || !isDataError(error)) return refusal ?? error;
@@ -197,7 +200,7 @@ export function refusalIn(
   if (state === '23P01') return conflict(`Another one excludes this ${what}.`);
   if (!isReference) return error;
   const isOfAnother = members === '' && referring !== table;
-  if (members === 'id' || isOfAnother)
+  if (isRemoval || members === 'id' || isOfAnother)
     return conflict('It cannot be removed, because others refer to it.');
   return noSuch(members || 'A relation', error);
 }

@@ -100,6 +100,7 @@ export class Changes<Item> {
     id: Int64 | undefined,
     { version, ...changes }: ChangeOf<Item>,
     call = new Call(),
+    related: object = {},
   ) {
     if (!this.table.version)
       throw new Error(
@@ -111,7 +112,8 @@ export class Changes<Item> {
     if (given.length === 0)
       throw badInput('The change names no member to change.');
     const { check, owned, stamped } = this.rules;
-    const seen = owned.changeable(changes, call);
+    const after = { ...changes, ...related };
+    const seen = owned.changeable(after, call);
     const isRestricted = owned.restricts(call);
     if (check || isRestricted) {
       const stored = await this.stored(id, call, 'write');
@@ -135,7 +137,7 @@ export class Changes<Item> {
     if (!row) {
       // It may be one that the change would take from its caller.
       const kept = seen && (await this.stored(id, call, 'write'));
-      if (kept) owned.changeable(changes, call, kept);
+      if (kept) owned.changeable(after, call, kept);
       return null;
     }
     call.count(1);
@@ -175,11 +177,15 @@ export class Changes<Item> {
     call: Call,
     action?: 'read' | 'write',
   ) {
+    const item = await this.storedOfAny(id, call);
+    return item && this.rules.owned.sees(item, call, action) ? item : null;
+  }
+
+  /** The same of any owner. */
+  async storedOfAny(id: Int64 | string | undefined, call: Call) {
     if (id === undefined) return null;
     const row = await this.#stored.add(`${id}`, call);
-    if (!row) return null;
-    const item = this.table.decodeRow(row) as Item & object;
-    return this.rules.owned.sees(item, call, action) ? item : null;
+    return row && (this.table.decodeRow(row) as Item & object);
   }
 
   async #readStored(ids: string[]) {
@@ -209,7 +215,8 @@ export class Changes<Item> {
     if (owned.members.length > 0) all.push(seenValue(owned, views));
     if (this.trace) all.push(...writerOf(call));
     const written = await queue.add(all, call).catch((error) => {
-      throw refusalIn(database, error, { table: table.name });
+      const isRemoval = queue === this.#removals;
+      throw refusalIn(database, error, { table: table.name, isRemoval });
     });
     if (!written) return null;
     const [current, ...row] = written;
@@ -235,7 +242,7 @@ function changeOf(
   const now = stamped.times ? 'changedAt' : undefined;
   const changes = columns
     .filter((column) => column.member !== 'id')
-    .filter((column) => column !== version)
+    .filter((column) => column !== version && !column.path)
     .filter(({ member }) => !owned.kept.includes(member))
     .map(({ member, name, type }) => {
       if (member === now) return `${name} = ${wholeTime('clock_timestamp()')}`;

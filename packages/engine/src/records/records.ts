@@ -8,7 +8,7 @@ import {
   type Database,
 } from '../database/database.ts';
 import { lastVisible } from '../database/order.ts';
-import { orError } from '../errors.ts';
+import { orError, reportFault } from '../errors.ts';
 import { type Int64, int64 } from '../validation/int64.ts';
 import type { FilterOf } from '../validation/list-query.ts';
 import {
@@ -36,6 +36,7 @@ import { type Followed, followItems } from './live-items.ts';
 import type { CollectionOptions, Repository } from './repository.ts';
 import {
   assertSeen,
+  memberIn,
   membersIn,
   Ownership,
   seenRows,
@@ -103,12 +104,18 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
     }: CollectionOptions<Item, New> = {},
   ) {
     const metadata = database.orm.getMetadata(entity);
-    const table = new Table(metadata, computed);
-    const { name: collection } = table;
     const module = database.model.modules?.get(entity);
     const owned = new Ownership({ owner, audiences, members }, module);
-    const names = table.columns.map(({ member }) => member);
+    const table = new Table(metadata, computed, owned.members);
+    const { name: collection } = table;
+    const own = table.columns.filter(({ path }) => !path);
+    const names = own.map(({ member }) => member);
     owned.assertKnown([...names, ...Object.keys(computed ?? {})]);
+    for (const member of owned.kept)
+      if (table.column(member).path)
+        reportFault(
+          `The tenant or owner of ${collection} is a member of its own, not ${member}.`,
+        );
     const interpreter = new ListInterpreter(table, lists, owned.audiences);
     const reader = new ListReader<Item>(database, table, interpreter, horizon);
     const name = path?.slice(1) ?? collection;
@@ -137,6 +144,7 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
     const checkNew: Check<New> = async (members, call) => {
       const tenant = owned.tenantOf(members);
       await assertSeen(database, table, members, call, tenant);
+      owned.changeable(members, call);
       await check?.(members, call);
     };
     const hasRelations = table.columns.some(({ target }) => target);
@@ -153,10 +161,13 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
     if (owned.audiences.length > 0)
       database.owned.set(collection, this.#has.bind(this));
     const isOfAll = owned.audiences.length === 0;
-    if (!isOfAll || !database.showing.has(collection))
-      database.showing.set(collection, (member, call, parameter) => {
-        const views = owned.viewsOf(member, call);
-        return views && seenRows(views, table, parameter);
+    if (!isOfAll || !database.referred.has(collection))
+      database.referred.set(collection, {
+        showing(member, call, parameter) {
+          const views = owned.viewsOf(member, call);
+          return views && seenRows(views, table, parameter);
+        },
+        stored: (id, call) => this.#changes.storedOfAny(`${id}`, call),
       });
     this.table = table;
     this.owned = owned;
@@ -223,20 +234,25 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
 
   /** Leaves out rows of which a call does not see what they refer to. */
   #seenThrough(asked: readonly Column[], call: Call): SeenThrough {
-    const { database, table } = this;
     const values: string[] = [];
     const parameter = (value: string) => `{${values.push(value) - 1}}`;
-    const conditions = asked.flatMap(({ member, path }) => {
-      const { name, target = '' } = table.column(`${path?.by}`);
-      const showing = database.showing.get(target);
-      if (!showing) throw new Error(`${member} needs Records of ${target}.`);
-      const rows = showing(`${path?.member}`, call, parameter);
+    const conditions = asked.flatMap((column) => {
+      const { name, target, showing } = this.#referredBy(column);
+      const rows = showing(`${column.path?.member}`, call, parameter);
       if (rows === undefined) return [];
-      const id = `${quoted(table.name)}.${name}`;
+      const id = `${quoted(this.table.name)}.${name}`;
       const row = `select ${rows} from ${quoted(target)} as "#related" where id = ${id}`;
       return `coalesce((${row}), ${id} is null)`;
     });
     return { conditions, values };
+  }
+
+  /** The relation of a member of another row, and the rows of its table. */
+  #referredBy({ member, path }: Column) {
+    const { name, target = '' } = this.table.column(`${path?.by}`);
+    const referred = this.database.referred.get(target);
+    if (!referred) throw new Error(`${member} needs Records of ${target}.`);
+    return { name, target, ...referred };
   }
 
   async find(id: Int64 | undefined, call = new Call()) {
@@ -274,7 +290,7 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
   }
 
   async #create(item: New, call: Call) {
-    const own = this.#claim(item, call);
+    const own = await this.#claim(item, call);
     const inserted = await this.#insertions.insert(own, call);
     this.#tellInserted();
     return this.owned.show(inserted, call);
@@ -285,10 +301,11 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
     const isOverridden = this.create !== Records.prototype.create;
     if (isOverridden || call.onRolledBack)
       return createInTurn(this, inputs, call);
-    const own = inputs.map((input) => {
+    const claims = inputs.map(async (input) => {
       if (input instanceof Error) return input;
-      return orError(() => this.#claim(input, call));
+      return this.#claim(input, call).catch((error: Error) => error);
     });
+    const own = await Promise.all(claims);
     const outcomes = await this.#insertions.insertMany(own, call);
     this.#tellInserted();
     return outcomes.map((one) => {
@@ -297,9 +314,29 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
     });
   }
 
-  #claim(item: New, call: Call): New {
-    const own = this.owned.claim(item, call);
+  async #claim(item: New, call: Call): Promise<New> {
+    const related = await this.#related(item, call, null);
+    const own = this.owned.claim(item, call, related);
     return { ...own, ...stamp(this.#stamped, call) };
+  }
+
+  /**
+   * What rows are chosen by in other rows, of those that members refer to.
+   *
+   * @param absent the value of a relation that they do not name
+   */
+  async #related(members: object, call: Call, absent?: null) {
+    const related: Record<string, unknown> = {};
+    for (const column of this.table.columns) {
+      const { path, member } = column;
+      const given = memberIn(members, `${path?.by}`);
+      const id = given === undefined ? absent : given;
+      if (!path || id === undefined) continue;
+      const { stored } = this.#referredBy(column);
+      const other = id === null ? null : await stored(id, call);
+      related[member] = other && memberIn(other, path.member);
+    }
+    return related;
   }
 
   #tellInserted() {
@@ -324,7 +361,8 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
     const stored = seesTenants && (await this.#changes.stored(id, call));
     const tenant = stored && owned.tenantOf(stored);
     await assertSeen(database, table, change, call, tenant);
-    const changed = await this.#changes.change(id, change, call);
+    const related = await this.#related(change, call);
+    const changed = await this.#changes.change(id, change, call, related);
     return changed && owned.show(changed, call);
   }
 

@@ -101,12 +101,13 @@ export class Trace {
     );
     this.members = objectOf(columns);
     this.#same = sameOf(columns);
-    const [member, other] = owned.members;
-    if (other)
-      reportFault(
-        `${name} has a trace, and rows by ${member} and ${other}: a trace knows one of them.`,
-      );
+    const { members } = owned;
+    const [member, other] = members;
     const owner = member && table.column(member).name;
+    if (other || table.columns.some(({ path }) => path))
+      reportFault(
+        `${name} has a trace, and rows by ${members.join(' and ')}: a trace knows one member, of the row itself.`,
+      );
     // A row of nobody is seen by those who see all rows.
     const ofOwner = `${literal(name)} || coalesce(' ' || ${owner}, '')`;
     this.audience = owner ? ofOwner : literal(name);

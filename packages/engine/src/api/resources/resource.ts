@@ -212,14 +212,15 @@ export function resource<
       ...declaration,
       computed: mapMembers(computed, ({ of }) => of),
     } as CollectionOptions<
-      ItemWith<Members, Computed, OwnerName> & StampsOf<Stamped<Times, Actor>>,
+      ItemWith<Members, Computed, Exclude<OwnerName, ThroughName>> &
+        StampsOf<Stamped<Times, Actor>>,
       Input<TObject<Members>>
     >,
     /** Its GraphQL type. */
     type,
     schemas,
     types: {} as {
-      item: ItemWith<Members, Computed, OwnerName> &
+      item: ItemWith<Members, Computed, Exclude<OwnerName, ThroughName>> &
         StampsOf<Stamped<Times, Actor>>;
       input: Input<TObject<Members>>;
     },
@@ -333,7 +334,8 @@ function schemasOf<Members extends TProperties, OwnerName extends string>(
 /** The members that rows are chosen by and no client sets, as in an example. */
 function ownersOf(declaration: Declaration<TProperties, TProperties, string>) {
   const { members } = new Ownership(declaration, undefined);
-  const own = members.filter((member) => !(member in declaration.members));
+  const others = { ...declaration.members, ...declaration.through };
+  const own = members.filter((member) => !(member in others));
   return Object.fromEntries(own.map((member) => [member, 'key:1']));
 }
 

@@ -200,7 +200,7 @@ function rowsIn(
     .filter(({ kind }) => kind !== 'any')
     .map(({ column }) => column.name);
   const own = conditionsOf(range, given, countApart(range));
-  const sorted = range.by.filter(({ path }) => path);
+  const sorted = range.by.filter((one) => !columns.includes(one));
   const names = [...columns, ...sorted].map(({ name }) => name).join(', ');
   const limit = `limit ${given('limit')}`;
   // For a limit that it does not know PostgreSQL plans to read a tenth of the

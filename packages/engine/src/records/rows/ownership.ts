@@ -4,7 +4,7 @@ import type { Call, Caller } from '../../call.ts';
 import type { Database } from '../../database/database.ts';
 import { noSuch } from '../../database/postgres-errors.ts';
 import { badInput, orError, reportFault, StoreError } from '../../errors.ts';
-import { forbidden, hasScope, type Scope } from '../../scopes.ts';
+import { anyOf, forbidden, hasScope, type Scope } from '../../scopes.ts';
 import { mapMembers } from '../../validation/schemas.ts';
 import { validator } from '../../validation/validator.ts';
 import type { Table } from './table.ts';
@@ -243,21 +243,26 @@ export class Ownership {
    * Puts a new item among the rows that its caller may write: by the first
    * audience that it fits, and that sets what is given. Operators may name
    * another owner, and must name a tenant.
+   *
+   * @param related what the database copies to it from other rows
    */
-  claim<New extends object>(item: New, call: Call): New {
+  claim<New extends object>(item: New, call: Call, related: object = {}): New {
     if (this.audiences.length === 0) return item;
     const caller = callerIn(call);
     if (caller.isOperator) return this.#claimedByOperator(item);
-    const own = this.audiences.filter(({ scope }) => !isOfAll(scope));
-    const views = this.#viewsOf(caller, own, 'write');
-    const fits = fitting(views, item, null);
+    const open = this.audiences.filter(({ scope }) => !isOfAll(scope));
+    const views = this.#viewsOf(caller, open, 'write');
+    const own = fitting(views, item, null);
+    const all = orError(() => fitting(own, related));
+    // Otherwise it is refused, unless it is stored.
+    const fits = all instanceof Error ? own : all;
     const refused = fits.map((view) => this.#refusedBy(view, item));
     const place = refused.findIndex(({ length }) => length === 0);
     if (place === -1) throw notFor('set', refused[0] ?? []);
     const { values } = fits[place] as View;
     const isOfNone = this.tenant && !values[this.tenant];
     if (isOfNone) throw unnamed('tenant');
-    return { ...item, ...values };
+    return { ...item, ...values, ...related };
   }
 
   #refusedBy(view: View, item: object) {
@@ -309,8 +314,8 @@ export class Ownership {
   ): View[] {
     const held = audiences.filter(({ scope }) => holds(caller, scope, action));
     if (held.length === 0) {
-      const [{ scope }] = audiences as [Audience];
-      throw forbidden(scopeFor(scope, action), caller);
+      const scopes = audiences.map(({ scope }) => scopeFor(scope, action));
+      throw forbidden(anyOf(scopes), caller);
     }
     const views = held.map((one) =>
       orError(() => ({
@@ -485,7 +490,7 @@ function fitting(views: View[], given: object, absent?: null) {
   throw badInput(`${member} must be that of the caller.`);
 }
 
-function memberIn(item: object, member: string) {
+export function memberIn(item: object, member: string) {
   return (item as Record<string, unknown>)[member];
 }
 

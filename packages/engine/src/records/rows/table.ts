@@ -25,7 +25,7 @@ export type Column = Readonly<ReturnType<typeof columnOf>>;
 export class Table {
   readonly name: string;
   readonly columns: readonly Column[];
-  /** Further ones, of members of other rows. */
+  /** Those of members of other rows, of which few are read. */
   readonly through: readonly Column[];
   /**
    * Columns with values that the database generates or spells, the id first.
@@ -60,19 +60,26 @@ export class Table {
   /** The members of each unique one. */
   readonly #uniques: string[][];
 
+  /** @param owners members that rows are chosen by */
   constructor(
     { tableName, versionProperty, indexes, uniques, ...entity }: EntityMetadata,
     computed: Computed = {},
+    owners: readonly string[] = [],
   ) {
-    const props = entity.props.filter((one) => !pathOf(one));
-    const all = entity.props.map((one) => columnOf(one, tableName));
-    const columns = all.filter(({ path }) => !path);
+    const props = entity.props.filter(
+      (one) => !pathOf(one) || owners.includes(one.name),
+    );
+    const columns = props.map((one) => columnOf(one, tableName));
+    const through = entity.props
+      .filter(pathOf)
+      .map((one) => columnOf(one, tableName));
+    const all = [...columns, ...through];
     const keys = indexes.map((index) => indexKeysOf(index, all));
     this.#uniques = uniques.map(membersIn).filter(({ length }) => length > 0);
     this.#indexes = [['id'], ...keys, ...this.#uniques];
     this.name = tableName;
     this.columns = columns;
-    this.through = all.filter(({ path }) => path);
+    this.through = through;
     this.version = columns.find(({ member }) => member === versionProperty);
     const texts = columns.map(({ text }) => text).join(', ');
     const rows = `select ${texts} from ${quoted(tableName)}`;
@@ -91,7 +98,9 @@ export class Table {
     this.generated = columns.filter(
       (column, at) => props[at]?.autoincrement || isGenerated(column),
     );
-    this.inserted = columns.filter((_, at) => !props[at]?.autoincrement);
+    this.inserted = columns.filter(
+      ({ path }, at) => !props[at]?.autoincrement && !path,
+    );
     const make = itemCompiler(columns, computed);
     this.decodeColumns = make(
       'columns, place',
