@@ -676,7 +676,7 @@ describeHere('lines of bills', () => {
     };
     const all = namingAllFaults(async () => open(traced)());
     await expect(all).rejects.toThrow(
-      'lines has a trace, and rows by bill_login: a trace knows one member, of the row itself.',
+      'lines has a trace, and rows by bill_login: a trace knows two of these, of the row itself.',
     );
     const rows = { bill_login: 'subject', title: 'subject' } as const;
     const audiences = [{ scope: 'buyers', rows }];

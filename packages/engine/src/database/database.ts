@@ -82,12 +82,24 @@ export const maxWaiting = 8192;
 /** What collections that leave a trace have changed (`records/trace.ts`). */
 export const changeTable = 'change';
 
-interface TracedCollection {
+/** Who sees changes: those whose member `by` is this. */
+export interface ChangeReader {
+  readonly by: 'audience' | 'reader';
+  readonly name: string;
+}
+
+export interface TracedCollection {
   readonly table: string;
-  /** Whose changes a call sees; undefined for those of all owners. */
-  audiencesOf(call: Call): string[] | undefined;
+  /**
+   * As whom a call sees changes; undefined for those of all owners.
+   *
+   * @param named members of rows that it must see
+   */
+  readersOf(call: Call, named: string[]): ChangeReader[] | undefined;
+  /** The members that the call does not see in the row as it was. */
+  hiddenFrom(change: Record<string, unknown>, call: Call): string[];
   /** Converts stored values to those of an answer, if they differ. */
-  shown?: (values: Record<string, unknown>) => object;
+  shown: ((values: Record<string, unknown>) => object) | undefined;
 }
 
 /** The commit that follows has nothing to do. */

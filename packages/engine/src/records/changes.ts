@@ -258,7 +258,7 @@ function changeOf(
     .map(({ text }, at) => `${text} as "#${at}"`)
     .join(', ');
   const after = trace
-    ? `, ${trace.version} as "#next", ${trace.members} as "#after", ${trace.heir ?? 'null'} as "#heir"`
+    ? `, ${trace.version} as "#next", ${trace.members} as "#after"${trace.heirs}`
     : '';
   return writeOf(
     table,
@@ -349,9 +349,9 @@ function writeOf(
 const noTrace = { found: '', stored: '', returned: 'written.*' };
 
 function traceOf({ trace, action, returned, at }: Traced) {
-  const { audience, members } = trace;
+  const { readers, members } = trace;
   return {
-    found: `, ${audience} as "#audience", ${members} as "#before"`,
+    found: `, ${readers}, ${members} as "#before"`,
     stored: trace.store(action, '"#found", written', writerAt(at)),
     returned,
   };

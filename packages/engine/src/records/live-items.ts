@@ -64,16 +64,17 @@ export function followItems(
     ListEvent<Change>,
     void
   >;
-  const isForAll = !owned.viewsIn(call);
+  const views = owned.viewsIn(call);
+  const chosenBy = views?.flatMap(({ values }) => Object.keys(values)) ?? [];
   const eventsOf = async (change: Change, reading: Call) => {
     const { id, itemId, action, version, after } = change;
     const isCreation = action === 'created';
     const isHandedOver = isCreation && version > 1;
-    if (isHandedOver && isForAll) return [];
+    if (isHandedOver && !views) return [];
     const isRemoval = action === 'removed';
     const item = isRemoval ? null : await read(itemId, reading);
-    const isOfOther = owned.members.some((member) => member in (after ?? {}));
-    const hasLeft = !isCreation && !isForAll && isOfOther;
+    const isOfOther = chosenBy.some((member) => member in (after ?? {}));
+    const hasLeft = !isCreation && isOfOther;
     // Its removal follows.
     if (!item && !isRemoval && !hasLeft) return [];
     const name = item ? names[action] : 'removed';

@@ -131,4 +131,6 @@ export interface CollectionOptions<Item, New>
   readonly path?: string;
   /** Reads the last id of its lists, where ids become visible out of order. */
   readonly horizon?: Statement;
+  /** Filters of which an item matches one at least. */
+  readonly either?: readonly (keyof Item & string)[];
 }

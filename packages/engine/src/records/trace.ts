@@ -1,12 +1,18 @@
+import { hash } from 'node:crypto';
 import type { EntityMetadata } from '@mikro-orm/core';
 import { escapeLiteral as literal } from 'pg';
 import { actorIn, type Call, isText, whenCommitted } from '../call.ts';
-import { changeTable, type Database } from '../database/database.ts';
+import {
+  type ChangeReader,
+  changeTable,
+  type Database,
+  type TracedCollection,
+} from '../database/database.ts';
 import { leastMarked } from '../database/order.ts';
 import { reportFault } from '../errors.ts';
 import { hasScope } from '../scopes.ts';
 import { wholeTime } from '../validation/kinds.ts';
-import { modulesOf, type Ownership } from './rows/ownership.ts';
+import { modulesOf, type Ownership, type View } from './rows/ownership.ts';
 import type { Column, Table } from './rows/table.ts';
 import { type Stamped, stampsOf } from './stamps.ts';
 
@@ -65,16 +71,20 @@ interface Traced {
  * Stores who has written what, in the statement that writes: each row of the
  * table of changes is about a row of it.
  */
-export class Trace {
+export class Trace implements TracedCollection {
+  readonly table: string;
+  readonly shown;
   /** SQL for the members of a row, as JSON. */
   readonly members: string;
-  /** SQL for who sees a row. */
-  readonly audience: string;
-  /** SQL for its owner, where a change may set another one. */
-  readonly heir: string | undefined;
+  /** SQL for who sees a row: `#audience` and `#reader`. */
+  readonly readers: string;
+  /** The same of those to whom a change hands it over. */
+  readonly heirs: string;
   /** SQL for the version of a row. */
   readonly version: string;
   readonly #same: string;
+  /** The members by which `#audience` is named. */
+  readonly #byMembers: string;
 
   /** @param metadata of the entity */
   constructor(
@@ -101,36 +111,41 @@ export class Trace {
     );
     this.members = objectOf(columns);
     this.#same = sameOf(columns);
-    const { members } = owned;
-    const [member, other] = members;
-    const owner = member && table.column(member).name;
-    if (other || table.columns.some(({ path }) => path))
+    const choices = choicesIn(owned);
+    const isThrough = table.columns.some(({ path }) => path);
+    if (choices.length > 2 || isThrough)
       reportFault(
-        `${name} has a trace, and rows by ${members.join(' and ')}: a trace knows one member, of the row itself.`,
+        `${name} has a trace, and rows by ${choices.join('; ')}: a trace knows two of these, of the row itself.`,
       );
+    const [audience = 'null', reader = 'null'] = choices.map((members) =>
+      nameIn(name, members, table),
+    );
     // A row of nobody is seen by those who see all rows.
-    const ofOwner = `${literal(name)} || coalesce(' ' || ${owner}, '')`;
-    this.audience = owner ? ofOwner : literal(name);
-    const isHandedOver = owner && !owned.kept.includes(member);
-    if (isHandedOver) this.heir = `${literal(name)} || ' ' || ${owner}`;
+    const ofAll = `coalesce(${audience}, ${literal(name)})`;
+    this.readers = `${ofAll} as "#audience", ${reader}::text as "#reader"`;
+    const isKept = owned.members.every((one) => owned.kept.includes(one));
+    this.heirs = isKept
+      ? ''
+      : `, nullif(${audience}, "#audience") as "#heir", nullif(${reader}, "#reader") as "#next_reader"`;
+    this.#byMembers = `${choices[0]}`;
     this.version = table.version?.name ?? '1';
-    const audiencesOf = (call: Call) => this.#audiencesOf(call);
     const own = columns.filter(({ isOfModule }) => isOfModule);
-    const shown = own.length > 0 ? shownBy(own) : undefined;
-    database.traced.set(name, { table: table.name, audiencesOf, shown });
+    this.shown = own.length > 0 ? shownBy(own) : undefined;
+    this.table = table.name;
+    database.traced.set(name, this);
   }
 
   /** SQL that a statement of creations returns. */
   get returned() {
-    const { audience, members, version } = this;
-    return `, id as "#id", ${version} as "#version", ${audience} as "#audience", ${members} as "#after"`;
+    const { readers, members, version } = this;
+    return `, id as "#id", ${version} as "#version", ${readers}, ${members} as "#after"`;
   }
 
   /**
    * SQL after the parts of a statement that write: it stores their rows.
    *
-   * @param rows SQL for these: `#id`, `#audience`, `#version` or `#next`,
-   *   `#before` and `#after`
+   * @param rows SQL for these: `#id`, `readers`, `#version` or `#next`,
+   *   `#before` and `#after`, `heirs`
    * @param writers SQL for who has written them (`writerAt`, `writersAt`)
    */
   store(action: keyof typeof values, rows: string, writers: string) {
@@ -140,13 +155,13 @@ export class Trace {
     const name = literal(this.traced.name);
     const from = `from "#position", ${rows}${writers}`;
     const forHeir = `
-      union all select ${name}, "#id", ${version}, 'created', "#actor", "#tenant", "#request", "#heir", null, "#after"
-      ${from} where "#heir" <> "#audience"`;
+      union all select ${name}, "#id", ${version}, 'created', "#actor", "#tenant", "#request", coalesce("#heir", ${name}), "#next_reader", null, "#after"
+      ${from} where coalesce("#heir", "#next_reader") is not null`;
     return `, "#position" as materialized (${lockPosition}),
     "#traced" as (
-      insert into ${changeTable} (collection, item_id, version, action, actor, tenant, request, audience, before, after)
-      select ${name}, "#id", ${version}, '${action}', "#actor", "#tenant", "#request", "#audience", ${before}, ${after}
-      ${from}${same}${isChange && this.heir ? forHeir : ''})`;
+      insert into ${changeTable} (collection, item_id, version, action, actor, tenant, request, audience, reader, before, after)
+      select ${name}, "#id", ${version}, '${action}', "#actor", "#tenant", "#request", "#audience", "#reader", ${before}, ${after}
+      ${from}${same}${isChange && this.heirs ? forHeir : ''})`;
   }
 
   /** Wakes those who follow the changes. */
@@ -154,23 +169,64 @@ export class Trace {
     for (const listener of this.database.onTraced) whenCommitted(listener);
   }
 
-  /** @returns undefined for a call that sees all rows of several owners */
-  #audiencesOf(call: Call) {
+  readersOf(call: Call, named: string[]): ChangeReader[] | undefined {
     const { name, owned, module } = this.traced;
     const modules = [module, ...modulesOf(owned.audiences)];
     const isReader = modules
       .filter(Boolean)
       .some((one) => hasScope(call.caller, `${one}:read`));
     if (!isReader) return [];
-    if (owned.members.length === 0) return [name];
     try {
-      const views = owned.viewsIn(call);
-      return views?.map(({ values }) => `${name} ${Object.values(values)[0]}`);
+      const views = owned.viewsIn(call, 'read', named);
+      if (owned.members.length === 0) return [{ by: 'audience', name }];
+      return views?.map((view) => this.#readerBy(view));
     } catch {
-      // It has no usable owner, so it has no rows.
+      // It has no usable owner, or does not see these members.
       return [];
     }
   }
+
+  #readerBy({ values }: View): ChangeReader {
+    const members = Object.keys(values).toSorted();
+    const own = members.map((member) => `${values[member]}`);
+    const hashed = own.map((value) => hash('sha256', value));
+    const names = own.length > 1 ? hashed : own;
+    const name = [this.traced.name, ...names].join(' ');
+    const isAudience = `${members}` === this.#byMembers;
+    return { by: isAudience ? 'audience' : 'reader', name };
+  }
+
+  hiddenFrom(change: Record<string, unknown>, call: Call) {
+    const { owned } = this.traced;
+    const views = owned.heldIn(call) ?? [];
+    const own = views.filter((view) => {
+      const { by, name } = this.#readerBy(view);
+      return change[by] === name;
+    });
+    const row = Object.assign({}, ...own.map(({ values }) => values));
+    return owned.hiddenFrom(row, call);
+  }
+}
+
+/** The members that audiences choose rows by, the fewest first. */
+function choicesIn({ audiences }: Ownership) {
+  const all = audiences.map(({ rows }) => Object.keys(rows).toSorted());
+  const distinct = new Map(all.map((members) => [`${members}`, members]));
+  distinct.delete('');
+  return [...distinct.values()].toSorted((a, b) => a.length - b.length);
+}
+
+/**
+ * SQL for the name of those who see a row by some members; null without one.
+ * Several are hashed: no other ones have their name, and an index takes it.
+ */
+function nameIn(name: string, members: string[], table: Table) {
+  const columns = members.map((member) => table.column(member).name);
+  const hashed = columns.map(
+    (column) => `encode(sha256(convert_to(${column}, 'UTF8')), 'hex')`,
+  );
+  const names = columns.length > 1 ? hashed : columns;
+  return [literal(name), ...names].join(` || ' ' || `);
 }
 
 /** Who writes: the actor, its tenant, and the request. */

@@ -5,7 +5,14 @@ import { Records } from '../../records/records.ts';
 import { without } from '../../records/rows/ownership.ts';
 import { visibleChanges } from '../../records/trace.ts';
 import { hasScope } from '../../scopes.ts';
-import { byAudience, type Change, ChangeEntity, change } from './change.ts';
+import { mapMembers } from '../../validation/schemas.ts';
+import {
+  byReader,
+  type Change,
+  ChangeEntity,
+  change,
+  readers,
+} from './change.ts';
 
 /**
  * What has changed. A call sees the changes of the rows that it sees: those of
@@ -16,8 +23,9 @@ export class ChangeRecords extends Records<Change, never> {
     const { filters = [], combinations = [], ...lists } = change.lists;
     super(database, ChangeEntity, {
       ...lists,
-      filters: [...filters, 'audience'],
-      combinations: [...combinations, ...byAudience],
+      filters: [...filters, ...readers],
+      combinations: [...combinations, ...byReader],
+      either: readers,
       horizon: visibleChanges,
     } as never);
   }
@@ -25,20 +33,25 @@ export class ChangeRecords extends Records<Change, never> {
   override narrow<Query extends object>(query: Query, call: Call) {
     this.assertListed(query);
     const { caller } = call;
-    if ('audience_in' in query) return query;
+    if (readers.some((by) => `${by}_in` in query)) return query;
     const { collection, ...others } = query as Query & Partial<Change>;
+    const asked = others.actor == null ? [] : ['changedBy'];
     const seen = [...this.database.traced]
       .filter(([name]) => collection === undefined || name === collection)
-      .map(([name, { audiencesOf }]) => ({ name, own: audiencesOf(call) }));
+      .map(([name, trace]) => ({ name, own: trace.readersOf(call, asked) }));
     // No module has this name.
     const isOfAll = hasScope(caller, '*:read') && hasScope(caller, '*:all');
-    const areOpen = seen.every(({ name, own }) => !own || `${own}` === name);
+    const areOpen = seen.every(
+      ({ name, own }) => !own || own[0]?.name === name,
+    );
     if (isOfAll && areOpen) return query;
     if (seen.every(({ own }) => own)) {
       const all = seen.flatMap(({ own = [] }) => own);
       // No change has the audience ''.
-      const audiences = all.length > 0 ? all : [''];
-      return { ...others, audience_in: audiences } as never;
+      if (all.length === 0) all.push({ by: 'audience', name: '' });
+      const named = Object.groupBy(all, ({ by }) => `${by}_in`);
+      const filters = mapMembers(named, (one) => one.map(({ name }) => name));
+      return { ...others, ...filters } as never;
     }
     if (collection !== undefined) return query;
     throw badInput('collection must be given: the key sees all rows of some.');
@@ -53,20 +66,16 @@ export class ChangeRecords extends Records<Change, never> {
 
   /** Without the members that the call does not see in rows of its audience. */
   #shown(stored: Change, call: Call): Change {
-    const { hiding, traced } = this.database;
-    const { audience } = stored as Change & { audience: string };
-    const { table = '', shown } = traced.get(stored.collection) ?? {};
-    const owned = hiding.get(table);
-    const [member = ''] = owned?.members ?? [];
-    const [, owner] = audience.split(/ (.*)/s);
-    const row = owner === undefined ? {} : { [member]: owner };
-    const hidden = owned?.hiddenFrom(row, call) ?? [];
+    const trace = this.database.traced.get(stored.collection);
+    const hidden = trace?.hiddenFrom({ ...stored }, call) ?? [];
     const show = (values: unknown) => {
-      const known = values && (shown?.(values as never) ?? values);
+      const known = values && (trace?.shown?.(values as never) ?? values);
       return known && without(known, hidden);
     };
     const { before, after } = stored;
-    return { ...stored, before: show(before), after: show(after) };
+    const known = { ...stored, before: show(before), after: show(after) };
+    const isOfUnknown = hidden.includes('changedBy');
+    return isOfUnknown ? { ...known, actor: null, tenant: null } : known;
   }
 
   override onInserted(listener: () => void) {

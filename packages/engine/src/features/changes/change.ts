@@ -25,12 +25,13 @@ const combinations = [
   ['collection', 'itemId'],
   ['actor'],
 ] as const;
-/** Those of who sees it. */
-export const byAudience = [
-  ['audience'],
-  ['audience', 'itemId'],
-  ['audience', 'actor'],
-] as const;
+/** Who sees it, by one of these. */
+export const readers = ['audience', 'reader'] as const;
+export const byReader = readers.flatMap((one) => [
+  [one],
+  [one, 'itemId'] as const,
+  [one, 'actor'] as const,
+]);
 
 export const change = resource({
   name: 'Change',
@@ -43,10 +44,12 @@ export const change = resource({
     itemId: int64Schema({ description: 'The id of the item.' }),
     action: use(ChangeAction, 'What has happened.'),
     at: moment({ description: 'When it happened.' }),
-    actor: textSchema({
-      description:
-        'Who did it: `key:7`, `subject:ada`, `operator` for a command, `service` for the service itself.',
-    }),
+    actor: nullable(
+      textSchema({
+        description:
+          'Who did it: `key:7`, `subject:ada`, `operator` for a command, `service` for the service itself; null where `changedBy` is hidden.',
+      }),
+    ),
     tenant: nullable(textSchema({ description: 'The tenant of the actor.' })),
     request: nullable(textSchema({ description: 'The id of the request.' })),
     before: values('The members that differ, before; null for a creation.'),
@@ -63,12 +66,17 @@ export const ChangeEntity = defineEntity({
   tableName: changeTable,
   properties: {
     ...change.columns,
+    actor: p.text(),
     version: p.integer(),
     at: p.datetime().defaultRaw('now()'),
     /** Who sees it: the collection, and the owner where it has one. */
     audience: p.text(),
+    /** Who sees it, too: by all members that an audience chooses its rows by. */
+    reader: p.text().nullable(),
   },
-  indexes: [...combinations, ...byAudience].map((members) => ({
+  indexes: [...combinations, ...byReader].map((members) => ({
     properties: [...members, 'id' as const],
+    // Most changes have none.
+    ...(members[0] === 'reader' && { where: '"reader" is not null' }),
   })),
 });

@@ -2,6 +2,7 @@ import { every } from '../../access/background.ts';
 import type { Module } from '../../api/module.ts';
 import type { Database } from '../../database/database.ts';
 import { LiveList } from '../../records/live-list.ts';
+import { AddChangeReader, IndexChangeReader } from './add-change-reader.ts';
 import { ChangeEntity, change } from './change.ts';
 import { ChangeRecords } from './change-records.ts';
 import { CreateChange } from './create-change.ts';
@@ -15,6 +16,8 @@ export const changesModule: Module = {
   entities: [ChangeEntity],
   migrations: [
     { name: '2026_11_29_010000_create_change', class: CreateChange },
+    { name: '2026_11_29_050000_add_change_reader', class: AddChangeReader },
+    { name: '2026_11_29_050100_index_change_reader', class: IndexChangeReader },
   ],
   open({ database, config }) {
     const days = Number(config.CHANGES_DAYS);

@@ -117,16 +117,19 @@ export class ListInterpreter {
   readonly #shapes = new Map<string, Shape>();
   readonly #together = new Map<string, ListStatement>();
   readonly #prepared = new Set<string>();
+  readonly #either: readonly string[];
 
   /**
+   * @param lists items match one filter of `either`
    * @param audiences each has lists of its own
    * @throws Error with the indexes that the entity lacks
    */
   constructor(
     private readonly table: Table,
-    lists: Lists,
+    { either = [], ...lists }: Lists & { readonly either?: readonly string[] },
     audiences: readonly Audience[] = [],
   ) {
+    this.#either = either;
     const { filters, orders } = membersOf(lists);
     const columns = filters.map((member) => table.column(member));
     let slots = 0;
@@ -227,6 +230,17 @@ export class ListInterpreter {
     });
   }
 
+  /** Those of each part: one of `either`, and all others. */
+  #eachOf(filters: readonly Filter[]) {
+    const either = filters.filter(({ column }) =>
+      this.#either.includes(column.member),
+    );
+    if (either.length < 2) return [filters];
+    return either.map((one) =>
+      filters.filter((other) => other === one || !either.includes(other)),
+    );
+  }
+
   /** @param place of the combination of these filters */
   #partsOf(
     { indexes }: Order,
@@ -273,7 +287,9 @@ export class ListInterpreter {
     const { by } = order;
     if (end && !by.includes(end.column)) throw ofOtherOrder(end, sort);
     const given = filters.filter((filter) => !isEnd(filter));
-    const parts = this.#partsOf(order, seen, given, this.#placeOf(given));
+    const parts = this.#eachOf(given).flatMap((own) =>
+      this.#partsOf(order, seen, own, this.#placeOf(own)),
+    );
     const layout: Layout = {
       parts,
       sort,
@@ -320,7 +336,7 @@ export class ListInterpreter {
   }
 
   /** The place of the combination of these filters. */
-  #placeOf(filters: Filter[]) {
+  #placeOf(filters: readonly Filter[]) {
     const asked = spelled(filters.map(({ column }) => column));
     const declared = this.#combinations.map(spelled);
     const place = declared.indexOf(asked);
@@ -419,20 +435,17 @@ function arranged(filters: readonly Filter[], { columns, isOne }: IndexOrder) {
  *
  * @throws StoreError BAD_USER_INPUT for too many
  */
-function furtherValuesIn({ filters }: Shape, values: Listing['values']) {
-  let pages = 1;
-  let more = 0;
-  for (const { kind, slot } of filters) {
-    if (kind !== 'in') continue;
-    const { length } = JSON.parse(`${values[slot]}`);
-    pages *= length;
-    more += length - 1;
+function furtherValuesIn({ filters, parts }: Shape, values: Listing['values']) {
+  const countOf = ({ kind, slot }: Filter) =>
+    kind === 'in' ? JSON.parse(`${values[slot]}`).length : 1;
+  for (const { conditions } of parts) {
+    const pages = conditions.map(countOf).reduce((all, one) => all * one, 1);
+    if (pages > maxFilterValues)
+      throw badInput(
+        `The filters by several values have ${pages} combinations, at most ${maxFilterValues} are allowed.`,
+      );
   }
-  if (pages > maxFilterValues)
-    throw badInput(
-      `The filters by several values have ${pages} combinations, at most ${maxFilterValues} are allowed.`,
-    );
-  return more;
+  return filters.reduce((more, one) => more + countOf(one) - 1, 0);
 }
 
 /** All of them, from none to all. */
