@@ -72,6 +72,8 @@ export type { Statement } from './postgres-server.ts';
 const hasCitus = `
   select to_regclass('pg_catalog.pg_dist_partition') is not null`;
 
+const ping = { name: 'ping', text: 'select 1' };
+
 /** The transaction in which this code runs. */
 export const currentTransaction = () =>
   openTransaction.getStore() as Transaction | undefined;
@@ -175,7 +177,7 @@ export class Database {
         (asked: never, call: Call) => Promise<object>
       >
     | undefined;
-  readonly #queues: Array<{ isStuck: boolean; state: QueueState }> = [];
+  readonly #queues: Array<{ state: QueueState }> = [];
 
   private constructor(
     readonly orm: MikroORM,
@@ -550,19 +552,16 @@ export class Database {
 
   /** @throws Unavailable */
   async ping() {
-    await this.checks.rows({ name: 'ping', text: 'select 1' }, []);
+    await this.checks.rows(ping, []);
   }
 
   /**
-   * Checks that the database is reachable, writable, migrated and not stuck.
+   * Checks that the database is reachable, writable and migrated, and that the
+   * pool has a connection that works.
    *
    * @throws Unavailable
    */
   async assertReady() {
-    if (this.#queues.some(({ isStuck }) => isStuck))
-      throw new Unavailable(
-        'Requests queued for the database are not making progress.',
-      );
     await assertServable(this.orm, this.model, this.checks, this.primary).catch(
       async (error) => {
         // A Citus worker has no migrations table.
@@ -570,6 +569,7 @@ export class Database {
         throw error;
       },
     );
+    await this.primary.rows(ping, []);
   }
 
   /** Examines what requests and background work need beyond readiness. */
