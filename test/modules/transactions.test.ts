@@ -3,13 +3,15 @@
 import { hash } from 'node:crypto';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { Call } from '#engine/call.js';
+import { Database } from '#engine/database/database.js';
 import { StoreError } from '#engine/errors.js';
+import { modelOf } from '#engine/process/model.js';
 import { LiveList } from '#engine/records/live-list.js';
 import { Records } from '#engine/records/records.js';
 import type { Int64 } from '#engine/validation/int64.js';
 import { PetEntity } from '../../src/pets/pet.entity.ts';
 import { PetService } from '../../src/pets/pet.service.ts';
-import { createTestDatabase } from '../support/database.ts';
+import { createTestDatabase, optionsFor } from '../support/database.ts';
 import { sql } from '../support/database-access.ts';
 import {
   beforeAll,
@@ -25,7 +27,7 @@ import {
   runFile,
 } from '../support/process.ts';
 import { citusLayout } from '../support/servers/citus-database.ts';
-import { openSession } from '../support/session.ts';
+import { openSession, urlOf } from '../support/session.ts';
 import { startStore, storeForAll } from '../support/store.ts';
 import { CheckupEntity, type Checkups } from './checkups/checkup.entity.ts';
 import type { Checkup } from './checkups/checkup.schemas.ts';
@@ -119,6 +121,14 @@ describeHere('a transaction', () => {
         throw new StoreError('CONFLICT', 'The till is closed.');
       },
       { code: 'CONFLICT', message: 'The till is closed.' },
+    ],
+    [
+      'an error of what it calls, with the code of a lost database',
+      async () => {
+        const members = { code: 'ECONNREFUSED' };
+        throw Object.assign(new Error('The lab is closed.'), members);
+      },
+      { code: 'ECONNREFUSED', message: 'The lab is closed.' },
     ],
     [
       'a relation that does not exist',
@@ -391,6 +401,54 @@ describeHere('a transaction', () => {
       await other.end();
     },
   );
+
+  ofSessions(
+    'that a read-only server refuses discards the other sessions',
+    async () => {
+      const sessions = async () => {
+        const text = 'select pg_backend_pid(), pg_sleep(0.1)';
+        const found = [1, 2, 3].map(() => sql(store.database, text));
+        return (await Promise.all(found)).map(([[pid] = []]) => pid);
+      };
+      const before = await sessions();
+      const refused = transact(async (em) => {
+        await em.execute('set transaction read only');
+        await visit();
+      });
+      await expect(refused).rejects.toMatchObject({
+        message: 'The database cannot write now; try again shortly.',
+      });
+      for (const pid of await sessions()) expect(before).not.toContain(pid);
+    },
+  );
+
+  ofSessions.each([
+    ['57014', 'database statements are failing'],
+    ['57P01', 'the database is lost'],
+  ])('that ends with %s is reported: %s', async (code, line) => {
+    const [[name] = []] = await sql<[string]>(
+      store.database,
+      'select current_database()',
+    );
+    const url = urlOf({ env: { DATABASE_URL: `postgres://host/${name}` } });
+    const lines: unknown[] = [];
+    const note = (fields: object, msg: string) => lines.push([msg, fields]);
+    const log = { info: note, warn: note };
+    const options = await optionsFor({ DATABASE_URL: url });
+    const model = modelOf(store.modules);
+    const database = await Database.open({ ...options, log }, model);
+    try {
+      await sql(database, 'select 1');
+      const fail = `do $$ begin raise 'a test' using errcode = '${code}'; end $$`;
+      const failing = database.transaction(new Call(), frame, (em) =>
+        em.execute(fail),
+      );
+      await expect(failing).rejects.toMatchObject({ status: 503 });
+      expect(lines).toEqual([[line, { code, reason: 'a test' }]]);
+    } finally {
+      await database.close();
+    }
+  });
 
   ofSessions(
     'waits for its tables in one order, and holds none meanwhile',

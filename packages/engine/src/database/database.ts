@@ -33,7 +33,7 @@ import {
   ormOptions,
 } from './options.ts';
 import type { Order } from './order.ts';
-import { causeOf, isUnmigrated, unavailable } from './postgres-errors.ts';
+import { causeOf, isUnmigrated } from './postgres-errors.ts';
 
 import {
   createPool,
@@ -347,13 +347,12 @@ export class Database {
    * @throws Unavailable
    */
   async reading<Answer>(call: Call, work: Work<Answer>) {
-    const { em } =
+    const tx =
       currentTransaction() ??
       new Transaction(this.orm, new Map(), this.primary.send);
     const read = () =>
-      work(em).catch((error) => {
-        // MikroORM has wrapped it.
-        throw unavailable(error.cause ?? error) ?? error;
+      work(tx.em).catch((error) => {
+        throw tx.reasonOf(error);
       });
     return this.inTurn(call, readings, read);
   }

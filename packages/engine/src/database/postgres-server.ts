@@ -121,7 +121,7 @@ export class PostgresServer {
    * @throws as `rows` does
    */
   readonly send: Send = (query) =>
-    this.#inSession((client) => sendQuery(client, query), false);
+    this.#inSession((client) => this.#send(client, query), false);
 
   /**
    * Runs work in a transaction, and again after a conflict.
@@ -130,14 +130,14 @@ export class PostgresServer {
    */
   inTransaction<T>(work: (send: Send) => Promise<T>): Promise<T> {
     const transact = async (client: PoolClient) => {
-      const send: Send = (query) => sendQuery(client, query);
+      const send: Send = (query) => this.#send(client, query);
       await send({ text: 'begin isolation level read committed' });
-      // Without a commit the outcome is known.
       const result = await work(send).catch(async (error) => {
         if (keepsSessionUsable(error)) await send({ text: 'rollback' });
-        throw unavailable(error) ?? error;
+        throw error;
       });
-      await send({ text: 'commit' });
+      // Without it the outcome is known.
+      await this.#send(client, { text: 'commit' }, true);
       return result;
     };
     return retry(() => this.#inSession(transact, true), afterConflict);
@@ -173,9 +173,7 @@ export class PostgresServer {
       return result;
     } catch (error) {
       failure = keepsSessionUsable(error) ? undefined : error;
-      // The server is a standby.
-      if (sqlState(error) === '25006') this.discardSessions();
-      return this.#throwTranslated(error, isWrite);
+      throw error;
     } finally {
       if (afterwards) void afterwards.then(() => releaseOnce(client, failure));
       else releaseOnce(client, failure);
@@ -189,7 +187,7 @@ export class PostgresServer {
    */
   async #query(
     client: PoolClient,
-    { name, text, isRare = false }: Statement,
+    { name, text, isRare = false, isWrite }: Statement,
     values: unknown[],
   ) {
     const query = { text, values, rowMode: 'array' as const, types: asText };
@@ -200,13 +198,22 @@ export class PostgresServer {
     } catch (error) {
       const isUnknown = ['26000', '42P05'].includes(`${sqlState(error)}`);
       if (isUnknown) this.#stopPreparing();
-      if (!isUnknown && !isStalePlan(error)) throw error;
+      if (!isUnknown && !isStalePlan(error))
+        return this.#throwTranslated(error, isWrite);
       this.#usable.delete(client);
-      return (await sendQuery(client, query)).rows;
+      return (await this.#send(client, query, isWrite)).rows;
     }
   }
 
+  #send(client: PoolClient, query: Query, isWrite?: boolean) {
+    const sent = sendQuery(client, query);
+    return sent.catch((error) => this.#throwTranslated(error, isWrite));
+  }
+
+  /** @param error of the driver */
   #throwTranslated(error: unknown, isWrite = false): never {
+    // The server is a standby.
+    if (sqlState(error) === '25006') this.discardSessions();
     const failure = unavailable(error);
     if (failure && this.#hasAnswered) this.#report(error as Error);
     if (isWrite && leavesOutcomeUnknown(error)) {

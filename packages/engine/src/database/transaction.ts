@@ -72,8 +72,13 @@ export class Transaction {
       if (isAwaited) return answer;
       throw new Error('The transaction must await all that it does.');
     } catch (error) {
-      throw error instanceof StoreError ? error : (this.#failure ?? error);
+      throw this.reasonOf(error);
     }
+  }
+
+  /** The error of a statement, which MikroORM has wrapped. */
+  reasonOf(error: unknown) {
+    return error instanceof StoreError ? error : (this.#failure ?? error);
   }
 
   end() {
