@@ -43,9 +43,14 @@ const refusedSessions = ['55000', '42501'].map((code) =>
 
 describe('temporary errors', () => {
   test.each([
-    ...['EMFILE', 'ENFILE', 'ECONNREFUSED', 'EAI_AGAIN'].map((code) =>
+    ...['EMFILE', 'ENFILE', 'ECONNREFUSED', 'EAI_AGAIN', 'EACCES'].map((code) =>
       thrown(code),
     ),
+    ...['ENETDOWN', 'EPROTO', 'ERR_SSL_TLSV1_ALERT_INTERNAL_ERROR'].map(
+      (code) => thrown(code),
+    ),
+    ...['CERT_HAS_EXPIRED', 'HOSTNAME_MISMATCH'].map((code) => thrown(code)),
+    thrown(undefined, 'There was an error establishing an SSL connection'),
     ...['08006', '26000', '28000', '28P01', '3D000', '53300'].map((code) =>
       thrown(code),
     ),
@@ -101,7 +106,7 @@ describe('temporary errors', () => {
     '54000',
     '0A000',
     'XX000',
-    'EACCES',
+    'ERR_INVALID_ARG_TYPE',
     undefined,
   ])('%s is not one', (code) => {
     expect(unavailable(thrown(code))).toBeUndefined();

@@ -83,14 +83,12 @@ const meaningsOfRoutines: Record<string, Meaning> = {
   RevalidateCachedQuery: passing,
 };
 
-const brokenSystemCall =
-  /^E(?:CONN\w+|NOENT|PIPE|TIMEDOUT|HOSTUNREACH|NETUNREACH|AI_AGAIN|NOTFOUND|MFILE|NFILE|ADDRNOTAVAIL)$/;
-// During the replacement of a certificate.
-const brokenCertificate =
-  /^(?:CERT_|ERR_TLS_CERT|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_)/;
+// Of Node.js, for a value that no statement can have. Other codes are those of
+// the system, TLS and certificates.
+const ofValue = /^ERR_(?!SSL|TLS)/;
 // Citus passes on libpq's words for a lost worker node, with XX000.
 const brokenConnection =
-  /^failure on connection marked as essential|SSL SYSCALL error|(?:server|SSL connection has been) closed(?: the connection)? unexpectedly|(?:^| - )Connection terminated|timeout exceeded when trying to connect|^timeout expired$|and is not queryable|does not support SSL/;
+  /^failure on connection marked as essential|SSL SYSCALL error|(?:server|SSL connection has been) closed(?: the connection)? unexpectedly|(?:^| - )Connection terminated|timeout exceeded when trying to connect|^timeout expired$|and is not queryable|does not support SSL|establishing an SSL connection$/;
 
 // pg's errors: of a full pool, and of a statement that was not sent.
 const exhausted = /timeout exceeded when trying to connect/;
@@ -132,12 +130,10 @@ function meaningOfBreak(error: BrokenConnection): Meaning {
 type BrokenConnection = NodeJS.ErrnoException & { errors?: Error[] };
 
 function isBroken(error: unknown): error is BrokenConnection {
-  const { code = '', message = '' } = (error ?? {}) as BrokenConnection;
-  return (
-    brokenSystemCall.test(code) ||
-    brokenCertificate.test(code) ||
-    brokenConnection.test(message)
-  );
+  if (error instanceof StoreError) return false;
+  const { code, message = '' } = (error ?? {}) as BrokenConnection;
+  const hasCode = code !== undefined && !sqlState(error) && !ofValue.test(code);
+  return hasCode || brokenConnection.test(message);
 }
 
 /**
