@@ -29,33 +29,41 @@ export interface EventType {
   time: string;
   /** Whether an item of the list is such an event. */
   isOf?(item: Item): boolean;
+  /** Of a list that forgets items: what it keeps. */
+  kept?(request: FastifyRequest): Promise<Kept>;
 }
 
-/** An event type, and the tool that lists its events. */
-interface Source {
-  readonly type: EventType;
-  readonly tool: Tool;
+/** Positions: the one before the oldest item, and the last visible one. */
+interface Kept {
+  readonly before: bigint;
+  readonly last: bigint;
 }
 
-/** What an assistant asks for. */
-interface Asked {
+/** What an assistant asks for; a host says where it is sent, too. */
+export interface Asked {
   name: string;
-  arguments?: Record<string, unknown>;
+  arguments?: object;
   cursor?: string | null;
   maxAgeMs?: number;
   maxEvents?: number;
+  delivery: { url: string; secret?: string };
+  ttlMs?: number | null;
 }
 
-/** What a host asks for, with the position where it begins. */
-export interface Subscribed extends Asked {
-  delivery: { mode?: string; url: string; secret?: string };
-  ttlMs?: number | null;
+/** Where events begin, and whether some before it are skipped. */
+interface Start {
+  cursor: string;
+  truncated: boolean;
 }
 
 /** Sends events to endpoints of hosts. */
 export interface Subscriptions {
-  subscribe(asked: Subscribed): Promise<object>;
-  unsubscribe(asked: Subscribed): Promise<object>;
+  subscribe(
+    asked: Asked,
+    request: FastifyRequest,
+    startAt: (cursor: Asked['cursor']) => Promise<Start>,
+  ): Promise<object>;
+  unsubscribe(asked: Asked, request: FastifyRequest): Promise<object>;
 }
 
 /** Capabilities: where the SEP has it, and where ChatGPT looks for it. */
@@ -65,32 +73,22 @@ export const eventCapabilities = {
 };
 
 const text = { type: 'string' };
-const whole = { type: 'integer', minimum: 0 };
-const asked = {
-  type: 'object',
-  properties: {
-    name: text,
-    arguments: { type: 'object' },
-    cursor: { type: ['string', 'null'] },
-    maxAgeMs: whole,
-    maxEvents: { type: 'integer', minimum: 1 },
+const members = {
+  name: text,
+  arguments: { type: 'object' },
+  cursor: { type: ['string', 'null'] },
+  maxAgeMs: { type: 'integer', minimum: 0 },
+  maxEvents: { type: 'integer', minimum: 1 },
+  delivery: {
+    type: 'object',
+    properties: { mode: { const: 'webhook' }, url: text, secret: text },
+    required: ['url'],
   },
-  required: ['name'],
+  ttlMs: { type: ['integer', 'null'], minimum: 0 },
 };
-
-const delivery = {
-  type: 'object',
-  properties: { mode: { const: 'webhook' }, url: text, secret: text },
-  required: ['url'],
-};
-const subscribing = {
-  type: 'object',
-  properties: {
-    ...asked.properties,
-    delivery,
-    ttlMs: { type: ['integer', 'null'], minimum: 0 },
-  },
-  required: ['name', 'delivery'],
+const paramsWith = (...required: Array<keyof typeof members>) => {
+  const schema = { type: 'object', properties: members, required };
+  return { params: fromJsonSchema<Asked>(schema as never) };
 };
 
 /** Events of a poll, unless it asks for fewer. */
@@ -103,18 +101,46 @@ const paging = ['after', 'before', 'limit', 'sort', 'follow'];
 
 interface Service extends Pick<Wording, 'describe'> {
   isListed(operation: RestOperation, request: FastifyRequest): boolean;
-  subscriptions?(request: FastifyRequest): Subscriptions | undefined;
+  subscriptions?(): Subscriptions | undefined;
 }
 
+/** An event type as a list shows it, and the tool that lists its events. */
+interface Source {
+  readonly type: EventType;
+  readonly tool: Tool;
+  readonly definition: object;
+  readonly filters: readonly string[];
+}
+
+/** Those whose tools there are, by name. */
 export function sourcesOf(
   types: readonly EventType[],
   tools: ReadonlyMap<string, Tool>,
 ) {
   const sources = types.flatMap((type) => {
     const tool = tools.get(type.list.tool);
-    return tool ? [[type.name, { type, tool }] as const] : [];
+    return tool ? [[type.name, sourceOf(type, tool)] as const] : [];
   });
   return new Map<string, Source>(sources);
+}
+
+function sourceOf(type: EventType, tool: Tool): Source {
+  const { name, description, given = {} } = type;
+  const { inputSchema, outputSchema } = tool.definition;
+  const { properties = {} } = inputSchema as Schema;
+  const { items } = (outputSchema as Schema).properties ?? {};
+  const others = [...paging, ...Object.keys(given)];
+  const filters = Object.keys(properties).filter(
+    (one) => !others.includes(one),
+  );
+  const shown = filters.map((one) => [one, properties[one]]);
+  const definition = {
+    name,
+    description,
+    inputSchema: { type: 'object', properties: Object.fromEntries(shown) },
+    payloadSchema: items?.items,
+  };
+  return { type, tool, definition, filters };
 }
 
 /**
@@ -129,47 +155,42 @@ export function serveEvents(
   request: FastifyRequest,
   mayStream: boolean,
 ) {
-  const endpoints = subscriptions?.(request);
+  const hosts = subscriptions?.();
   const delivery = [
     'poll',
     ...(mayStream ? ['push'] : []),
-    ...(endpoints ? ['webhook'] : []),
+    ...(hosts ? ['webhook'] : []),
   ];
-  const subscribed = fromJsonSchema<Subscribed>(subscribing as never);
-  const params = fromJsonSchema<Asked>(asked as never);
-  const any = fromJsonSchema({ type: 'object' });
-  server.setRequestHandler('events/list', { params: any }, () => {
+  server.setRequestHandler('events/list', paramsWith(), () => {
     const listed = [...sources.values()].filter(({ tool }) =>
       isListed(tool.operation, request),
     );
-    return {
-      events: listed.map((one) => ({ ...definitionOf(one), delivery })),
-    };
+    const events = listed.map((one) => ({ ...one.definition, delivery }));
+    return { events };
   });
-  server.setRequestHandler('events/poll', { params }, (given) =>
-    poll(sourceOf(given), given),
-  );
+  server.setRequestHandler('events/poll', paramsWith('name'), async (asked) => {
+    const limit = Math.min(asked.maxEvents ?? most, most);
+    const { source, items, hasMore, cursor, isCut } = await read(asked, limit);
+    const young = items.filter((item) => !isTooOld(source, item, asked));
+    const events = young.flatMap((item) => occurrencesOf(source, item));
+    const truncated = isCut || young.length < items.length;
+    return { events, truncated, hasMore, nextPollMs, cursor };
+  });
   if (mayStream)
-    server.setRequestHandler('events/stream', { params }, (given, context) =>
-      stream(sourceOf(given), given, context),
-    );
-
-  for (const name of ['subscribe', 'unsubscribe'] as const) {
-    const method = `events/${name}`;
-    server.setRequestHandler(method, { params: subscribed }, async (given) => {
-      const source = sourceOf(given);
-      if (!endpoints)
+    server.setRequestHandler('events/stream', paramsWith('name'), stream);
+  const ofHost = paramsWith('name', 'delivery');
+  for (const action of ['subscribe', 'unsubscribe'] as const)
+    server.setRequestHandler(`events/${action}`, ofHost, async (asked) => {
+      sourceFor(asked);
+      if (!hosts)
         throw new ProtocolError(-32014, 'Events are sent to no endpoint.', {
           feature: 'deliveryMode',
           value: 'webhook',
         });
-      // The list checks rights, filters and cursor.
-      const { cursor: now } = await poll(source, { ...given, maxEvents: 1 });
-      const cursor = given.cursor ?? now;
-      const work = endpoints[name]({ ...given, cursor });
+      const startAt = (cursor: Asked['cursor']) => start({ ...asked, cursor });
+      const work = hosts[action](asked, request, startAt);
       return { ...(await work.catch(refuse)) };
     });
-  }
 
   /** A refusal of the service in codes of MCP. */
   function refuse(error: Error & { status?: number }): never {
@@ -180,71 +201,70 @@ export function serveEvents(
     throw new ProtocolError(-32603, 'The subscription has failed.');
   }
 
-  function sourceOf({ name, arguments: args = {} }: Asked) {
+  function sourceFor({ name, arguments: args = {} }: Asked) {
     const source = sources.get(name);
     if (!source)
       throw new ProtocolError(-32011, 'There is no event with this name.', {
         kind: 'event',
       });
-    const known = Object.keys(filtersOf(source));
-    if (!Object.keys(args).every((one) => known.includes(one))) {
-      const names = known.join(', ') || 'none';
-      throw new ProtocolError(
-        -32602,
-        `An argument is unknown; known: ${names}`,
-      );
-    }
-    return source;
+    const { filters } = source;
+    if (Object.keys(args).every((one) => filters.includes(one))) return source;
+    const known = filters.join(', ') || 'none';
+    throw new ProtocolError(-32602, `An argument is unknown; known: ${known}`);
   }
 
-  /** Arguments of the list. */
-  const argumentsOf = ({ type }: Source, given: Asked, page: object) => ({
-    ...given.arguments,
-    ...page,
-    ...type.given,
-  });
+  /** Where a subscription begins: now, if what follows is too old. */
+  async function start(asked: Asked): Promise<Start> {
+    const { source, after, items, cursor, isCut } = await read(asked, 1);
+    const [next] = items;
+    if (!next) return { cursor, truncated: isCut };
+    if (!isTooOld(source, next, asked))
+      return { cursor: after, truncated: isCut };
+    const now = await start({ ...asked, cursor: null });
+    return { ...now, truncated: true };
+  }
 
-  async function ask(source: Source, given: Asked, page: object) {
-    const args = argumentsOf(source, given, page);
-    const answer = await source.tool.ask(args, request);
+  /** Items after the cursor, or from now on. */
+  async function read(asked: Asked, limit: number) {
+    const source = sourceFor(asked);
+    const kept = await source.type.kept?.(request);
+    const after = `${asked.cursor ?? kept?.last ?? (await newest(asked))}`;
+    const page = { after, limit: `${limit}` };
+    const { items, hasMore } = await list(source, asked, page);
+    const end = BigInt(items.at(-1)?.id ?? after);
+    // A quiet list goes on, too, before its place is forgotten.
+    const isQuiet = kept && !hasMore && kept.last > end;
+    const cursor = `${isQuiet ? kept.last : end}`;
+    const isCut = isBefore(after, kept);
+    return { source, after, items, hasMore, cursor, isCut };
+  }
+
+  /** The position of the newest item. */
+  async function newest(asked: Asked) {
+    const page = { sort: 'id_desc', limit: '1' };
+    const { items } = await list(sourceFor(asked), asked, page);
+    return items[0]?.id ?? '0';
+  }
+
+  async function list({ type, tool }: Source, asked: Asked, page: object) {
+    const args = { ...asked.arguments, ...page, ...type.given };
+    const answer = await tool.ask(args, request);
     if (answer.refused !== undefined) throw failureOf(answer);
     const { items = [], next } = answer.found ?? {};
     return { items, hasMore: next !== undefined };
   }
 
-  async function poll(source: Source, given: Asked) {
-    const { cursor, maxEvents = most } = given;
-    const quiet = { events: [], truncated: false, hasMore: false, nextPollMs };
-    // From now on: after the newest one.
-    if (typeof cursor !== 'string') {
-      const page = { sort: 'id_desc', limit: '1' };
-      const { items } = await ask(source, given, page);
-      return { ...quiet, cursor: items[0]?.id ?? '0' };
-    }
-    const limit = `${Math.min(maxEvents, most)}`;
-    const page = { after: cursor, limit };
-    const { items, hasMore } = await ask(source, given, page);
-    const found = items.flatMap((item) => occurrencesOf(source, item));
-    const events = found.filter((one) => !isTooOld(one, given));
-    return {
-      ...quiet,
-      events,
-      cursor: items.at(-1)?.id ?? cursor,
-      truncated: events.length < found.length,
-      hasMore,
-    };
-  }
-
   /** Ends with the connection, or with the rights of its key. */
   async function stream(
-    source: Source,
-    given: Asked,
+    asked: Asked,
     { mcpReq: { id: subscription, notify, signal } }: ServerContext,
   ) {
-    const { cursor: after } = given;
-    const page = typeof after === 'string' ? { after } : {};
-    const args = argumentsOf(source, given, page);
-    const followed = await source.tool.follow(args, request, signal);
+    const source = sourceFor(asked);
+    const { type, tool } = source;
+    const { cursor: after } = asked;
+    const kept = await type.kept?.(request);
+    const args = { ...asked.arguments, after, ...type.given };
+    const followed = await tool.follow(args, request, signal);
     if ('refused' in followed) throw failureOf(followed);
     const _meta = { [SUBSCRIPTION_ID_META_KEY]: subscription };
     const tell = async (name: string, params: object) => {
@@ -254,7 +274,7 @@ export function serveEvents(
       if (socket.writableNeedDrain) await once(socket, 'drain', { signal });
     };
     let cursor = after;
-    let truncated = false;
+    let truncated = isBefore(after, kept);
     try {
       for await (const { id, item, error } of followed.events) {
         if (error) {
@@ -263,16 +283,14 @@ export function serveEvents(
           break;
         }
         cursor = id ?? cursor;
-        const found = item ? occurrencesOf(source, item) : [];
-        const isOld = found.some((one) => isTooOld(one, given));
-        if (isOld && !truncated) {
-          truncated = true;
-          await tell('active', { cursor, truncated });
-        }
-        for (const one of isOld ? [] : found)
-          await tell('event', { ...one, cursor });
-        if (!item)
+        const isOld = item && isTooOld(source, item, asked);
+        const isNews = isOld && !truncated;
+        truncated ||= isOld === true;
+        if (!item || isNews)
           await tell(id ? 'active' : 'heartbeat', { cursor, truncated });
+        if (item && !isOld)
+          for (const one of occurrencesOf(source, item))
+            await tell('event', { ...one, cursor });
       }
     } catch (error) {
       // The client continues at the cursor after a cut.
@@ -282,34 +300,24 @@ export function serveEvents(
   }
 }
 
-function definitionOf({ type, tool }: Source) {
-  const { items } = (tool.definition.outputSchema as Schema).properties ?? {};
-  return {
-    name: type.name,
-    description: type.description,
-    inputSchema: { type: 'object', properties: filtersOf({ type, tool }) },
-    payloadSchema: items?.items,
-  };
-}
-
-function filtersOf({ type: { given = {} }, tool }: Source) {
-  const { properties = {} } = tool.definition.inputSchema as Schema;
-  const others = [...paging, ...Object.keys(given)];
-  return Object.fromEntries(
-    Object.entries(properties).filter(([name]) => !others.includes(name)),
-  );
+/** Whether a list may have forgotten items after a cursor. */
+function isBefore(cursor: Asked['cursor'], kept: Kept | undefined) {
+  return cursor != null && kept !== undefined && BigInt(cursor) < kept.before;
 }
 
 /** @returns none for an item that is another event */
 function occurrencesOf({ type }: Source, data: Item) {
-  const { name, list, time, isOf = () => true } = type;
+  const { name, list, isOf = () => true } = type;
   if (!isOf(data)) return [];
-  const timestamp = `${data[time] ?? new Date().toISOString()}`;
+  const timestamp = timeOf(type, data);
   return [{ eventId: `${list.name}_${data.id}`, name, timestamp, data }];
 }
 
-function isTooOld({ timestamp }: { timestamp: string }, { maxAgeMs }: Asked) {
-  const age = Date.now() - Date.parse(timestamp);
+const timeOf = ({ time }: EventType, item: Item) =>
+  `${item[time] ?? new Date().toISOString()}`;
+
+function isTooOld({ type }: Source, item: Item, { maxAgeMs }: Asked) {
+  const age = Date.now() - Date.parse(timeOf(type, item));
   return maxAgeMs !== undefined && age > maxAgeMs;
 }
 

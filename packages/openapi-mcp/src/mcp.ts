@@ -29,9 +29,9 @@ import {
 } from './tools.ts';
 
 export { ProtocolError } from '@modelcontextprotocol/server';
-export type { Subscribed } from './events.ts';
+export type { Asked } from './events.ts';
 export { toolNameOf, withIdsAsText } from './tools.ts';
-export type { EventType, OpenApi };
+export type { EventType, OpenApi, Subscriptions };
 
 /** The tools depend on the caller, and change only with a release. */
 const cacheable = { ttlMs: 300_000, cacheScope: 'private' } as const;
@@ -55,8 +55,8 @@ export interface OpenApiMcpOptions extends Wording {
   isListed(operation: RestOperation, request: FastifyRequest): boolean;
   /** What assistants may poll (SEP-3415), read after `document`. */
   events?(document: OpenApi): readonly EventType[];
-  /** What subscribes endpoints for the caller of a request. */
-  subscriptions?(request: FastifyRequest): Subscriptions | undefined;
+  /** What subscribes endpoints. */
+  subscriptions?(): Subscriptions | undefined;
 }
 
 /** An origin or a host. */

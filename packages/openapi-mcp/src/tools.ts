@@ -178,6 +178,8 @@ function toolOf(
     responses,
   } = operation;
   const given = parameters.filter((parameter) => parameter.in !== 'header');
+  const takes = (header: string) =>
+    parameters.some(({ name }) => name === header);
   const body = requestBody?.content?.['application/json'].schema;
   const success = successOf(responses);
   const answer = success?.content?.['application/json'].schema;
@@ -198,10 +200,8 @@ function toolOf(
       ]),
     ),
     ...body?.properties,
-    ...(parameters.some(({ name }) => name === 'Idempotency-Key') && {
-      idempotencyKey: callName,
-    }),
-    ...(method !== 'get' && { isDryRun }),
+    ...(takes('Idempotency-Key') && { idempotencyKey: callName }),
+    ...(method !== 'get' && takes('Prefer') && { isDryRun }),
   };
   const required = [
     ...given.filter((one) => one.required).map(({ name }) => name),

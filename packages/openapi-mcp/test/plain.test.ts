@@ -20,6 +20,7 @@ const listToys = {
   responses: { 200: json({ type: 'array', items: ofToy }) },
 };
 const createToy = {
+  parameters: [{ in: 'header', name: 'Prefer', schema: { type: 'string' } }],
   requestBody: json(ofToy),
   responses: { 201: json(ofToy), 403: {} },
 };
@@ -30,6 +31,7 @@ const document = {
     '/toys': {
       get: { operationId: 'listToys', ...listToys },
       post: { operationId: 'createToy', ...createToy },
+      put: { operationId: 'replaceToy', responses: { 204: {}, 403: {} } },
     },
     '/broken': {
       get: { operationId: 'broken', responses: { 200: {}, 500: {} } },
@@ -117,7 +119,7 @@ test('the server has the info of the document, and lists the tools that the call
     );
   expect([await names(), await names(known)]).toEqual([
     ['list_toys'],
-    ['list_toys', 'create_toy'],
+    ['list_toys', 'create_toy', 'replace_toy'],
   ]);
 });
 
@@ -152,6 +154,12 @@ test('a dry run that the operation does not know is told as done', async () => {
     content: [{ type: 'text', text: 'It is done: it knows no dry run.' }],
     isError: true,
   });
+});
+
+test('a dry run is no argument of an operation without it', async () => {
+  const call = { name: 'replace_toy', arguments: { isDryRun: true } };
+  const { content } = (await rpc('tools/call', call, known)).result;
+  expect(content[0].text).toMatch(/^An argument is unknown/);
 });
 
 test('what a tool fails by is not shown', async () => {

@@ -1,8 +1,9 @@
 import { ledgersModule } from '../../modules/ledgers/ledgers.module.ts';
-import { expect, test } from '../../support/jest.ts';
+import { sql } from '../../support/database-access.ts';
+import { describe, expect, test } from '../../support/jest.ts';
 import { rest } from '../../support/rest.ts';
 import { storeForAll } from '../../support/store.ts';
-import { rpc } from './mcp.ts';
+import { openEvents, rpc } from './mcp.ts';
 
 /** MCP Events of collections with a trace are their changes. */
 
@@ -76,5 +77,58 @@ test('the collection is no argument', async () => {
   const more = { arguments: { collection: 'letters' } };
   expect(await poll('entries.added', '0', more)).toMatchObject({
     code: -32602,
+  });
+});
+
+describe('changes that are no longer kept', () => {
+  const write = (path: string, title: string) =>
+    ask('POST', path, { title, amount: '1', number: 1, text: title });
+  const forget = () => sql(store.database, 'delete from change');
+  const name = 'entries.added';
+
+  test('are told once to a poll', async () => {
+    const { cursor } = await poll(name, null);
+    await write('/entries', 'lost');
+    await forget();
+    const after = await poll(name, cursor);
+    expect(after).toMatchObject({ events: [], truncated: true });
+    await write('/entries', 'kept');
+    const next = await poll(name, after.cursor);
+    expect(next.truncated).toBe(false);
+    expect(next.events.map(({ data }: any) => data.after.title)).toEqual([
+      'kept',
+    ]);
+    const again = await poll(name, cursor);
+    expect(again).toMatchObject({ events: next.events, truncated: true });
+  });
+
+  test('are told to a stream', async () => {
+    const { cursor } = await poll(name, null);
+    await write('/entries', 'lost again');
+    await forget();
+    await write('/entries', 'kept again');
+    const leaving = new AbortController();
+    const next = await openEvents(store, { name, cursor }, leaving.signal);
+    const first = await next();
+    expect(first).toMatchObject({
+      method: 'notifications/events/active',
+      params: { truncated: true },
+    });
+    expect((await next()).params.data.after.title).toBe('kept again');
+    leaving.abort();
+  });
+
+  test('are not told to who has asked since', async () => {
+    await write('/entries', 'first');
+    let { cursor } = await poll(name, null);
+    for (const text of ['a', 'b']) {
+      // Of another collection.
+      await write('/memos', text);
+      const quiet = await poll(name, cursor);
+      expect(quiet).toMatchObject({ events: [], truncated: false });
+      cursor = quiet.cursor;
+      await forget();
+    }
+    expect(await poll(name, cursor)).toMatchObject({ truncated: false });
   });
 });

@@ -11,6 +11,7 @@ import {
   expect,
   test,
 } from '../../support/jest.ts';
+import { eventually } from '../../support/process.ts';
 import { rest } from '../../support/rest.ts';
 import { storeForAll } from '../../support/store.ts';
 import { Receiver, verified } from '../webhooks/receiver.ts';
@@ -122,6 +123,52 @@ test('changes of a collection with a trace are sent, of the asked kind only', as
   });
 });
 
+test('a host is told that changes after its cursor are no longer kept', async () => {
+  const write = async (title: string) => {
+    const json = { title, amount: '1', number: 1 };
+    await rest(store, '/v1/entries', { method: 'POST', json });
+  };
+  const { cursor } = await asked('events/poll', { name: 'entries.added' });
+  await write('lost');
+  const forget = () => sql(store.database, 'delete from change');
+  await forget();
+  await write('kept');
+  const entries = { name: 'entries.added', cursor };
+  expect(await subscribe(entries)).toMatchObject({ truncated: true });
+  const [kept] = await eventsAt(1);
+  expect(kept.data.after.title).toBe('kept');
+  // The next ones are not lost, however long nothing happens.
+  await eventually(async () => (await subscribe(entries)).truncated === false);
+  await forget();
+  expect(await subscribe(entries)).toMatchObject({ truncated: false });
+});
+
+test('a host that wants no old events begins now', async () => {
+  const { cursor } = await asked('events/poll', { name: 'entries.added' });
+  const json = { title: 'old', amount: '1', number: 1 };
+  await rest(store, '/v1/entries', { method: 'POST', json });
+  await new Promise((later) => setTimeout(later, 20));
+  const young = { name: 'entries.added', cursor, maxAgeMs: 1 };
+  expect(await subscribe(young)).toMatchObject({ truncated: true });
+  await rest(store, '/v1/entries', {
+    method: 'POST',
+    json: { ...json, title: 'new' },
+  });
+  const [event] = await eventsAt(1);
+  expect(event.data.after.title).toBe('new');
+});
+
+test('a release without subscriptions sends nothing to one', async () => {
+  await subscribe();
+  // Of its sender: an endpoint needs a key that is valid, or none of ours.
+  const statement = `
+    select webhook.id from webhook
+      left join api_key on api_key.id = (caller ->> 'id')::int
+    where (caller ->> 'id')::int < 1 or revoked_at is null
+      and coalesce(expires_at > now(), api_key.id is not null)`;
+  expect(await sql(store.database, statement)).toEqual([]);
+});
+
 describe('a repetition', () => {
   test('renews the subscription, and asks the endpoint for nothing', async () => {
     const first = await subscribe({ ttlMs: 60_000 });
@@ -133,6 +180,15 @@ describe('a repetition', () => {
     expect(receiver.messages).toHaveLength(1);
     const rows = await sql(store.database, 'select id from webhook');
     expect(rows).toHaveLength(1);
+  });
+
+  test('at the same time is one subscription', async () => {
+    const all = await Promise.all([1, 2, 3, 4, 5].map(() => subscribe()));
+    expect(new Set(all.map(({ id }) => id))).toEqual(new Set([all[0].id]));
+    const rows = await sql(store.database, 'select id from webhook');
+    expect(rows).toHaveLength(1);
+    await add('Rex');
+    await eventsAt(1);
   });
 
   test('with another secret signs by both', async () => {
@@ -301,7 +357,7 @@ test('a caller has at most 100 endpoints', async () => {
   const more = `
     insert into webhook (url, types, owner, key, caller)
     select url, types, owner, key, caller from webhook,
-      generate_series(1, 99) where caller ->> 'id' = '${id}'`;
+      generate_series(1, 99) where owner = 'key:${id}'`;
   await sql(store.database, more);
   const sold = { arguments: { status: 'sold' } };
   expect(await subscribe(sold, key)).toMatchObject({

@@ -170,13 +170,8 @@ export class Database {
   followChanges:
     | ((query: never, call: Call) => AsyncGenerator<unknown, void>)
     | undefined;
-  /** Subscribes endpoints of hosts to events. */
-  subscriptions:
-    | Record<
-        'subscribe' | 'unsubscribe',
-        (asked: never, call: Call) => Promise<object>
-      >
-    | undefined;
+  /** Subscribes endpoints of hosts to events (@animal-store/openapi-mcp). */
+  subscriptions: object | undefined;
   readonly #queues: Array<{ state: QueueState }> = [];
 
   private constructor(

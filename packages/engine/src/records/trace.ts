@@ -21,6 +21,11 @@ export type TraceOption<Member extends string> =
   | true
   | { readonly except: readonly Member[] };
 
+/** The event that a change is: `toys.added`. */
+export function eventIn({ collection, action }: Record<string, unknown>) {
+  return `${collection}.${action === 'created' ? 'added' : action}`;
+}
+
 const sequence = `'${changeTable}_id_seq'::regclass`;
 const lastDrawn = `coalesce(pg_sequence_last_value(${sequence}), 0)`;
 
@@ -34,6 +39,13 @@ export const visibleChanges = {
   name: `horizon_${changeTable}`,
   text: `with last as materialized (select ${lastDrawn} as id)
     select ${leastMarked(sequence)}::text from last`,
+};
+
+/** The position before the oldest change, and the last visible one. */
+export const keptChanges = {
+  name: 'kept_changes',
+  text: `select coalesce((select min(id) - 1 from ${changeTable}), last::bigint)::text, last
+    from (${visibleChanges.text}) as visible (last)`,
 };
 
 /** One lock for a transaction, because PostgreSQL has room for few. */

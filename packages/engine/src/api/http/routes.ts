@@ -40,6 +40,11 @@ declare module 'fastify' {
     takesNoBody?: boolean;
     /** The route validates its input itself. */
     validatesItself?: boolean;
+    /**
+     * Its `Prefer: tx=rollback` is told in the contract: all that it writes is
+     * of `Records`. An idempotent one has it.
+     */
+    isTried?: boolean;
     /** Bytes of an answer, for which there must be room before it runs. */
     mayAnswer?(request: FastifyRequest): number;
   }

@@ -162,7 +162,7 @@ function addItemRoute(
     // An empty segment is not an id.
     url: `${path}/:${name}(^[^]+$)${isTransition ? `/${verb}` : ''}`,
     schema,
-    config: { audiences, takesNoBody: isTransition },
+    config: { audiences, takesNoBody: isTransition, isTried: method !== 'GET' },
     async handler({ params, body, query, call }, reply) {
       const id = (params as Record<string, string>)[name] ?? '';
       const given = (body ?? query) as never;

@@ -44,6 +44,7 @@ export function describeRoute(
   const own = { ...schema, ...(section && { tags: [section] }) } as Contract;
   if (!own.response) return own;
   const { deprecation, isIdempotent, live, scope = 'read' } = config;
+  const isTried = isIdempotent || config.isTried;
   const responses: Record<string, Response> = {
     ...failuresOf(own, config),
     ...(isIdempotent && conflicts),
@@ -64,6 +65,7 @@ export function describeRoute(
     Object.assign(requestHeaders, ifNoneMatch, live && lastEventId);
   }
   if (isIdempotent) Object.assign(requestHeaders, idempotencyKey);
+  if (isTried) Object.assign(requestHeaders, trial);
   for (const [status, described] of Object.entries(responses)) {
     const isSuccess = status.startsWith('2');
     const headers = {
@@ -197,6 +199,11 @@ const forbiddenResponse = (scope: Scope) =>
 const prefer = {
   Prefer: headerSchema(
     'RFC 7240: `count=exact` asks for the number of items on all pages, `handling=strict` refuses unknown parameters.',
+  ),
+};
+const trial = {
+  Prefer: headerSchema(
+    'RFC 7240: `tx=rollback` does all of it, and rolls it back.',
   ),
 };
 const ifNoneMatch = {

@@ -1,4 +1,8 @@
-import { type OpenApiMcpOptions, openApiMcp } from '@animal-store/openapi-mcp';
+import {
+  type OpenApiMcpOptions,
+  openApiMcp,
+  type Subscriptions,
+} from '@animal-store/openapi-mcp';
 import type { FastifyInstance } from 'fastify';
 import type { Config } from '../../config/config.ts';
 import type { Database } from '../../database/database.ts';
@@ -38,15 +42,7 @@ export async function serveAssistants(
     name,
     document: () => app.swagger(),
     events: (document) => eventTypesOf(document, database),
-    subscriptions({ call }) {
-      const { subscriptions: all } = database;
-      return (
-        all && {
-          subscribe: (asked) => all.subscribe(asked as never, call),
-          unsubscribe: (asked) => all.unsubscribe(asked as never, call),
-        }
-      );
-    },
+    subscriptions: () => database.subscriptions as Subscriptions | undefined,
     origins,
   });
 }

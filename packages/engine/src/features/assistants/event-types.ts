@@ -4,15 +4,13 @@ import {
   toolNameOf,
 } from '@animal-store/openapi-mcp';
 import type { Database } from '../../database/database.ts';
+import { eventIn, keptChanges } from '../../records/trace.ts';
 
 const words = {
-  added: 'One is added to',
-  changed: 'One is changed in',
-  removed: 'One is removed from',
+  added: 'added to',
+  changed: 'changed in',
+  removed: 'removed from',
 };
-/** What changes call these. */
-const actions = { added: 'created', changed: 'changed', removed: 'removed' };
-type Happening = keyof typeof words;
 
 /**
  * Events of collections with a trace are their changes; those of other
@@ -21,19 +19,23 @@ type Happening = keyof typeof words;
  */
 export function eventTypesOf(
   { paths }: Pick<OpenApi, 'paths'>,
-  { traced, tenanted }: Pick<Database, 'traced' | 'tenanted'>,
-) {
+  database: Pick<Database, 'traced' | 'tenanted' | 'rows' | 'inTurn'>,
+): EventType[] {
+  const { traced, tenanted } = database;
   const changes = { name: 'changes', tool: 'list_changes' };
+  const kept: EventType['kept'] = async ({ call }) => {
+    const queue = { collection: 'change', operation: 'kept' };
+    const read = () => database.rows<[string, string]>(keptChanges, []);
+    const [[before, last] = []] = await database.inTurn(call, queue, read);
+    return { before: BigInt(before ?? 0), last: BigInt(last ?? 0) };
+  };
   const ofChanges = [...traced.keys()].flatMap((collection) =>
-    Object.entries(actions).map(
-      ([one, action]): EventType => ({
-        ...wordsOf(collection, one as Happening),
-        list: changes,
-        time: 'at',
-        given: { collection },
-        isOf: (item) => item.action === action,
-      }),
-    ),
+    Object.keys(words).map((happening) => {
+      const named = namedBy(collection, happening as 'added');
+      const isOf = (item: object) => eventIn({ ...item }) === named.name;
+      const given = { collection };
+      return { ...named, list: changes, time: 'at', given, isOf, kept };
+    }),
   );
   const additions = Object.entries(paths).flatMap(([path, { get }]) => {
     const name = path.slice(1);
@@ -41,14 +43,13 @@ export function eventTypesOf(
     const offered = get?.responses['200']?.content ?? {};
     const isFollowed = 'text/event-stream' in offered;
     if (!isOrdered || !isFollowed || name === changes.name) return [];
-    const tool = toolNameOf(`${get?.operationId}`);
-    const list = { name, tool };
-    return [{ ...wordsOf(name, 'added'), list, time: 'createdAt' }];
+    const list = { name, tool: toolNameOf(`${get?.operationId}`) };
+    return [{ ...namedBy(name, 'added'), list, time: 'createdAt' }];
   });
   return [...ofChanges, ...additions];
 }
 
-const wordsOf = (collection: string, one: Happening) => ({
-  name: `${collection}.${one}`,
-  description: `${words[one]} ${collection}.`,
+const namedBy = (collection: string, happening: keyof typeof words) => ({
+  name: `${collection}.${happening}`,
+  description: `One is ${words[happening]} ${collection}.`,
 });

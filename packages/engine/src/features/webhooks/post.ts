@@ -8,9 +8,8 @@ import { badInput } from '../../errors.ts';
 
 /** In milliseconds. */
 const timeout = 10_000;
-/** Bytes of an answer, and of those that are kept. */
+/** Characters of an answer. */
 const mostRead = 262_144;
-const mostKept = 4096;
 
 /** Blocks of special purposes (IANA), and those that lead to IPv4. */
 const special = blocksOf(
@@ -75,46 +74,67 @@ interface Message {
   subscription?: string | null;
 }
 
-/**
- * Sends a signed message (standardwebhooks.com). It follows no redirect.
- *
- * @returns the status of the answer, and its beginning
- */
-export async function post(
-  url: URL,
-  { id, body, secrets, subscription }: Message,
-  agent: https.Agent,
-  closing: AbortSignal,
-) {
-  const time = `${Math.floor(Date.now() / 1000)}`;
-  const signatures = secrets.map((secret) => {
-    const key = Buffer.from(secret.replace('whsec_', ''), 'base64');
-    const code = createHmac('sha256', key).update(`${id}.${time}.${body}`);
-    return `v1,${code.digest('base64')}`;
-  });
-  const headers = {
-    'content-type': 'application/json',
-    'webhook-id': id,
-    'webhook-timestamp': time,
-    'webhook-signature': signatures.join(' '),
-    ...(subscription && { 'x-mcp-subscription-id': subscription }),
-  };
-  const signal = AbortSignal.any([closing, AbortSignal.timeout(timeout)]);
-  const options = { method: 'POST', headers, signal };
-  const request =
-    url.protocol === 'https:'
-      ? https.request(url, { ...options, agent })
-      : http.request(url, options);
-  request.end(body);
-  const [response] = await once(request, 'response');
-  // The answer has its error, too.
-  request.on('error', () => undefined);
-  let read = 0;
-  let text = '';
-  for await (const piece of response) {
-    read += piece.length;
-    if (read <= mostKept) text += piece;
-    if (read > mostRead) break;
+/** Posts signed messages (standardwebhooks.com). It follows no redirect. */
+export class Courier {
+  readonly #closing = new AbortController();
+  readonly #agent;
+
+  /** @param isLocal for development */
+  constructor(private readonly isLocal: boolean) {
+    this.#agent = agentFor(isLocal);
   }
-  return { status: response.statusCode as number, text };
+
+  /** @throws StoreError BAD_USER_INPUT for an address that is not permitted */
+  urlOf(address: string) {
+    return endpointAt(address, this.isLocal);
+  }
+
+  get isClosed() {
+    return this.#closing.signal.aborted;
+  }
+
+  close() {
+    this.#closing.abort();
+    this.#agent.destroy();
+  }
+
+  /** @returns the status of the answer, and its beginning */
+  async post(
+    address: string,
+    { id, body, secrets, subscription }: Message,
+  ): Promise<{ status: number; text: string }> {
+    const url = this.urlOf(address);
+    const time = `${Math.floor(Date.now() / 1000)}`;
+    const signatures = secrets.map((secret) => {
+      const key = Buffer.from(secret.replace('whsec_', ''), 'base64');
+      const code = createHmac('sha256', key).update(`${id}.${time}.${body}`);
+      return `v1,${code.digest('base64')}`;
+    });
+    const headers = {
+      'content-type': 'application/json',
+      'webhook-id': id,
+      'webhook-timestamp': time,
+      'webhook-signature': signatures.join(' '),
+      ...(subscription && { 'x-mcp-subscription-id': subscription }),
+    };
+    const signal = AbortSignal.any([
+      this.#closing.signal,
+      AbortSignal.timeout(timeout),
+    ]);
+    const options = { method: 'POST', headers, signal };
+    const request =
+      url.protocol === 'https:'
+        ? https.request(url, { ...options, agent: this.#agent })
+        : http.request(url, options);
+    request.end(body);
+    const [response] = await once(request, 'response');
+    // The answer has its error, too.
+    request.on('error', () => undefined);
+    let text = '';
+    for await (const piece of response) {
+      text += piece;
+      if (text.length > mostRead) break;
+    }
+    return { status: response.statusCode, text };
+  }
 }

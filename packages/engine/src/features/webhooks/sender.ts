@@ -5,9 +5,10 @@ import type { Logger } from 'pino';
 import { Call, type Caller } from '../../call.ts';
 import type { Database, Statement } from '../../database/database.ts';
 import { StoreError, Unavailable } from '../../errors.ts';
+import type { Identified } from '../../validation/page.ts';
 import { mapMembers } from '../../validation/schemas.ts';
-import { agentFor, endpointAt, post } from './post.ts';
-import type { Sources } from './sources.ts';
+import type { Courier } from './post.ts';
+import type { Source, Sources } from './sources.ts';
 import { rowsIn } from './states.ts';
 
 /** How long (ms) one process sends before another one may. */
@@ -34,13 +35,14 @@ const claim: Statement = {
     ), due as (
       select webhook.id::text, url, types, position::text, webhook.version,
         array_remove(array[key, case when previous_until > now() then previous_key end], null) as secrets,
-        caller || case when caller ? 'subject' or scope is null then '{}'
+        rights || case when rights ? 'subject' or scope is null then '{}'
           else jsonb_build_object('scopes', string_to_array(scope, ' ')) end as caller,
         is_tested as "isTested", subscription, arguments
-      from webhook left join api_key on api_key.id = (caller ->> 'id')::int
+      from (select *, coalesce(caller -> 'host', caller) as rights from webhook) as webhook
+        left join api_key on api_key.id = (rights ->> 'id')::int
       where coalesce(until > now(), true)
         and (is_tested or not is_off and coalesce(retry_at <= now(), true))
-        and ((caller ->> 'id')::int < 1 or revoked_at is null
+        and ((rights ->> 'id')::int < 1 or revoked_at is null
           and coalesce(expires_at > now(), api_key.id is not null))
     )
     select row_to_json(due)::text from lease left join due on true`,
@@ -80,33 +82,25 @@ interface Endpoint {
   position: string;
 }
 
-/** What follows in the order of an endpoint. */
-interface Step {
-  /** Where the endpoint stands then. */
-  readonly position: string;
-  /** Absent for what the endpoint does not ask for. */
-  readonly id?: string;
-  readonly type?: string;
-  readonly message?: object;
+/** What is sent. */
+interface Message {
+  readonly id: string;
+  readonly type: string;
+  readonly body: object;
 }
 
 /** Sends events to endpoints, in one process of many. */
 export class Sender {
   readonly #holder = randomUUID();
   readonly #sending = new Map<string, Promise<unknown>>();
-  readonly #closing = new AbortController();
-  readonly #agent;
   #leasedUntil = 0;
 
-  /** @param isLocal for development */
   constructor(
     private readonly database: Database,
     private readonly sources: Sources,
-    private readonly isLocal: boolean,
+    private readonly courier: Courier,
     private readonly log: Pick<Logger, 'warn' | 'error'>,
-  ) {
-    this.#agent = agentFor(isLocal);
-  }
+  ) {}
 
   /** Begins to send to the endpoints whose time has come. */
   async begin() {
@@ -125,102 +119,86 @@ export class Sender {
   }
 
   async close() {
-    this.#closing.abort();
+    this.courier.close();
     await Promise.all(this.#sending.values());
-    this.#agent.destroy();
   }
 
   async #send(endpoint: Endpoint) {
     const end = performance.now() + turn;
     try {
-      for await (const step of this.#stepsOf(endpoint)) {
+      for await (const [position, message] of this.#messagesFor(endpoint)) {
         const isOurs = performance.now() < Math.min(end, this.#leasedUntil);
-        if (!isOurs || !(await this.#take(endpoint, step))) return;
+        if (!isOurs) return;
+        const delivery = message && (await this.#deliver(endpoint, message));
+        if (this.courier.isClosed) return;
+        if (!(await this.#note(endpoint, position, delivery))) return;
       }
     } catch (error) {
       if (!(error instanceof StoreError) || error instanceof Unavailable)
         throw error;
       // It may no longer read what it asks for.
       const { position } = endpoint;
-      await this.#note(endpoint, position, [{ error: error.message }], false);
+      await this.#note(endpoint, position, { error: error.message });
     }
   }
 
-  async *#stepsOf(endpoint: Endpoint): AsyncGenerator<Step, void> {
+  /**
+   * What follows in the order of an endpoint: positions where it then stands,
+   * with what it asks for.
+   */
+  async *#messagesFor(
+    endpoint: Endpoint,
+  ): AsyncGenerator<[position: string, Message?], void> {
     const { caller, isTested, position, types, subscription } = endpoint;
     if (isTested) {
-      const id = `test_${randomUUID()}`;
-      const timestamp = new Date();
       const type = 'webhooks.test';
-      const message = { type, timestamp, data: {} };
-      return yield { position, id, type, message };
+      const body = { type, timestamp: new Date(), data: {} };
+      return yield [position, { id: `test_${randomUUID()}`, type, body }];
     }
     const call = Object.assign(new Call(), { caller });
-    const { name, service, filter, item, typeOf } = this.sources.of(
-      types,
-      call,
-      endpoint.arguments ?? {},
-    );
+    const filters = endpoint.arguments ?? {};
+    const source = this.sources.of(types, call, filters);
+    const { service, filter, typeOf } = source;
     for (let hasNext = true; hasNext; ) {
       const query = { ...filter, after: endpoint.position, limit: 100 };
       const page = await service.list(query as never, call);
       hasNext = page.hasNext;
       for (const found of page.items) {
-        const type = typeOf(found);
-        if (!types.includes(type)) continue;
-        const values = found as unknown as Record<string, unknown>;
-        const { at: timestamp = new Date() } = values as { at?: Date };
-        const data = mapMembers(item.properties, (_, one) => values[one]);
-        const id = `${name}_${found.id}`;
-        const at = `${found.id}`;
-        const message = subscription
-          ? {
-              ...{ eventId: id, name: type, timestamp, cursor: at },
-              data: withIdsAsText(JSON.stringify(data, exact), item),
-            }
-          : { type, timestamp, data };
-        yield { position: at, id, type, message };
+        const type = typeOf({ ...found });
+        if (types.includes(type))
+          yield [`${found.id}`, messageOf(source, type, found, subscription)];
       }
       const { id: last = endpoint.position } = page.items.at(-1) ?? {};
-      if (`${last}` !== endpoint.position) yield { position: `${last}` };
+      if (`${last}` !== endpoint.position) yield [`${last}`];
     }
+  }
+
+  async #deliver({ url, secrets, subscription }: Endpoint, message: Message) {
+    const { id, type } = message;
+    const body = JSON.stringify(message.body, exact);
+    const began = performance.now();
+    const answer = await this.courier
+      .post(url, { id, body, secrets, subscription })
+      .then(
+        ({ status }) => ({ status }),
+        (error: Error) => ({ error: error.message }),
+      );
+    const ms = Math.round(performance.now() - began);
+    return { id, type, at: new Date(), ms, ...answer };
   }
 
   /** @returns whether the next one may follow */
-  async #take(endpoint: Endpoint, step: Step) {
-    const { position, id = '', type, message } = step;
-    if (!message) return this.#note(endpoint, position, [], true);
-    const { secrets, subscription } = endpoint;
-    const { signal } = this.#closing;
-    const body = JSON.stringify(message, exact);
-    const began = performance.now();
-    const answer: { status?: number; error?: string } = {};
-    try {
-      const url = endpointAt(endpoint.url, this.isLocal);
-      const sent = { id, body, secrets, subscription };
-      const agent = this.#agent;
-      answer.status = (await post(url, sent, agent, signal)).status;
-    } catch (error) {
-      answer.error = (error as Error).message;
-    }
-    if (signal.aborted) return false;
-    const ms = Math.round(performance.now() - began);
-    const { status = 0 } = answer;
-    // A host never takes what is too large for it.
-    const isTooLarge = subscription !== null && status === 413;
-    const isTaken = isTooLarge || (status >= 200 && status < 300);
-    const delivery = { id, type, at: new Date(), ms, ...answer };
-    return this.#note(endpoint, position, [delivery], isTaken);
-  }
-
   async #note(
     endpoint: Endpoint,
     position: string,
-    deliveries: object[],
-    isTaken: boolean,
+    delivery?: { status?: number; error?: string },
   ) {
-    const { id, version, position: from } = endpoint;
-    const log = JSON.stringify(deliveries);
+    const { id, version, position: from, subscription } = endpoint;
+    const { status = delivery ? 0 : 200 } = delivery ?? {};
+    // A host never takes what is too large for it.
+    const isTooLarge = subscription !== null && status === 413;
+    const isTaken = isTooLarge || (status >= 200 && status < 300);
+    const log = JSON.stringify(delivery ? [delivery] : []);
     const values = [id, version, from, position, isTaken, log];
     const [row] = await rowsIn(this.database, note, values);
     endpoint.position = position;
@@ -228,4 +206,21 @@ export class Sender {
       this.log.error({ webhook: id, log }, 'a webhook is switched off');
     return isTaken && row !== undefined;
   }
+}
+
+/** An event for an endpoint, or in the form of hosts of assistants. */
+function messageOf(
+  { name, item }: Source,
+  type: string,
+  found: Identified,
+  subscription: string | null,
+): Message {
+  const values: Record<string, unknown> = { ...found };
+  const { at: timestamp = new Date() } = values;
+  const data = mapMembers(item.properties, (_, one) => values[one]);
+  const id = `${name}_${found.id}`;
+  if (!subscription) return { id, type, body: { type, timestamp, data } };
+  const event = { eventId: id, name: type, timestamp, cursor: `${found.id}` };
+  const asText = withIdsAsText(JSON.stringify(data, exact), item);
+  return { id, type, body: { ...event, data: asText } };
 }

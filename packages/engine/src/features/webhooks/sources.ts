@@ -2,13 +2,14 @@ import type { Context } from '../../api/module.ts';
 import type { Collection } from '../../api/resources/collection.ts';
 import type { Call } from '../../call.ts';
 import { badInput } from '../../errors.ts';
+import { eventIn } from '../../records/trace.ts';
 import { forbidden, hasScope, type Scope } from '../../scopes.ts';
 import { validator } from '../../validation/validator.ts';
 
 /** A collection whose ids are the positions of events. */
-interface Source extends Pick<Collection, 'name' | 'item' | 'service'> {
+export interface Source extends Pick<Collection, 'name' | 'item' | 'service'> {
   readonly filter: object;
-  typeOf(item: object): string;
+  typeOf(item: Record<string, unknown>): string;
 }
 
 /** The filters of a host, which are of JSON. */
@@ -16,11 +17,6 @@ function queryOf({ query }: Pick<Collection, 'query'>, filters: object) {
   if (Object.keys(filters).length === 0) return {};
   if (!query) throw badInput('Its endpoints take no arguments.');
   return validator(query, { isLenient: true })(filters);
-}
-
-function typeOfChange(item: object) {
-  const { collection, action } = item as Record<string, string>;
-  return `${collection}.${action}`.replace(/created$/, 'added');
 }
 
 /** What events tell of: changes, or what is added to one collection. */
@@ -53,7 +49,7 @@ export class Sources {
     const given = queryOf(source, filters);
     const isOfOne = isTraced && others.length === 0;
     const filter = isOfOne ? { ...given, collection } : given;
-    const typeOf = isTraced ? typeOfChange : () => `${types}`;
+    const typeOf = isTraced ? eventIn : () => `${types}`;
     return { ...source, filter, typeOf };
   }
 }

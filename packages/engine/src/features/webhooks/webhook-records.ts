@@ -4,7 +4,7 @@ import { badInput } from '../../errors.ts';
 import { Records } from '../../records/records.ts';
 import { hasScope } from '../../scopes.ts';
 import type { Int64 } from '../../validation/int64.ts';
-import { endpointAt } from './post.ts';
+import type { Courier } from './post.ts';
 import type { Sources } from './sources.ts';
 import {
   type NewWebhook,
@@ -25,13 +25,13 @@ export class WebhookRecords extends Records<Webhook, NewWebhook> {
   constructor(
     database: Database,
     private readonly sources: Sources,
-    isLocal: boolean,
+    courier: Courier,
   ) {
     super(database, WebhookEntity, {
       ...webhook.lists,
       async check({ url, types, position }, call) {
         if (position === null) throw badInput('position must be an integer.');
-        if (url !== undefined) endpointAt(url, isLocal);
+        if (url !== undefined) courier.urlOf(url);
         if (types) sources.of(types, call);
       },
     });
@@ -40,8 +40,7 @@ export class WebhookRecords extends Records<Webhook, NewWebhook> {
   override async create(input: NewWebhook, call: Call) {
     const position = input.position ?? (await this.#lastOf(input.types, call));
     const { caller } = call;
-    const isBound = !hasScope(caller, 'webhooks:all');
-    if (isBound && (await this.count({}, call)).count >= most)
+    if (!(await this.hasRoom(call)))
       throw badInput(`A caller has at most ${most} webhooks.`);
     // A repetition has the same secret, because the answer is stored.
     const frame = { creates: [WebhookEntity], input };
@@ -49,6 +48,11 @@ export class WebhookRecords extends Records<Webhook, NewWebhook> {
       const more = { caller, key: newSecret(), ...input, position };
       return withSecret(await super.create(more, call));
     });
+  }
+
+  async hasRoom(call: Call) {
+    if (hasScope(call.caller, 'webhooks:all')) return true;
+    return (await this.count({}, call)).count < most;
   }
 
   async #lastOf(types: readonly string[], call: Call) {

@@ -95,14 +95,14 @@ export const WebhookEntity = defineEntity({
     key: p.text(),
     previousKey: p.text().nullable(),
     previousUntil: p.datetime().nullable(),
-    /** Whose rights it has. */
+    /** Whose rights it has; those of a host's in the member `host`. */
     caller: p.json(),
     attempts: p.integer().defaultRaw('0'),
     failedAt: p.datetime().nullable(),
     retryAt: p.datetime().nullable(),
     isOff: p.boolean().defaultRaw('false'),
     /** Of a host of assistants: its id, the filter, and when it ends. */
-    subscription: p.text().nullable(),
+    subscription: p.text().nullable().unique('webhook_subscription_unique'),
     arguments: p.json().nullable(),
     until: p.datetime().nullable(),
     isTested: p.boolean().defaultRaw('false'),

@@ -2,9 +2,10 @@ import { every } from '../../access/background.ts';
 import type { Module } from '../../api/module.ts';
 import { AddSubscription } from './add-subscription.ts';
 import { CreateWebhook } from './create-webhook.ts';
-import { Subscriptions } from './event-subscriptions.ts';
+import { Courier } from './post.ts';
 import { Sender } from './sender.ts';
 import { Sources } from './sources.ts';
+import { Subscriptions } from './subscriptions.ts';
 import { WebhookEntity, WebhookLeaseEntity, webhook } from './webhook.ts';
 import { WebhookRecords } from './webhook-records.ts';
 
@@ -16,26 +17,21 @@ export const webhooksModule: Module<WebhookRecords> = {
   entities: [WebhookEntity, WebhookLeaseEntity],
   migrations: [
     { name: '2026_11_29_020000_create_webhook', class: CreateWebhook },
-    { name: '2026_11_29_030000_add_subscription', class: AddSubscription },
+    { name: '2026_11_29_040000_add_subscription', class: AddSubscription },
   ],
   isOff: ({ WEBHOOKS: isOn }) => !isOn,
   open(context) {
     const { database, config } = context;
-    const isLocal = config.WEBHOOKS_LOCAL === true;
+    const courier = new Courier(config.WEBHOOKS_LOCAL === true);
     const sources = new Sources(context);
-    const service = new WebhookRecords(database, sources, isLocal);
-    if (config.WEBHOOKS)
-      database.subscriptions = new Subscriptions(
-        database,
-        service,
-        sources,
-        isLocal,
-      );
+    const service = new WebhookRecords(database, sources, courier);
+    const parts = [database, service, sources, courier] as const;
+    if (config.WEBHOOKS) database.subscriptions = new Subscriptions(...parts);
     return {
       service,
       resources: [webhook.serve(service)],
       routes(app) {
-        const sender = new Sender(database, sources, isLocal, app.log);
+        const sender = new Sender(database, sources, courier, app.log);
         const begin = () => sender.begin();
         // After the last look, because Fastify calls later hooks first.
         app.addHook('onClose', () => sender.close());

@@ -1,0 +1,154 @@
+import { hash, randomUUID } from 'node:crypto';
+import { type Asked, ProtocolError } from '@animal-store/openapi-mcp';
+import { actorIn, type Call } from '../../call.ts';
+import type { Database, Statement } from '../../database/database.ts';
+import { badInput } from '../../errors.ts';
+import { forbidden, hasScope } from '../../scopes.ts';
+import type { Courier } from './post.ts';
+import type { Sources } from './sources.ts';
+import { rowsIn } from './states.ts';
+import { most, type WebhookRecords } from './webhook-records.ts';
+
+/** Bounds of a subscription's life (ms), and what it is by default. */
+const life = { shortest: 60_000, longest: 604_800_000, usual: 86_400_000 };
+const scope = 'webhooks:write';
+
+/** Those of a caller at an address, whose ids begin alike. */
+const known: Statement = {
+  name: 'known_subscriptions',
+  text: `
+    select subscription, position::text from webhook
+    where subscription like $1 || '%'`,
+};
+
+/**
+ * Adds one, or renews it. The secret before the last one signs for five minutes
+ * more. An earlier release knows no filters, and sends nothing to an endpoint
+ * whose caller it does not find.
+ */
+const store: Statement = {
+  name: 'store_subscription',
+  isWrite: true,
+  text: `
+    insert into webhook (subscription, owner, url, types, arguments, key, until, position, caller)
+    values ($1, $2, $3, $4, $5, $6, $7, $8, jsonb_build_object('host', $9::jsonb))
+    on conflict (subscription) do update set
+      caller = excluded.caller, until = excluded.until, key = excluded.key,
+      previous_key = coalesce(nullif(webhook.key, excluded.key), webhook.previous_key),
+      previous_until = case when webhook.key = excluded.key then webhook.previous_until
+        else now() + interval '5 minutes' end,
+      position = greatest(webhook.position, excluded.position),
+      version = webhook.version + 1,
+      is_off = false, attempts = 0, failed_at = null, retry_at = null
+    returning position::text`,
+};
+
+const remove: Statement = {
+  name: 'remove_subscription',
+  isWrite: true,
+  text: 'delete from webhook where subscription = $1 returning subscription',
+};
+
+type Start = (from: Asked['cursor']) => Promise<{
+  cursor: string;
+  truncated: boolean;
+}>;
+
+/**
+ * Subscriptions of hosts to events (SEP-3415). Each is an endpoint of its
+ * caller, with a secret of the host, a filter and an end.
+ */
+export class Subscriptions {
+  constructor(
+    private readonly database: Database,
+    private readonly records: WebhookRecords,
+    private readonly sources: Sources,
+    private readonly courier: Courier,
+  ) {}
+
+  /** Adds it, or renews the one that is there. */
+  async subscribe(asked: Asked, { call }: { call: Call }, startAt: Start) {
+    const { name, arguments: args = {}, delivery, ttlMs } = asked;
+    const { url, secret = '' } = delivery;
+    assertSecret(secret);
+    const { place, id } = this.#idsOf(asked, call);
+    this.sources.of([name], call, args);
+    const rows = await rowsIn(this.database, known, [place]);
+    const positions = new Map(rows as Array<[string, string]>);
+    const isNew = !positions.has(id);
+    const start = await startAt(positions.get(id) ?? asked.cursor);
+    if (isNew && !(await this.records.hasRoom(call)))
+      throw new ProtocolError(
+        -32013,
+        `A caller has at most ${most} webhooks.`,
+        {
+          limit: 'subscriptions',
+          max: most,
+        },
+      );
+    // A verified address is verified for all subscriptions of its caller.
+    if (positions.size === 0) await this.#verify(id, url, secret);
+    const wanted = Math.max(ttlMs ?? life.usual, life.shortest);
+    const until = new Date(Date.now() + Math.min(wanted, life.longest));
+    const { owner } = this.records.owned.claim<{ owner?: string }>({}, call);
+    const values = [id, owner, url, [name], args, secret, until];
+    const [[cursor] = []] = await rowsIn(this.database, store, [
+      ...values,
+      start.cursor,
+      call.caller,
+    ]);
+    return { id, refreshBefore: until.toISOString(), ...start, cursor };
+  }
+
+  async unsubscribe(asked: Asked, { call }: { call: Call }) {
+    const { id } = this.#idsOf(asked, call);
+    const removed = await rowsIn(this.database, remove, [id]);
+    if (removed.length > 0) return {};
+    throw new ProtocolError(-32011, 'There is no such subscription.', {
+      kind: 'subscription',
+    });
+  }
+
+  /** @throws StoreError BAD_USER_INPUT, FORBIDDEN */
+  #idsOf({ name, arguments: args = {}, delivery }: Asked, call: Call) {
+    if (!hasScope(call.caller, scope)) throw forbidden(scope, call.caller);
+    const { href } = this.courier.urlOf(delivery.url);
+    const place = `sub_${shortHash([actorIn(call), href])}`;
+    const filter = Object.entries(args).toSorted();
+    return { place, id: place + shortHash([name, filter]) };
+  }
+
+  /** @throws ProtocolError for an endpoint that does not want events */
+  async #verify(subscription: string, url: string, secret: string) {
+    const challenge = randomUUID();
+    const body = JSON.stringify({ type: 'verification', challenge });
+    const id = `msg_verification_${randomUUID()}`;
+    const message = { id, body, secrets: [secret], subscription };
+    const reason = await this.courier
+      .post(url, message)
+      .then(({ status, text }) => {
+        if (status >= 400) return `http_${Math.trunc(status / 100)}xx`;
+        const isTaken = status < 300 && text.includes(`"${challenge}"`);
+        return isTaken ? undefined : 'challenge_failed';
+      }, reasonOf);
+    if (!reason) return;
+    const told = 'The endpoint has not answered the challenge.';
+    throw new ProtocolError(-32015, told, { reason });
+  }
+}
+
+const shortHash = (value: unknown) =>
+  hash('sha256', JSON.stringify(value)).slice(0, 16);
+
+function assertSecret(secret: string) {
+  const [, code = ''] = /^whsec_([\w+/]+=*)$/.exec(secret) ?? [];
+  const { length } = Buffer.from(code, 'base64');
+  if (length < 24 || length > 64)
+    throw badInput('secret must be whsec_ and base64 of 24 to 64 bytes.');
+}
+
+/** It tells nothing else of what answers there. */
+function reasonOf({ name, code = '' }: { name: string; code?: string }) {
+  if (name === 'TimeoutError' || code === 'ETIMEDOUT') return 'timeout';
+  return /TLS|CERT|SSL/.test(code) ? 'tls_error' : 'connection_refused';
+}
