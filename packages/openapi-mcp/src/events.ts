@@ -50,18 +50,20 @@ export interface Asked {
   ttlMs?: number | null;
 }
 
-/** Where events begin, and whether some before it are skipped. */
-interface Start {
-  cursor: string;
-  truncated: boolean;
-}
+/**
+ * Checks what is asked for, and finds where it begins: whether it skips events
+ * after the cursor.
+ */
+export type StartAt = (
+  cursor: Asked['cursor'],
+) => Promise<{ cursor: string; truncated: boolean }>;
 
 /** Sends events to endpoints of hosts. */
 export interface Subscriptions {
   subscribe(
     asked: Asked,
     request: FastifyRequest,
-    startAt: (cursor: Asked['cursor']) => Promise<Start>,
+    startAt: StartAt,
   ): Promise<object>;
   unsubscribe(asked: Asked, request: FastifyRequest): Promise<object>;
 }
@@ -187,7 +189,7 @@ export function serveEvents(
           feature: 'deliveryMode',
           value: 'webhook',
         });
-      const startAt = (cursor: Asked['cursor']) => start({ ...asked, cursor });
+      const startAt: StartAt = (cursor) => start({ ...asked, cursor });
       const work = hosts[action](asked, request, startAt);
       return { ...(await work.catch(refuse)) };
     });
@@ -214,12 +216,11 @@ export function serveEvents(
   }
 
   /** Where a subscription begins: now, if what follows is too old. */
-  async function start(asked: Asked): Promise<Start> {
+  async function start(asked: Asked): ReturnType<StartAt> {
     const { source, after, items, cursor, isCut } = await read(asked, 1);
     const [next] = items;
-    if (!next) return { cursor, truncated: isCut };
-    if (!isTooOld(source, next, asked))
-      return { cursor: after, truncated: isCut };
+    if (!next || !isTooOld(source, next, asked))
+      return { cursor: next ? after : cursor, truncated: isCut };
     const now = await start({ ...asked, cursor: null });
     return { ...now, truncated: true };
   }
@@ -227,31 +228,24 @@ export function serveEvents(
   /** Items after the cursor, or from now on. */
   async function read(asked: Asked, limit: number) {
     const source = sourceFor(asked);
-    const kept = await source.type.kept?.(request);
-    const after = `${asked.cursor ?? kept?.last ?? (await newest(asked))}`;
-    const page = { after, limit: `${limit}` };
-    const { items, hasMore } = await list(source, asked, page);
+    const { kept = async () => ({ before: 0n, last: 0n }) } = source.type;
+    const { before, last } = await kept(request);
+    const list = async (page: object) => {
+      const args = { ...asked.arguments, ...page, ...source.type.given };
+      const answer = await source.tool.ask(args, request);
+      if (answer.refused !== undefined) throw failureOf(answer);
+      const { items = [], next } = answer.found ?? {};
+      return { items, hasMore: next !== undefined };
+    };
+    const newest = async () =>
+      last || (await list({ sort: 'id_desc', limit: '1' })).items[0]?.id;
+    const after = `${asked.cursor ?? (await newest()) ?? 0}`;
+    const { items, hasMore } = await list({ after, limit: `${limit}` });
     const end = BigInt(items.at(-1)?.id ?? after);
     // A quiet list goes on, too, before its place is forgotten.
-    const isQuiet = kept && !hasMore && kept.last > end;
-    const cursor = `${isQuiet ? kept.last : end}`;
-    const isCut = isBefore(after, kept);
+    const cursor = `${hasMore || last < end ? end : last}`;
+    const isCut = BigInt(after) < before;
     return { source, after, items, hasMore, cursor, isCut };
-  }
-
-  /** The position of the newest item. */
-  async function newest(asked: Asked) {
-    const page = { sort: 'id_desc', limit: '1' };
-    const { items } = await list(sourceFor(asked), asked, page);
-    return items[0]?.id ?? '0';
-  }
-
-  async function list({ type, tool }: Source, asked: Asked, page: object) {
-    const args = { ...asked.arguments, ...page, ...type.given };
-    const answer = await tool.ask(args, request);
-    if (answer.refused !== undefined) throw failureOf(answer);
-    const { items = [], next } = answer.found ?? {};
-    return { items, hasMore: next !== undefined };
   }
 
   /** Ends with the connection, or with the rights of its key. */
@@ -260,10 +254,10 @@ export function serveEvents(
     { mcpReq: { id: subscription, notify, signal } }: ServerContext,
   ) {
     const source = sourceFor(asked);
+    const { truncated, ...begin } = await start(asked);
+    let { cursor } = begin;
     const { type, tool } = source;
-    const { cursor: after } = asked;
-    const kept = await type.kept?.(request);
-    const args = { ...asked.arguments, after, ...type.given };
+    const args = { ...asked.arguments, after: cursor, ...type.given };
     const followed = await tool.follow(args, request, signal);
     if ('refused' in followed) throw failureOf(followed);
     const _meta = { [SUBSCRIPTION_ID_META_KEY]: subscription };
@@ -273,22 +267,16 @@ export function serveEvents(
       const { socket } = request.raw;
       if (socket.writableNeedDrain) await once(socket, 'drain', { signal });
     };
-    let cursor = after;
-    let truncated = isBefore(after, kept);
     try {
-      for await (const { id, item, error } of followed.events) {
-        if (error) {
-          const failure = { code: -32012, message: error };
-          await tell('terminated', { error: failure });
+      for await (const { id, item, error: message } of followed.events) {
+        if (message) {
+          await tell('terminated', { error: { code: -32012, message } });
           break;
         }
         cursor = id ?? cursor;
-        const isOld = item && isTooOld(source, item, asked);
-        const isNews = isOld && !truncated;
-        truncated ||= isOld === true;
-        if (!item || isNews)
+        if (!item)
           await tell(id ? 'active' : 'heartbeat', { cursor, truncated });
-        if (item && !isOld)
+        else
           for (const one of occurrencesOf(source, item))
             await tell('event', { ...one, cursor });
       }
@@ -298,11 +286,6 @@ export function serveEvents(
     }
     return {};
   }
-}
-
-/** Whether a list may have forgotten items after a cursor. */
-function isBefore(cursor: Asked['cursor'], kept: Kept | undefined) {
-  return cursor != null && kept !== undefined && BigInt(cursor) < kept.before;
 }
 
 /** @returns none for an item that is another event */

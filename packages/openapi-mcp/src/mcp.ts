@@ -29,7 +29,7 @@ import {
 } from './tools.ts';
 
 export { ProtocolError } from '@modelcontextprotocol/server';
-export type { Asked } from './events.ts';
+export type { Asked, StartAt } from './events.ts';
 export { toolNameOf, withIdsAsText } from './tools.ts';
 export type { EventType, OpenApi, Subscriptions };
 

@@ -236,9 +236,9 @@ function toolOf(
     const target = path.replace(/\{(\w+)\}/g, (_, name) =>
       encodeURIComponent(textOf(args[name]).toWellFormed()),
     );
-    const members = Object.entries(body?.properties ?? {})
-      .filter(([name]) => Object.hasOwn(args, name))
-      .map(([name, schema]) => [name, withIntegers(args[name], schema)]);
+    const members = Object.keys(body?.properties ?? {})
+      .filter((name) => Object.hasOwn(args, name))
+      .map((name) => [name, args[name]]);
     return {
       method: method as 'get',
       url: `${target}?${search}`,
@@ -277,13 +277,10 @@ function toolOf(
         return invalid(
           `${odd.name} must be a text, a number, true or false, or an array of some.`,
         );
-      const id = roundedIn(args, { properties });
-      if (id)
-        return invalid(
-          `${id} must be text, because most clients round a number beyond 2^53.`,
-        );
-      return { own: requestOf(args, request) };
-    } catch {
+      const exactly = withIntegers(args, { properties }) as Arguments;
+      return { own: requestOf(exactly, request) };
+    } catch (error) {
+      if (error instanceof Rounded) return invalid(error.message);
       // Only the recursion can fail.
       return invalid('The arguments are nested too deeply.');
     }
@@ -436,65 +433,44 @@ function whole(schema: Schema = {}): Schema {
   return Object.assign({}, ...parts, schema, { properties });
 }
 
-/**
- * The values in an array or object, their names and schemas. One value too many
- * is enough for the operation to refuse an array.
- */
-function within(value: unknown, schema: Schema) {
-  const { items, properties = {}, maxItems = Infinity } = schema;
-  if (typeof value !== 'object' || value === null) return [];
-  const read = Array.isArray(value) ? value.slice(0, maxItems + 1) : value;
-  return Object.entries(read).map(([name, one]) => {
-    const known = Object.hasOwn(properties, name) ? properties[name] : {};
-    return { name, one, schema: Array.isArray(value) ? items : known };
-  });
-}
-
-/** The same array or object with other values. */
+/** The same array or object with other values, and their places. */
 function changed(
   value: unknown,
-  schema: Schema,
-  change: (value: unknown, schema?: Schema) => unknown,
+  { items, properties = {}, maxItems = Infinity }: Schema,
+  change: (value: unknown, schema?: Schema, place?: string) => unknown,
+  place = '',
 ): unknown {
   const isLeaf = typeof value !== 'object' || isRawJSON(value);
   if (isLeaf || value === null || value instanceof InexactNumber) return value;
-  const all = within(value, schema).map(({ name, one, schema }) => [
-    name,
-    change(one, schema),
-  ]);
-  if (Array.isArray(value)) return all.map(([, one]) => one);
+  if (Array.isArray(value)) {
+    // One too many is enough for the operation to refuse it.
+    const read = value.slice(0, maxItems + 1);
+    return read.map((one, at) => change(one, items, `${place}[${at}]`));
+  }
+  const all = Object.entries(value).map(([name, one]) => {
+    const known = Object.hasOwn(properties, name) ? properties[name] : {};
+    return [name, change(one, known, place ? `${place}.${name}` : name)];
+  });
   return Object.fromEntries(all);
 }
 
-/** The name of an int64 that is a number, and may be rounded. */
-function roundedIn(
-  value: unknown,
-  schema?: Schema,
-  place = '',
-): string | undefined {
-  const known = whole(schema);
-  const isNumber = ['number', 'bigint'].includes(typeof value);
-  const isRounded =
-    isNumber && Math.abs(Number(value)) > Number.MAX_SAFE_INTEGER;
-  if (known.format === 'int64') return isRounded ? place : undefined;
-  for (const { name, one, schema } of within(value, known)) {
-    const dot = place && '.';
-    const inside = Array.isArray(value)
-      ? `${place}[${name}]`
-      : place + dot + name;
-    const found = roundedIn(one, schema, inside);
-    if (found) return found;
-  }
-  return undefined;
-}
+class Rounded extends Error {}
 
 /**
  * The same value with int64 as integers. The operation describes the fault of
  * any other text.
+ *
+ * @throws Rounded for one that is a number, and may be rounded
  */
-function withIntegers(value: unknown, schema?: Schema): unknown {
+function withIntegers(value: unknown, schema?: Schema, place = ''): unknown {
   const known = whole(schema);
-  if (known.format !== 'int64') return changed(value, known, withIntegers);
+  if (known.format !== 'int64')
+    return changed(value, known, withIntegers, place);
+  const isNumber = ['number', 'bigint'].includes(typeof value);
+  if (isNumber && Math.abs(Number(value)) > Number.MAX_SAFE_INTEGER)
+    throw new Rounded(
+      `${place} must be text, because most clients round a number beyond 2^53.`,
+    );
   const isText = typeof value === 'string';
   if (!isText || !/^(?:0|-?[1-9]\d{0,18})$/.test(value)) return value;
   return BigInt(value);

@@ -1,5 +1,9 @@
 import { hash, randomUUID } from 'node:crypto';
-import { type Asked, ProtocolError } from '@animal-store/openapi-mcp';
+import {
+  type Asked,
+  ProtocolError,
+  type StartAt,
+} from '@animal-store/openapi-mcp';
 import { actorIn, type Call } from '../../call.ts';
 import type { Database, Statement } from '../../database/database.ts';
 import { badInput } from '../../errors.ts';
@@ -49,11 +53,6 @@ const remove: Statement = {
   text: 'delete from webhook where subscription = $1 returning subscription',
 };
 
-type Start = (from: Asked['cursor']) => Promise<{
-  cursor: string;
-  truncated: boolean;
-}>;
-
 /**
  * Subscriptions of hosts to events (SEP-3415). Each is an endpoint of its
  * caller, with a secret of the host, a filter and an end.
@@ -67,7 +66,7 @@ export class Subscriptions {
   ) {}
 
   /** Adds it, or renews the one that is there. */
-  async subscribe(asked: Asked, { call }: { call: Call }, startAt: Start) {
+  async subscribe(asked: Asked, { call }: { call: Call }, startAt: StartAt) {
     const { name, arguments: args = {}, delivery, ttlMs } = asked;
     const { url, secret = '' } = delivery;
     assertSecret(secret);
