@@ -1,5 +1,6 @@
 import { defineEntity } from '@mikro-orm/core';
 import type { Module } from '#engine/api/module.js';
+import { Call } from '#engine/call.js';
 import {
   type ItemOf,
   type NewOf,
@@ -39,6 +40,9 @@ const TicketEntity = defineEntity({
   properties: ticket.columns,
   indexes: [{ properties: ['holder', 'id'] }],
 });
+type Ticket = ItemOf<typeof ticket>;
+/** For calls in this process. */
+let tickets: Records<Ticket, NewOf<typeof ticket>>;
 const ticketsModule: Module = {
   tag: { name: 'Tickets', description: 'Tickets.' },
   entities: [TicketEntity],
@@ -50,12 +54,8 @@ const ticketsModule: Module = {
     ]),
   ],
   open({ database }) {
-    const records = new Records<ItemOf<typeof ticket>, NewOf<typeof ticket>>(
-      database,
-      TicketEntity,
-      ticket.lists,
-    );
-    return { resources: [ticket.serve(records)] };
+    tickets = new Records(database, TicketEntity, ticket.lists);
+    return { resources: [ticket.serve(tickets)] };
   },
 };
 const store = storeForAll({}, undefined, { more: [ticketsModule] });
@@ -234,6 +234,28 @@ test('a stream waits until its items can be read', async () => {
     },
   );
   expect(isRefused).toBe(true);
+});
+
+test('a client that leaves before its items can be read ends its live list', async () => {
+  const connection = { destroyed: false };
+  const call = new Call(1000, connection);
+  const { caller } = Call.ofOperator();
+  const all = tickets.followAll({}, Object.assign(call, { caller }));
+  await all.next();
+  const next = all.next();
+  await withRows(
+    store.database,
+    (rows) => async (statement, values) => {
+      if (statement.name !== 'find_ticket')
+        return rows(statement, values) as never;
+      connection.destroyed = true;
+      throw new Unavailable('test');
+    },
+    async () => {
+      await add('unread');
+      await expect(next).rejects.toThrow(Unavailable);
+    },
+  );
 });
 
 test('the contract says what a removal tells', () => {

@@ -88,7 +88,7 @@ export function followItems(
         const all = items.map((change) => eventsOf(change, reading));
         return Promise.all(all);
       };
-      const happened = await onceAvailable(readAll);
+      const happened = await onceAvailable(readAll, call);
       yield { position, items: happened.flat() };
     }
   }
@@ -105,12 +105,15 @@ export function followItems(
 /** How long (ms) it waits for the database before it reads again. */
 const pause = 500;
 
-async function onceAvailable<Result>(read: () => Promise<Result>) {
+async function onceAvailable<Result>(
+  read: () => Promise<Result>,
+  call: Call,
+) {
   for (;;) {
     try {
       return await read();
     } catch (error) {
-      if (!(error instanceof Unavailable)) throw error;
+      if (!(error instanceof Unavailable) || call.hasLeft) throw error;
       await sleep(pause);
     }
   }
