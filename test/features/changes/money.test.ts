@@ -11,6 +11,7 @@ import { Records } from '#engine/records/records.js';
 import { nullable } from '#engine/validation/schemas.js';
 import { moneyPattern, moneySchema } from '../../modules/money/money.ts';
 import { sql } from '../../support/database-access.ts';
+import { openStream } from '../../support/events.ts';
 import { graphqlThrice } from '../../support/graphql.ts';
 import { beforeEach, expect, test } from '../../support/jest.ts';
 import { migrationOf } from '../../support/migrations.ts';
@@ -104,6 +105,19 @@ test('a trace shows it as an answer does', async () => {
     },
     { before: null, after: { sum: '12.50', fee: null } },
   ]);
+});
+
+test('so does a live list of changes, on both APIs', async () => {
+  const query =
+    'subscription { changeAdded(after: 0, collection: "dues") { after } }';
+  const path = '/v1/changes?after=0&collection=dues';
+  for (const request of [{ body: { query } }, { method: 'GET', path }]) {
+    const stream = await openStream(store, request);
+    const [event] = await stream.until(1);
+    const { after } = event?.data.data?.changeAdded ?? event?.data;
+    expect(after).toEqual({ sum: '12.50', fee: null });
+    stream.close();
+  }
 });
 
 test.each(['1.005', '1e3', '', 5, null, '12345678901234567'])(

@@ -400,17 +400,25 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
     const isLocked = database.followed.get(collection) === 'locked';
     this.onInserted(listener);
     const { list }: { list: unknown } = Records.prototype;
-    const isOverridden = this.list !== list;
-    if (isLocked || isOverridden || !owned.tenant) return this.list.bind(this);
-    // No tenant waits for a transaction of another one.
-    database.followed.set(collection, 'marked');
+    if (this.list !== list) return this.list.bind(this);
     const interpreter = this.#interpreter;
-    const horizon = lastVisible(collection);
-    const reader = new ListReader<Item>(database, table, interpreter, horizon);
-    this.#followed = reader;
-    const names = { collection, operation: 'follow' };
-    const run = (lists: Listing[]) => reader.pages(lists);
-    const pages = database.batched(run, { ...reads, ...names });
+    let pages = this.#lists;
+    if (!isLocked && owned.tenant) {
+      // No tenant waits for a transaction of another one.
+      database.followed.set(collection, 'marked');
+      const horizon = lastVisible(collection);
+      const reader = new ListReader<Item>(
+        database,
+        table,
+        interpreter,
+        horizon,
+      );
+      this.#followed = reader;
+      const names = { collection, operation: 'follow' };
+      const run = (lists: Listing[]) => reader.pages(lists);
+      pages = database.batched(run, { ...reads, ...names });
+    }
+    // Each follower has them shown.
     return async (query: Query<Item>, call: Call) => {
       const own = this.narrow(query, call);
       return pages.add(interpreter.interpret(own), call);
