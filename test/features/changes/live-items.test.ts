@@ -1,11 +1,11 @@
 import { defineEntity } from '@mikro-orm/core';
 import type { Module } from '#engine/api/module.js';
-import { Call } from '#engine/call.js';
 import {
   type ItemOf,
   type NewOf,
   resource,
 } from '#engine/api/resources/resource.js';
+import { Call } from '#engine/call.js';
 import { Unavailable } from '#engine/errors.js';
 import { Records } from '#engine/records/records.js';
 import { nullable, textSchema } from '#engine/validation/schemas.js';
@@ -236,11 +236,30 @@ test('a stream waits until its items can be read', async () => {
   expect(isRefused).toBe(true);
 });
 
+const callOf = (holder: string, connection = { destroyed: false }) => {
+  const scopes = ['pets:read'];
+  const caller = { id: Number(holder.slice(4)), name: 'x', scopes };
+  return Object.assign(new Call(1000, connection), { caller });
+};
+
+test('what is not asked for is no event', async () => {
+  const { holder } = await keyOf('pets:read');
+  const all = tickets.followAll({}, callOf(holder));
+  const removals = tickets.followAll({ only: 'removed' }, callOf(holder));
+  for (const one of [all, removals]) await one.next();
+  const nexts = [removals.next(), all.next()];
+  const one = await add('one', holder);
+  // Both read the same page.
+  await nexts[1];
+  await remove(one);
+  expect((await nexts[0])?.value?.items).toMatchObject([{ name: 'removed' }]);
+  for (const one of [all, removals]) await one.return();
+});
+
 test('a client that leaves before its items can be read ends its live list', async () => {
   const connection = { destroyed: false };
-  const call = new Call(1000, connection);
-  const { caller } = Call.ofOperator();
-  const all = tickets.followAll({}, Object.assign(call, { caller }));
+  const { holder } = await keyOf('pets:read');
+  const all = tickets.followAll({}, callOf(holder, connection));
   await all.next();
   const next = all.next();
   await withRows(
@@ -252,7 +271,7 @@ test('a client that leaves before its items can be read ends its live list', asy
       throw new Unavailable('test');
     },
     async () => {
-      await add('unread');
+      await add('unread', holder);
       await expect(next).rejects.toThrow(Unavailable);
     },
   );

@@ -88,8 +88,9 @@ export function followItems(
         const all = items.map((change) => eventsOf(change, reading));
         return Promise.all(all);
       };
-      const happened = await onceAvailable(readAll, call);
-      yield { position, items: happened.flat() };
+      const happened = (await onceAvailable(readAll, call)).flat();
+      const isStart = items.length === 0;
+      if (isStart || happened.length > 0) yield { position, items: happened };
     }
   }
   const all = events();
@@ -105,10 +106,7 @@ export function followItems(
 /** How long (ms) it waits for the database before it reads again. */
 const pause = 500;
 
-async function onceAvailable<Result>(
-  read: () => Promise<Result>,
-  call: Call,
-) {
+async function onceAvailable<Result>(read: () => Promise<Result>, call: Call) {
   for (;;) {
     try {
       return await read();
