@@ -1,4 +1,6 @@
 import type { ServerResponse } from 'node:http';
+import { openModules } from '#engine/api/module.js';
+import { importLines } from '#engine/features/transfer/import.js';
 import { statesIn } from '#engine/features/webhooks/states.js';
 import { ledgersModule } from '../../modules/ledgers/ledgers.module.ts';
 import { sql } from '../../support/database-access.ts';
@@ -424,14 +426,57 @@ test('a caller has at most 100 endpoints', async () => {
       from webhook, generate_series(1, 98)`,
   );
   const types = ['entries.added'];
-  const add = (key: string) =>
-    ask('POST', '/webhooks', { url: receiver.url, types }, key);
+  const add = (key: string, headers = {}) =>
+    ask('POST', '/webhooks', { url: receiver.url, types }, key, headers);
   const statuses = [
-    await add(keys.ada),
+    await add(keys.ada, { 'idempotency-key': 'last' }),
+    await add(keys.ada, { 'idempotency-key': 'last' }),
     await add(keys.ada),
     await add(keys.bob),
   ].map(({ status }) => status);
-  expect(statuses).toEqual([201, 400, 201]);
+  expect(statuses).toEqual([201, 201, 400, 201]);
+});
+
+test('an endpoint whose address another caller changes gets what that one may read', async () => {
+  const scope = 'webhooks:write webhooks:all';
+  const { key } = await store.keys.issue({ name: 'manager', scope });
+  const made = await endpoint(['entries.added']);
+  await ask(
+    'PATCH',
+    `/webhooks/${made.id}`,
+    { version: 1, url: other.url },
+    key,
+  );
+  await addEntry();
+  await eventually(async () => (await stateOf(made)).state === 'failing');
+  expect((await stateOf(made)).deliveries[0].error).toContain('changes:read');
+  expect(other.messages).toEqual([]);
+});
+
+test('an import adds endpoints of the operator only', async () => {
+  const { database, modules } = store;
+  const collection = openModules(modules, database, env)
+    .flatMap(({ collections = [] }) => collections)
+    .find(({ name }) => name === 'webhooks');
+  const refused: unknown[] = [];
+  async function* lines() {
+    for (const owner of [`key:${ids.bob}`, 'ada', undefined]) {
+      const input = { url: other.url, types: ['entries.added'], owner };
+      yield { line: 1, input };
+    }
+  }
+  const transfer = {
+    collection,
+    progress: () => undefined,
+    refused: (...one: unknown[]) => refused.push(one),
+    signal: AbortSignal.timeout(60_000),
+  };
+  await importLines(lines(), transfer as never);
+  const { json } = await ask('GET', '/webhooks');
+  expect([refused.length, json.map(({ owner }: any) => owner)]).toEqual([
+    2,
+    ['key:0'],
+  ]);
 });
 
 test('a slow endpoint holds up no other', async () => {

@@ -40,11 +40,14 @@ export class WebhookRecords extends Records<Webhook, NewWebhook> {
   override async create(input: NewWebhook, call: Call) {
     const position = input.position ?? (await this.#lastOf(input.types, call));
     const { caller } = call;
-    if (!(await this.hasRoom(call)))
-      throw badInput(`A caller has at most ${most} webhooks.`);
+    const { owner = 'key:0' } = input as Partial<Webhook>;
+    if (owner !== 'key:0')
+      throw badInput('owner must be key:0: it gets what an operator may read.');
     // A repetition has the same secret, because the answer is stored.
     const frame = { creates: [WebhookEntity], input };
     return this.database.transaction(call, frame, async () => {
+      if (!(await this.hasRoom(call)))
+        throw badInput(`A caller has at most ${most} webhooks.`);
       const more = { caller, key: newSecret(), ...input, position };
       return withSecret(await super.create(more, call));
     });
@@ -62,12 +65,15 @@ export class WebhookRecords extends Records<Webhook, NewWebhook> {
     return items[0]?.id ?? 0;
   }
 
-  override async change(id: Int64 | undefined, change: object, call: Call) {
-    const changed = await super.change(
-      id,
-      { ...active, ...change } as never,
-      call,
-    );
+  override async change(
+    id: Int64 | undefined,
+    change: Partial<Webhook>,
+    call: Call,
+  ) {
+    const { caller } = call;
+    const rights = change.url ? { caller } : {};
+    const more = { ...active, ...rights, ...change };
+    const changed = await super.change(id, more as never, call);
     return changed && withSecret(changed);
   }
 }
