@@ -35,6 +35,10 @@ const refusals = [
   { name: 'unique', status: 409, message: 'Another one has this name.' },
   { name: 'odd', status: 500, message: failed },
   { name: 'limited', status: 500, message: failed },
+  { name: 'unready', status: 500, message: failed },
+  { name: 'unsupported', status: 500, message: failed },
+  { name: 'corrupted', status: 500, message: failed },
+  { name: 'unknown', status: 500, message: failed },
 ];
 
 where('inputs that the database refuses (Citus has no triggers)', () => {
@@ -45,6 +49,10 @@ where('inputs that the database refuses (Citus has no triggers)', () => {
           when 'raised' then raise exception 'this is a test';
           when 'odd' then raise exception 'this is a test' using errcode = 'XY123';
           when 'limited' then raise exception 'this is a test' using errcode = '42501';
+          when 'unready' then raise exception 'this is a test' using errcode = '55000';
+          when 'unsupported' then raise exception 'this is a test' using errcode = '0A000';
+          when 'corrupted' then raise exception 'this is a test' using errcode = 'XX001';
+          when 'unknown' then perform no_such_function();
           when 'dropped' then return null;
           else return new;
         end case;
@@ -76,7 +84,7 @@ where('inputs that the database refuses (Citus has no triggers)', () => {
     'fail alone, and all others are stored once, through $name, with a key each: $isOnce',
     async ({ name: api, create, isOnce }) => {
       const bad = refusals.map(({ name }) => name);
-      const good = Array.from({ length: 60 }, (_, at) => `good ${at}`);
+      const good = Array.from({ length: 80 }, (_, at) => `good ${at}`);
       const names = good.flatMap((name, at) =>
         at % 5 === 0 ? [name, ...bad.slice(at / 5, at / 5 + 1)] : [name],
       );

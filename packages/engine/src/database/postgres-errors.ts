@@ -6,22 +6,24 @@ interface Meaning {
   /** Undefined for a failure that lasts. */
   cannot?: 'write now' | 'answer in time' | 'be reached';
   /**
-   * The shared statements that are worth repeating in parts, because one input
-   * may be at fault. PostgreSQL has rolled back what it refused.
+   * The shared statements that are repeated in parts, because one input may be
+   * at fault. PostgreSQL has rolled back what it refused.
    */
-  inParts?: 'reads' | 'all';
+  retry?: 'reads' | 'all';
+  /** True for a refusal, after which the session serves others. */
+  keepsSession?: boolean;
   /** The session is lost, or none can be opened. */
   isLost?: boolean;
   /** The statement may have been executed. */
   isOutcomeUnknown?: boolean;
 }
 
-const byInput: Meaning = { inParts: 'all' };
-const byStatement: Meaning = { inParts: 'reads' };
+const refusal: Meaning = { retry: 'all', keepsSession: true };
+const wrong: Meaning = { retry: 'reads' };
 const lost: Meaning = { cannot: 'be reached', isLost: true };
-const passing: Meaning = { ...byStatement, cannot: 'be reached' };
-const late: Meaning = { ...byStatement, cannot: 'answer in time' };
-const readOnly: Meaning = { ...byStatement, cannot: 'write now' };
+const passing: Meaning = { ...wrong, cannot: 'be reached' };
+const late: Meaning = { ...wrong, cannot: 'answer in time' };
+const readOnly: Meaning = { ...wrong, cannot: 'write now' };
 const conflict: Meaning = { cannot: 'answer in time' };
 
 /**
@@ -32,16 +34,14 @@ const conflict: Meaning = { cannot: 'answer in time' };
 const meanings: Record<string, Meaning> = {
   // Connection.
   '08': { ...lost, isOutcomeUnknown: true },
-  // Not supported.
-  '0A': byStatement,
   // State of the transaction; of a standby.
-  '25': byStatement,
+  '25': wrong,
   '25006': readOnly,
   // A timeout of the idle, or of the whole transaction ends the session.
   '25P03': { ...lost, cannot: 'answer in time' },
   '25P04': { ...lost, cannot: 'answer in time' },
   // No such prepared statement: it persists after a retry.
-  '26': byStatement,
+  '26': wrong,
   '26000': passing,
   // Authorization, during a password change; no such database.
   '28': lost,
@@ -49,18 +49,16 @@ const meanings: Record<string, Meaning> = {
   // Serialization, deadlock, unknown completion.
   '40': conflict,
   '40003': { ...conflict, isOutcomeUnknown: true },
-  // No such table or column, a prepared statement twice, no such function.
-  '42P01': byStatement,
-  '42703': byStatement,
-  '42P05': byStatement,
-  '42883': byStatement,
+  // No such table or column, a prepared statement twice.
+  '42P01': wrong,
+  '42703': wrong,
+  '42P05': wrong,
   // Resources: a full disk, connections, a configured limit.
   '53': passing,
   '53100': readOnly,
   '53300': lost,
   '53400': { cannot: 'be reached' },
-  // State of an object; a lock.
-  '55': byStatement,
+  // A lock.
   '55P03': late,
   // Operator intervention: a timeout, a shutdown.
   '57': passing,
@@ -69,7 +67,7 @@ const meanings: Record<string, Meaning> = {
   // System.
   '58': { cannot: 'be reached' },
   // Internal.
-  XX: byStatement,
+  XX: { retry: 'all' },
 };
 
 /** By the routine that reports it, because messages are translated. */
@@ -109,7 +107,7 @@ function meaningOfState(state: string) {
     meanings[state] ??
     meanings[state.slice(0, 3)] ??
     meanings[state.slice(0, 2)] ??
-    byInput
+    refusal
   );
 }
 
@@ -149,13 +147,13 @@ export function isDataError(error: unknown) {
  * a policy, a row too large.
  */
 export function isInputAtFault(error: unknown) {
-  return meaningOf(error).inParts === 'all';
+  return meaningOf(error).retry === 'all';
 }
 
 /** True for what PostgreSQL or a rule refuses: the session is not broken. */
 export function keepsSessionUsable(error: unknown) {
   if (error instanceof Unavailable) return false;
-  return error instanceof StoreError || isInputAtFault(error);
+  return error instanceof StoreError || meaningOf(error).keepsSession === true;
 }
 
 /**
@@ -164,7 +162,7 @@ export function keepsSessionUsable(error: unknown) {
  * would fail, too.
  */
 export function isWorthAnotherTry(error: unknown) {
-  return meaningOf(causeOf(error)).inParts !== undefined;
+  return meaningOf(causeOf(error)).retry !== undefined;
 }
 
 /** True when the database is reached, and has not answered in time. */
