@@ -253,6 +253,33 @@ describeHere('a transaction', () => {
     ).rejects.toMatchObject({ code: 'IDEMPOTENCY_KEY_REUSED' });
   });
 
+  test('with the key of one under way waits without a connection, and is 409 at its deadline', async () => {
+    const begun = Promise.withResolvers<void>();
+    const held = Promise.withResolvers<void>();
+    const work = async () => {
+      begun.resolve();
+      await held.promise;
+      return visit();
+    };
+    const first = transact(work, claimed('slow'));
+    await begun.promise;
+    const others = Array.from({ length: 16 }, () =>
+      transact(work, claimed('slow')),
+    );
+    try {
+      // The embedded store has one connection.
+      if (ownsSessions) await transact(async () => undefined, new Call(9000));
+      const late = transact(work, claimed('slow', 200));
+      await expect(late).rejects.toMatchObject({
+        code: 'IDEMPOTENCY_KEY_IN_USE',
+      });
+    } finally {
+      held.resolve();
+      await Promise.all([first, ...others]);
+    }
+    expect(await counts()).toEqual([1, 1]);
+  });
+
   test('leaves its idempotency key free when it fails', async () => {
     const failing = transact(async () => {
       await visit();

@@ -100,6 +100,8 @@ interface Waiting {
 
 type Batch = Waiting[];
 
+/** How many inputs may wait, shared by the callers. */
+export const maxWaiting = 8192;
 const sweepInterval = 100;
 /** How long (ms) a batch in flight counts in the window. */
 const hangsAfter = 1000;

@@ -6,13 +6,14 @@ import { Unavailable } from '../errors.ts';
 import {
   Batches,
   type BatchOptions,
+  maxWaiting,
   type QueueName,
   type QueueState,
   type RunBatch,
 } from './batches.ts';
 import { assertColumns } from './columns.ts';
 import { examine } from './examination.ts';
-import { answerOnce, safeToRepeat } from './idempotency.ts';
+import { answerOnce, ClaimedWork, safeToRepeat } from './idempotency.ts';
 import {
   localeDifference,
   localeRemedy,
@@ -77,9 +78,6 @@ const ping = { name: 'ping', text: 'select 1' };
 /** The transaction in which this code runs. */
 export const currentTransaction = () =>
   openTransaction.getStore() as Transaction | undefined;
-
-/** How many inputs may wait, shared by the callers. */
-export const maxWaiting = 8192;
 
 /** What collections that leave a trace have changed (`records/trace.ts`). */
 export const changeTable = 'change';
@@ -156,6 +154,7 @@ export class Database {
   >();
   /** The collections of tables, for those whose rows refer to theirs. */
   readonly referred = new Map<string, Referred>();
+  readonly claimed = new ClaimedWork();
   /** Collections of tenants. */
   readonly tenanted = new Set<string>();
   /** The tables that live lists follow. */
@@ -315,8 +314,9 @@ export class Database {
       else for (const listener of tx.listeners) listener();
       return answer;
     };
+    const run = () => this.inTurn(call, transactions, attempt);
     try {
-      return await this.inTurn(call, transactions, attempt);
+      return await (claim ? this.claimed.inTurn(claim, call, run) : run());
     } catch (error) {
       const refusal = refusalIn(this, error);
       throw claim ? safeToRepeat(refusal) : refusal;

@@ -3,8 +3,11 @@ import { deserialize, serialize } from 'node:v8';
 import { isRawJSON, rawJSON } from '@animal-store/exact-json';
 import type { Call, Claim } from '../call.ts';
 import { StoreError, Unavailable } from '../errors.ts';
+import { SharedBudget } from '../shared-budget.ts';
+import { maxWaiting } from './batches.ts';
 import { causeOf, isOutcomeUnknown } from './postgres-errors.ts';
 import type { RunStatement, Statement } from './postgres-server.ts';
+import { withTimeout } from './with-timeout.ts';
 
 // A transaction claims an idempotency key before its work (`answerOnce`), and a
 // creation in the statement that inserts (`records/insertions.ts`). The answer
@@ -71,6 +74,59 @@ export function namesIn(fingerprint: Buffer) {
 /** The parameters of a claim. */
 export function columnsOf({ keyId, operation, hash }: Claim) {
   return [keyId, operation, hash];
+}
+
+export const nameOf = ({ keyId, operation, hash }: Claim) =>
+  `${keyId} ${operation} ${hash.toString('hex')}`;
+
+/** What this process has under way for idempotency keys. */
+export class ClaimedWork {
+  /** The last work of each key. */
+  readonly #last = new Map<string, Promise<unknown>>();
+  /** What waits for earlier work with its key. */
+  readonly #waiting = new SharedBudget(maxWaiting);
+
+  has(claim: Claim) {
+    return this.#last.has(nameOf(claim));
+  }
+
+  /**
+   * Waits until the earlier work with a key ends; then the database contains its
+   * outcome.
+   *
+   * @throws StoreError IDEMPOTENCY_KEY_IN_USE at the deadline
+   * @throws Unavailable when too much of this caller waits
+   */
+  async untilEnded(claim: Claim, { caller, deadline }: Call) {
+    const earlier = this.#last.get(nameOf(claim));
+    if (!earlier) return;
+    const holder = caller?.id;
+    if (!this.#waiting.take(holder)) throw Unavailable.busy();
+    const left = deadline - performance.now();
+    await withTimeout(left, earlier, inUse).finally(() =>
+      this.#waiting.add(holder, -1),
+    );
+  }
+
+  /** Notes work with a key, until it ends. */
+  begin(claim: Claim, work: Promise<unknown>) {
+    const name = nameOf(claim);
+    const end = work
+      .catch(() => undefined)
+      .finally(() => {
+        const isLast = this.#last.get(name) === end;
+        if (isLast) this.#last.delete(name);
+      });
+    this.#last.set(name, end);
+  }
+
+  /** Runs work when no other work with its key is under way. */
+  async inTurn<T>(claim: Claim, call: Call, run: () => Promise<T>) {
+    while (this.has(claim)) await this.untilEnded(claim, call);
+    const work = run();
+    this.begin(claim, work);
+    return work;
+  }
 }
 
 /**

@@ -4,7 +4,6 @@ import {
   type Batches,
   currentTransaction,
   type Database,
-  maxWaiting,
   type Statement,
 } from '../database/database.ts';
 import {
@@ -12,14 +11,13 @@ import {
   findClaim,
   fingerprintOf,
   inUse,
+  nameOf,
   namesIn,
   reused,
   safeToRepeat,
 } from '../database/idempotency.ts';
 import { refusalIn, ruleBroken } from '../database/transaction.ts';
-import { withTimeout } from '../database/with-timeout.ts';
-import { badInput, Unavailable } from '../errors.ts';
-import { SharedBudget } from '../shared-budget.ts';
+import { badInput } from '../errors.ts';
 import type { Column, Table } from './rows/table.ts';
 import { type Trace, writerAt, writerOf, writersAt } from './trace.ts';
 
@@ -69,10 +67,6 @@ export class Insertions<Item, New extends object> {
   readonly #statements: ReturnType<typeof insertionsInto>;
   /** Those of the members that a creation sets. */
   readonly #names: string;
-  /** The last creation in progress of each idempotency key. */
-  readonly #inProgress = new Map<string, Promise<unknown>>();
-  /** Creations that wait for an earlier one with their key. */
-  readonly #waiting = new SharedBudget(maxWaiting);
 
   constructor(
     private readonly database: Database,
@@ -131,8 +125,8 @@ export class Insertions<Item, New extends object> {
   }
 
   async #isStored(claim: Claim, call: Call) {
-    await this.#untilEnded(claim, call);
     const { database, table } = this;
+    await database.claimed.untilEnded(claim, call);
     const queue = { collection: table.name, operation: 'find_claim' };
     const found = await database.inTurn(call, queue, () =>
       database.rows(findClaim, columnsOf(claim)),
@@ -158,36 +152,17 @@ export class Insertions<Item, New extends object> {
    * statement.
    */
   async #insertOnce(entry: Entry<New>, claim: Claim) {
-    const name = nameOf(claim);
-    if (this.#inProgress.has(name)) await this.#untilEnded(claim, entry.call);
+    const { claimed } = this.database;
+    if (claimed.has(claim)) await claimed.untilEnded(claim, entry.call);
     const inserting = this.#insertRetryably(entry);
     // After its deadline the client has its 503, but the statement may still
     // run. A retry with this key waits until it ends, and gets 409 if its own
     // deadline is earlier.
-    const end = inserting
-      .catch(() => entry.sent)
-      .catch(() => undefined)
-      .finally(() => {
-        const isLast = this.#inProgress.get(name) === end;
-        if (isLast) this.#inProgress.delete(name);
-      });
-    this.#inProgress.set(name, end);
-    return inserting;
-  }
-
-  /**
-   * @throws StoreError IDEMPOTENCY_KEY_IN_USE at the deadline
-   * @throws Unavailable when too many creations of this caller wait
-   */
-  async #untilEnded(claim: Claim, { caller, deadline }: Call) {
-    const earlier = this.#inProgress.get(nameOf(claim));
-    if (!earlier) return;
-    const holder = caller?.id;
-    if (!this.#waiting.take(holder)) throw Unavailable.busy();
-    const left = deadline - performance.now();
-    await withTimeout(left, earlier, inUse).finally(() =>
-      this.#waiting.add(holder, -1),
+    claimed.begin(
+      claim,
+      inserting.catch(() => entry.sent),
     );
+    return inserting;
   }
 
   async #insertRetryably(entry: Entry<New>) {
@@ -334,9 +309,6 @@ export class Insertions<Item, New extends object> {
     return [0, 1, 2].map((at) => writers.map((writer) => writer[at]));
   }
 }
-
-const nameOf = ({ keyId, operation, hash }: Claim) =>
-  `${keyId} ${operation} ${hash.toString('hex')}`;
 
 /**
  * The statements of insertions, each for a whole batch; `insertOne` for a batch
