@@ -48,14 +48,26 @@ const echoes = Object.entries(inputs).map(([name, input]) =>
     output: echoSchema,
   }),
 );
+const refused = operation({
+  name: 'refused',
+  description: 'Calls what refuses',
+  path: '/refused',
+  input: inputs.None,
+  output: echoSchema,
+});
 const shelves: Module = {
   tag: { name: 'Shelves', description: 'Shelves.' },
   open: ({ database }) => ({
-    resources: echoes.map((one) =>
-      one.serve(database, async (input) => ({
-        answer: JSON.stringify(input),
-      })),
-    ),
+    resources: [
+      ...echoes.map((one) =>
+        one.serve(database, async (input) => ({
+          answer: JSON.stringify(input),
+        })),
+      ),
+      refused.serve(database, async () => {
+        throw Object.assign(new Error('upstream'), { statusCode: 403 });
+      }),
+    ],
   }),
 };
 const withOperations: Module = {
@@ -86,6 +98,15 @@ test.each([
   expect(json).toEqual({ answer });
   const { data } = await graphqlText(store, { query });
   expect(Object.values(data)).toEqual([{ answer }]);
+});
+
+test('a status of what a module calls is none of the request', async () => {
+  const code = 'INTERNAL_SERVER_ERROR';
+  const { json } = await rest(store, '/v1/refused');
+  expect(json).toMatchObject({ code, status: 500 });
+  const query = '{ refused { answer } }';
+  const { errors } = await graphqlText(store, { query });
+  expect(errors?.[0]?.extensions).toEqual({ code, status: 500 });
 });
 
 test.each([

@@ -82,6 +82,10 @@ export function nothingHere(cause?: unknown) {
 export const notJson =
   'The body must be JSON, sent with Content-Type: application/json.';
 
+// Fastify's, and of a body that breaks off. What a module calls may fail with a
+// status of another request.
+const ofRequest = /^FST_|^ECONNRESET$/;
+
 /**
  * Converts Fastify's errors by their status, all others to a 500.
  *
@@ -89,8 +93,9 @@ export const notJson =
  */
 function toStoreError(error: unknown, bodyLimit: number) {
   if (error instanceof StoreError) return error;
-  const { statusCode = 500 } = error as Partial<FastifyError>;
-  if (statusCode >= 500) return internalError(error);
+  const { code, statusCode = 500 } = error as Partial<FastifyError>;
+  const isOfRequest = ofRequest.test(`${code}`);
+  if (!isOfRequest || statusCode >= 500) return internalError(error);
   const refusal = (code: ErrorCode, message: string) =>
     new StoreError(code, message, { cause: error });
   switch (statusCode) {
