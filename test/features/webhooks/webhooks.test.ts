@@ -573,6 +573,14 @@ test('a creation with an idempotency key gets its secret again', async () => {
   const again = await create();
   expect(again.json).toEqual(first.json);
   expect((await ask('GET', '/webhooks')).json).toHaveLength(1);
+  const stored = await sql<[string]>(
+    store.database,
+    "select generated[1] from idempotency_key where operation = 'createWebhook'",
+  );
+  expect(stored).toHaveLength(1);
+  const answer = Buffer.from(`${stored[0]}`, 'base64').toString('latin1');
+  expect(answer).toContain(receiver.url);
+  expect(answer).not.toContain('whsec_');
 });
 
 test('GraphQL has the same endpoints, without their secrets in lists', async () => {

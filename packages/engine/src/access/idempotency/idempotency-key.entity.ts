@@ -16,7 +16,7 @@ const idempotencyKeyTable = defineEntity({
     fingerprint: p.blob(),
     /**
      * The generated values of the row as PostgreSQL's texts, the id first. The
-     * input contains the others.
+     * input contains the others. Of a transaction, its answer.
      */
     generated: p.array(),
     createdAt: p.datetime().defaultRaw('now()').index(),
@@ -24,8 +24,8 @@ const idempotencyKeyTable = defineEntity({
 });
 
 /**
- * The table `idempotency_key`: creations that must not be repeated. It contains
- * no client data.
+ * The table `idempotency_key`: creations that must not be repeated. Only of
+ * transactions it contains client data.
  */
 export class IdempotencyKey extends idempotencyKeyTable.class {}
 

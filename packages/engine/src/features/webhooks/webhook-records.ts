@@ -43,14 +43,16 @@ export class WebhookRecords extends Records<Webhook, NewWebhook> {
     const { owner = 'key:0' } = input as Partial<Webhook>;
     if (owner !== 'key:0')
       throw badInput('owner must be key:0: it gets what an operator may read.');
-    // A repetition has the same secret, because the answer is stored.
     const frame = { creates: [WebhookEntity], input };
-    return this.database.transaction(call, frame, async () => {
+    const added = await this.database.transaction(call, frame, async () => {
       if (!(await this.hasRoom(call)))
         throw badInput(`A caller has at most ${most} webhooks.`);
       const more = { caller, key: newSecret(), ...input, position };
-      return withSecret(await super.create(more, call));
+      // The answer is stored for repetitions, without the secret.
+      return { ...(await super.create(more, call)), key: '' };
     });
+    const stored = await this.find(added.id, call);
+    return { ...added, secret: stored ? sendingTo(stored).key : null };
   }
 
   async hasRoom(call: Call) {
