@@ -8,7 +8,7 @@ import {
 } from '#engine/api/resources/resource.js';
 import { createEach } from '#engine/api/resources/several.js';
 import { Call } from '#engine/call.js';
-import { StoreError } from '#engine/errors.js';
+import { StoreError, Unavailable } from '#engine/errors.js';
 import { importLines } from '#engine/features/transfer/import.js';
 import { Records } from '#engine/records/records.js';
 import type { Repository } from '#engine/records/repository.js';
@@ -62,6 +62,7 @@ const check = async ({ name = '' }: Partial<NewCoin>) => {
   const turns = name.startsWith('first') ? 20 : 0;
   for (let turn = 0; turn < turns; turn += 1)
     await new Promise((resolve) => setImmediate(resolve));
+  if (name === 'late') throw Unavailable.late();
   if (name !== 'forged') return;
   const details = { king: 'Otto' };
   throw new StoreError('CONFLICT', 'It is forged.', { details });
@@ -324,6 +325,17 @@ describe.each<[string, Class]>([
       const { error } = await add(named('b'), { key: reader.key });
       expect(error).toMatchObject({ code: 'FORBIDDEN', status: 403 });
       expect(await namesStored()).toEqual(['a']);
+    });
+
+    test('an input that may be sent again has `retryAfter`', async () => {
+      const { results } = await add(named('a', 'late', 'forged'));
+      const code = 'SERVICE_UNAVAILABLE';
+      expect(results).toMatchObject([
+        { name: 'a' },
+        { code, retryAfter: 1 },
+        {},
+      ]);
+      expect(results?.[2]).not.toHaveProperty('retryAfter');
     });
 
     test('when the database is lost and none is stored, the request fails as a whole', async () => {

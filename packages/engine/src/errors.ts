@@ -86,6 +86,12 @@ export class StoreError extends Error {
     return httpStatusOf[this.code];
   }
 
+  /** In seconds, if it is worth to repeat the request. */
+  get retryAfter() {
+    const wait = this.headers['retry-after'];
+    return wait && Number(wait);
+  }
+
   /** The specification's Error body. */
   toBody() {
     return {

@@ -178,16 +178,10 @@ function toFormatted({
   message,
   code,
   status,
-  headers,
   details,
+  retryAfter,
 }: StoreError): GraphQLFormattedError {
-  const wait = headers['retry-after'];
-  const extensions = {
-    code,
-    status,
-    ...details,
-    retryAfter: wait && Number(wait),
-  };
+  const extensions = { code, status, ...details, retryAfter };
   return { message, extensions };
 }
 

@@ -68,7 +68,7 @@ function isFailure(outcome: object) {
 }
 
 export function toOutcome(outcome: object, request: FastifyRequest) {
-  return outcome instanceof Error
-    ? { error: toLoggedFailure(outcome, request).toBody() }
-    : { item: outcome };
+  if (!(outcome instanceof Error)) return { item: outcome };
+  const failure = toLoggedFailure(outcome, request);
+  return { error: { ...failure.toBody(), retryAfter: failure.retryAfter } };
 }
