@@ -237,6 +237,24 @@ describeHere('a transaction', () => {
     });
   });
 
+  test('that is rolled back anyway is never stored, however late it is', async () => {
+    for (const statement of [
+      'create function sleep() returns trigger language plpgsql as $$ begin perform pg_sleep(2); return null; end $$',
+      'create constraint trigger slow after insert on toy deferrable initially deferred for each row execute function sleep()',
+    ])
+      await sql(store.database, statement);
+    const onRolledBack = () => undefined;
+    const call = Object.assign(new Call(500), { onRolledBack });
+    try {
+      await expect(transact(() => visit(), call)).rejects.toMatchObject({
+        message: 'The database did not answer in time; try again shortly.',
+      });
+    } finally {
+      await sql(store.database, 'drop function sleep cascade');
+    }
+    expect(await counts()).toEqual([0, 0]);
+  });
+
   test('is done once for an idempotency key, and its answer is repeated as it was', async () => {
     const calls = Array.from({ length: 8 }, () => claimed('once'));
     const answers = await Promise.all(

@@ -34,7 +34,7 @@ import {
   ormOptions,
 } from './options.ts';
 import type { Order } from './order.ts';
-import { causeOf, isUnmigrated } from './postgres-errors.ts';
+import { causeOf, isOutcomeUnknown, isUnmigrated } from './postgres-errors.ts';
 
 import {
   createPool,
@@ -318,6 +318,7 @@ export class Database {
     try {
       return await (claim ? this.claimed.inTurn(claim, call, run) : run());
     } catch (error) {
+      if (onRolledBack && isOutcomeUnknown(error)) throw Unavailable.late();
       const refusal = refusalIn(this, error);
       throw claim ? safeToRepeat(refusal) : refusal;
     }

@@ -92,7 +92,10 @@ export interface Repository<Item extends Identified, New> {
    * may lag behind it.
    */
   lastId(call?: Call): Promise<Int64>;
-  /** @param listener called after each creation by this process */
+  /**
+   * @param listener called after each creation by this process; it does not
+   *   throw
+   */
   onInserted(listener: () => void): void;
   /**
    * The same for a live list.
