@@ -453,7 +453,7 @@ describeHere('a transaction', () => {
       const sessions = async () => {
         const text = 'select pg_backend_pid(), pg_sleep(0.1)';
         const found = [1, 2, 3].map(() => sql(store.database, text));
-        return (await Promise.all(found)).map(([[pid] = []]) => pid);
+        return (await Promise.all(found)).map((rows) => rows[0]?.[0]);
       };
       const before = await sessions();
       const refused = transact(async (em) => {
