@@ -7,13 +7,13 @@ import {
   SUBSCRIPTION_ID_META_KEY,
 } from '@modelcontextprotocol/server';
 import type { FastifyRequest } from 'fastify';
-import type {
-  Item,
-  Refusal,
-  RestOperation,
-  Schema,
-  Tool,
-  Wording,
+import {
+  type Item,
+  Refused,
+  type RestOperation,
+  type Schema,
+  type Tool,
+  type Wording,
 } from './tools.ts';
 
 /** What happens to items of a list (SEP-3415). */
@@ -88,6 +88,7 @@ const members = {
   },
   ttlMs: { type: ['integer', 'null'], minimum: 0 },
 };
+
 const paramsWith = (...required: Array<keyof typeof members>) => {
   const schema = { type: 'object', properties: members, required };
   return { params: fromJsonSchema<Asked>(schema as never) };
@@ -114,18 +115,6 @@ interface Source {
   readonly filters: readonly string[];
 }
 
-/** Those whose tools there are, by name. */
-export function sourcesOf(
-  types: readonly EventType[],
-  tools: ReadonlyMap<string, Tool>,
-) {
-  const sources = types.flatMap((type) => {
-    const tool = tools.get(type.list.tool);
-    return tool ? [[type.name, sourceOf(type, tool)] as const] : [];
-  });
-  return new Map<string, Source>(sources);
-}
-
 function sourceOf(type: EventType, tool: Tool): Source {
   const { name, description, given = {} } = type;
   const { inputSchema, outputSchema } = tool.definition;
@@ -146,145 +135,169 @@ function sourceOf(type: EventType, tool: Tool): Source {
 }
 
 /**
- * Adds the methods of events for the caller of a request.
- *
- * @param mayStream false for clients of earlier revisions
+ * @returns adds the methods of events for the caller of a request, without
+ *   streams for clients of earlier revisions; undefined when no tool lists any
  */
-export function serveEvents(
-  server: Server,
-  sources: ReadonlyMap<string, Source>,
+export function eventsOf(
+  types: readonly EventType[],
+  tools: ReadonlyMap<string, Tool>,
   { isListed, subscriptions, describe }: Service,
-  request: FastifyRequest,
-  mayStream: boolean,
 ) {
-  const hosts = subscriptions?.();
-  const delivery = [
-    'poll',
-    ...(mayStream ? ['push'] : []),
-    ...(hosts ? ['webhook'] : []),
-  ];
-  server.setRequestHandler('events/list', paramsWith(), () => {
-    const listed = [...sources.values()].filter(({ tool }) =>
-      isListed(tool.operation, request),
-    );
-    const events = listed.map((one) => ({ ...one.definition, delivery }));
-    return { events };
-  });
-  server.setRequestHandler('events/poll', paramsWith('name'), async (asked) => {
-    const limit = Math.min(asked.maxEvents ?? most, most);
-    const { source, items, hasMore, cursor, isCut } = await read(asked, limit);
-    const young = items.filter((item) => !isTooOld(source, item, asked));
-    const events = young.flatMap((item) => occurrencesOf(source, item));
-    const truncated = isCut || young.length < items.length;
-    return { events, truncated, hasMore, nextPollMs, cursor };
-  });
-  if (mayStream)
-    server.setRequestHandler('events/stream', paramsWith('name'), stream);
-  const ofHost = paramsWith('name', 'delivery');
-  for (const action of ['subscribe', 'unsubscribe'] as const)
-    server.setRequestHandler(`events/${action}`, ofHost, async (asked) => {
-      sourceFor(asked);
-      if (!hosts)
-        throw new ProtocolError(-32014, 'Events are sent to no endpoint.', {
-          feature: 'deliveryMode',
-          value: 'webhook',
-        });
-      const startAt: StartAt = (cursor) => start({ ...asked, cursor });
-      const work = hosts[action](asked, request, startAt);
-      return { ...(await work.catch(refuse)) };
-    });
-
-  /** A refusal of the service in codes of MCP. */
-  function refuse(error: Error & { status?: number }): never {
-    if (error instanceof ProtocolError) throw error;
-    const { status = 500 } = error;
-    if (status < 500) throw failureOf({ status, refused: describe(error) });
-    request.log.error({ err: error }, 'a subscription has failed');
-    throw new ProtocolError(-32603, 'The subscription has failed.');
+  const sources = new Map<string, Source>();
+  for (const type of types) {
+    const tool = tools.get(type.list.tool);
+    if (tool) sources.set(type.name, sourceOf(type, tool));
   }
+  // The SDK keeps for ever what it has compiled.
+  const any = paramsWith();
+  const named = paramsWith('name');
+  const addressed = paramsWith('name', 'delivery');
+  return sources.size > 0 ? serveEvents : undefined;
 
-  function sourceFor({ name, arguments: args = {} }: Asked) {
-    const source = sources.get(name);
-    if (!source)
-      throw new ProtocolError(-32011, 'There is no event with this name.', {
-        kind: 'event',
-      });
-    const { filters } = source;
-    if (Object.keys(args).every((one) => filters.includes(one))) return source;
-    const known = filters.join(', ') || 'none';
-    throw new ProtocolError(-32602, `An argument is unknown; known: ${known}`);
-  }
-
-  /** Where a subscription begins: now, if what follows is too old. */
-  async function start(asked: Asked): ReturnType<StartAt> {
-    const { source, after, items, cursor, isCut } = await read(asked, 1);
-    const [next] = items;
-    if (!next || !isTooOld(source, next, asked))
-      return { cursor: next ? after : cursor, truncated: isCut };
-    const now = await start({ ...asked, cursor: null });
-    return { ...now, truncated: true };
-  }
-
-  /** Items after the cursor, or from now on. */
-  async function read(asked: Asked, limit: number) {
-    const source = sourceFor(asked);
-    const { kept = async () => ({ before: 0n, last: 0n }) } = source.type;
-    const { before, last } = await kept(request);
-    const list = async (page: object) => {
-      const args = { ...asked.arguments, ...page, ...source.type.given };
-      const answer = await source.tool.ask(args, request);
-      if (answer.refused !== undefined) throw failureOf(answer);
-      const { items = [], next } = answer.found ?? {};
-      return { items, hasMore: next !== undefined };
-    };
-    const newest = async () =>
-      last || (await list({ sort: 'id_desc', limit: '1' })).items[0]?.id;
-    const after = `${asked.cursor ?? (await newest()) ?? 0}`;
-    const { items, hasMore } = await list({ after, limit: `${limit}` });
-    const end = BigInt(items.at(-1)?.id ?? after);
-    // A quiet list goes on, too, before its place is forgotten.
-    const cursor = `${hasMore || last < end ? end : last}`;
-    const isCut = BigInt(after) < before;
-    return { source, after, items, hasMore, cursor, isCut };
-  }
-
-  /** Ends with the connection, or with the rights of its key. */
-  async function stream(
-    asked: Asked,
-    { mcpReq: { id: subscription, notify, signal } }: ServerContext,
+  function serveEvents(
+    server: Server,
+    request: FastifyRequest,
+    mayStream: boolean,
   ) {
-    const source = sourceFor(asked);
-    const { truncated, ...begin } = await start(asked);
-    let { cursor } = begin;
-    const { type, tool } = source;
-    const args = { ...asked.arguments, after: cursor, ...type.given };
-    const followed = await tool.follow(args, request, signal);
-    if ('refused' in followed) throw failureOf(followed);
-    const _meta = { [SUBSCRIPTION_ID_META_KEY]: subscription };
-    const tell = async (name: string, params: object) => {
-      const method = `notifications/events/${name}`;
-      await notify({ method, params: { ...params, _meta } });
-      const { socket } = request.raw;
-      if (socket.writableNeedDrain) await once(socket, 'drain', { signal });
-    };
-    try {
-      for await (const { id, item, error: message } of followed.events) {
-        if (message) {
-          await tell('terminated', { error: { code: -32012, message } });
-          break;
-        }
-        cursor = id ?? cursor;
-        if (!item)
-          await tell(id ? 'active' : 'heartbeat', { cursor, truncated });
-        else
-          for (const one of occurrencesOf(source, item))
-            await tell('event', { ...one, cursor });
-      }
-    } catch (error) {
-      // The client continues at the cursor after a cut.
-      request.log.debug({ err: error }, 'a stream of events is cut');
+    const hosts = subscriptions?.();
+    const delivery = [
+      'poll',
+      ...(mayStream ? ['push'] : []),
+      ...(hosts ? ['webhook'] : []),
+    ];
+    const serve = (
+      action: string,
+      params: typeof any,
+      answer: (asked: Asked, context: ServerContext) => Promise<object>,
+    ) =>
+      server.setRequestHandler(
+        `events/${action}`,
+        params,
+        (...asked) => answer(...asked).catch(refuse) as never,
+      );
+    serve('list', any, async () => {
+      const listed = [...sources.values()].filter(({ tool }) =>
+        isListed(tool.operation, request),
+      );
+      const events = listed.map((one) => ({ ...one.definition, delivery }));
+      return { events };
+    });
+    serve('poll', named, async (asked) => {
+      const limit = Math.min(asked.maxEvents ?? most, most);
+      const { source, items, hasMore, cursor, isCut } = await read(
+        asked,
+        limit,
+      );
+      const young = items.filter((item) => !isTooOld(source, item, asked));
+      const events = young.flatMap((item) => occurrencesOf(source, item));
+      const truncated = isCut || young.length < items.length;
+      return { events, truncated, hasMore, nextPollMs, cursor };
+    });
+    if (mayStream) serve('stream', named, stream);
+    for (const action of ['subscribe', 'unsubscribe'] as const)
+      serve(action, addressed, async (asked) => {
+        sourceFor(asked);
+        if (!hosts)
+          throw new ProtocolError(-32014, 'Events are sent to no endpoint.', {
+            feature: 'deliveryMode',
+            value: 'webhook',
+          });
+        const startAt: StartAt = (cursor) => start({ ...asked, cursor });
+        return hosts[action](asked, request, startAt);
+      });
+
+    /** A refusal in codes of MCP. */
+    function refuse(error: Error & { status?: number }): never {
+      const { status = 500 } = error;
+      if (error instanceof Refused) throw failure(status, error.message);
+      if (status < 500) throw failure(status, describe(error));
+      throw hidden(error, request, 'event');
     }
-    return {};
+
+    function sourceFor({ name, arguments: args = {} }: Asked) {
+      const source = sources.get(name);
+      if (!source)
+        throw new ProtocolError(-32011, 'There is no event with this name.', {
+          kind: 'event',
+        });
+      const { filters } = source;
+      if (Object.keys(args).every((one) => filters.includes(one)))
+        return source;
+      const known = filters.join(', ') || 'none';
+      throw new ProtocolError(
+        -32602,
+        `An argument is unknown; known: ${known}`,
+      );
+    }
+
+    /** Where a subscription begins: now, if what follows is too old. */
+    async function start(asked: Asked): ReturnType<StartAt> {
+      const { source, after, items, cursor, isCut } = await read(asked, 1);
+      const [next] = items;
+      if (!next || !isTooOld(source, next, asked))
+        return { cursor: next ? after : cursor, truncated: isCut };
+      const now = await start({ ...asked, cursor: null });
+      return { ...now, truncated: true };
+    }
+
+    /** Items after the cursor, or from now on. */
+    async function read(asked: Asked, limit: number) {
+      const source = sourceFor(asked);
+      const { kept = async () => ({ before: 0n, last: 0n }) } = source.type;
+      const { before, last } = await kept(request);
+      const list = async (page: object) => {
+        const args = { ...asked.arguments, ...page, ...source.type.given };
+        return (await source.tool.ask(args, request)) ?? {};
+      };
+      const newest = async () =>
+        last || (await list({ sort: 'id_desc', limit: '1' })).items?.[0]?.id;
+      const after = `${asked.cursor ?? (await newest()) ?? 0}`;
+      const { items = [], next } = await list({ after, limit: `${limit}` });
+      const hasMore = next !== undefined;
+      const end = BigInt(items.at(-1)?.id ?? after);
+      // A quiet list goes on, too, before its place is forgotten.
+      const cursor = `${hasMore || last < end ? end : last}`;
+      const isCut = BigInt(after) < before;
+      return { source, after, items, hasMore, cursor, isCut };
+    }
+
+    /** Ends with the connection, or with the rights of its key. */
+    async function stream(
+      asked: Asked,
+      { mcpReq: { id: subscription, notify, signal } }: ServerContext,
+    ) {
+      const source = sourceFor(asked);
+      const { truncated, ...begin } = await start(asked);
+      let { cursor } = begin;
+      const { type, tool } = source;
+      const args = { ...asked.arguments, after: cursor, ...type.given };
+      const events = await tool.follow(args, request, signal);
+      const _meta = { [SUBSCRIPTION_ID_META_KEY]: subscription };
+      const tell = async (name: string, params: object) => {
+        const method = `notifications/events/${name}`;
+        await notify({ method, params: { ...params, _meta } });
+        const { socket } = request.raw;
+        if (socket.writableNeedDrain) await once(socket, 'drain', { signal });
+      };
+      try {
+        for await (const { id, item, error: message } of events) {
+          if (message) {
+            await tell('terminated', { error: { code: -32012, message } });
+            break;
+          }
+          cursor = id ?? cursor;
+          if (!item)
+            await tell(id ? 'active' : 'heartbeat', { cursor, truncated });
+          else
+            for (const one of occurrencesOf(source, item))
+              await tell('event', { ...one, cursor });
+        }
+      } catch (error) {
+        // The client continues at the cursor after a cut.
+        request.log.debug({ err: error }, 'a stream of events is cut');
+      }
+      return {};
+    }
   }
 }
 
@@ -304,13 +317,19 @@ function isTooOld({ type }: Source, item: Item, { maxAgeMs }: Asked) {
   return maxAgeMs !== undefined && age > maxAgeMs;
 }
 
-/** A refusal of the list in codes of MCP. */
-function failureOf({ status, refused }: Refusal) {
+function failure(status: number, message: string) {
   const codes: Record<number, number> = {
     400: -32602,
     401: -32012,
     403: -32012,
     429: -32013,
   };
-  return new ProtocolError(codes[status] ?? -32603, refused);
+  return new ProtocolError(codes[status] ?? -32603, message);
+}
+
+/** The SDK would show an assistant the message of a fault. */
+export function hidden(err: Error, { log }: FastifyRequest, what: string) {
+  if (err instanceof ProtocolError) return err;
+  log.error({ err }, `a call of a ${what} has failed`);
+  return new ProtocolError(-32603, `The ${what} has failed.`);
 }

@@ -15,13 +15,14 @@ import type {
 import {
   type EventType,
   eventCapabilities,
+  eventsOf,
+  hidden,
   type Subscriptions,
-  serveEvents,
-  sourcesOf,
 } from './events.ts';
 import {
   isJsonObject,
   type OpenApi,
+  Refused,
   type RestOperation,
   type Tool,
   toolsOf,
@@ -73,13 +74,14 @@ export async function openApiMcp(
 ): Promise<void> {
   const { document, name, origins, config = {}, isListed, refuse } = options;
   let tools = new Map<string, Tool>();
-  let sources: ReturnType<typeof sourcesOf>;
+  let serveEvents: ReturnType<typeof eventsOf>;
   let about: OpenApi['info'];
   app.addHook('onReady', async () => {
     const openApi = document() as OpenApi;
     about = openApi.info;
     tools = toolsOf(openApi, options);
-    sources = sourcesOf(options.events?.(openApi) ?? [], tools);
+    const types = options.events?.(openApi) ?? [];
+    serveEvents = eventsOf(types, tools, options);
   });
   app.route({
     method: 'POST',
@@ -141,7 +143,7 @@ export async function openApiMcp(
   /** For one request, because the tools depend on its caller. */
   function serverFor(request: FastifyRequest, mayStream: boolean) {
     const { title, version, description } = about;
-    const offered = sources.size > 0 ? eventCapabilities : {};
+    const offered = serveEvents ? eventCapabilities : {};
     const server = new Server(
       { name, title, version },
       {
@@ -161,14 +163,13 @@ export async function openApiMcp(
       if (!tool)
         throw new ProtocolError(-32602, 'There is no tool with this name.');
       const result = tool.call(params.arguments ?? {}, request);
-      return result.catch((err) => {
-        // The SDK would show the assistant its message.
-        request.log.error({ err }, 'a tool has failed');
-        throw new ProtocolError(-32603, 'The tool has failed.');
+      return result.catch((error) => {
+        if (!(error instanceof Refused)) throw hidden(error, request, 'tool');
+        const content = [{ type: 'text', text: error.message }];
+        return { content, isError: true };
       }) as never;
     });
-    if (sources.size > 0)
-      serveEvents(server, sources, options, request, mayStream);
+    serveEvents?.(server, request, mayStream);
     return server;
   }
 }

@@ -1,4 +1,3 @@
-import type { OutgoingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import {
@@ -61,18 +60,21 @@ interface ListEvent {
   error?: string;
 }
 
-interface Answer {
-  status?: undefined;
-  refused?: undefined;
-  /** Absent for an operation without an output. */
-  found?: { items?: Item[]; next?: string };
+/** What an operation returns. */
+interface Found {
+  items?: Item[];
+  next?: string;
 }
 
-/** Why an operation is not carried out, and the status of HTTP. */
-export interface Refusal {
-  status: number;
-  refused: string;
-  found?: undefined;
+/** Why an operation is not carried out, in the words for the assistant. */
+export class Refused extends Error {
+  /** @param status of HTTP */
+  constructor(
+    readonly status: number,
+    message: string,
+  ) {
+    super(message);
+  }
 }
 
 /** An operation in OpenAPI. */
@@ -208,10 +210,8 @@ function toolOf(
     ...(body?.required ?? []),
   ];
 
-  const invalid = (message: string): Refusal => ({
-    status: 400,
-    refused: describe(refuse(400, message)),
-  });
+  const invalid = (message: string) =>
+    new Refused(400, describe(refuse(400, message)));
   /** An argument as the operation reads it: text, or anything else as JSON. */
   const textOf = (value: unknown) =>
     typeof value === 'string' ? value : `${JSON.stringify(value, exact)}`;
@@ -259,30 +259,25 @@ function toolOf(
     };
   }
 
-  /** @returns the request of the operation */
-  function prepared(
-    args: Arguments,
-    request: FastifyRequest,
-  ): Refusal | { own: InjectOptions } {
+  /** @throws Refused for arguments that the operation would misread */
+  function checked(args: Arguments) {
     // The operation ignores unknown parameters. An assistant would take the
     // unfiltered list for an answer.
-    if (!Object.keys(args).every((name) => Object.hasOwn(properties, name))) {
-      return invalid(
+    if (!Object.keys(args).every((name) => Object.hasOwn(properties, name)))
+      throw invalid(
         `An argument is unknown; known are ${Object.keys(properties).join(', ')}.`,
       );
-    }
     try {
       const odd = given.find(({ name, schema }) => isLost(args[name], schema));
       if (odd)
-        return invalid(
+        throw new Misread(
           `${odd.name} must be a text, a number, true or false, or an array of some.`,
         );
-      const exactly = withIntegers(args, { properties }) as Arguments;
-      return { own: requestOf(exactly, request) };
+      return withIntegers(args, { properties }) as Arguments;
     } catch (error) {
-      if (error instanceof Rounded) return invalid(error.message);
+      if (error instanceof Misread) throw invalid(error.message);
       // Only the recursion can fail.
-      return invalid('The arguments are nested too deeply.');
+      throw invalid('The arguments are nested too deeply.');
     }
   }
 
@@ -291,23 +286,42 @@ function toolOf(
    * scope, quota, checks, idempotency, log line and metrics are those of the
    * operation. The request passes no network, and is served while the service
    * shuts down.
+   *
+   * @throws Refused
    */
+  async function send(
+    args: Arguments,
+    request: FastifyRequest,
+    signal?: AbortSignal,
+  ) {
+    const own = requestOf(checked(args), request);
+    const { routing } = request.server;
+    const accept = signal && { accept: 'text/event-stream' };
+    const response = await inject(routing as never, {
+      ...own,
+      headers: { ...own.headers, ...accept },
+      payloadAsStream: true,
+      ...(signal && { signal }),
+    });
+    const { statusCode: status, headers } = response;
+    const body = response.stream();
+    if (status < 400) return { status, headers, body };
+    const refused = describe(JSON.parse(await text(body)));
+    const wait = headers['retry-after'];
+    const hint = wait ? ` Try again in ${wait} s.` : '';
+    throw new Refused(status, refused + hint);
+  }
+
+  /** @returns undefined for an operation without an output */
   async function ask(
     args: Arguments,
     request: FastifyRequest,
-  ): Promise<Refusal | Answer> {
-    const asked = prepared(args, request);
-    if ('refused' in asked) return asked;
-    const { routing } = request.server;
-    const { statusCode, headers, payload } = await inject(
-      routing as never,
-      asked.own,
-    );
-    if (statusCode >= 400) return refusalOf(statusCode, headers, payload);
-    const isDone = args.isDryRun && !headers['preference-applied'];
-    const unknown = 'It is done: it knows no dry run.';
-    if (isDone) return { status: statusCode, refused: unknown };
-    if (!output) return {};
+  ): Promise<Found | undefined> {
+    const { status, headers, body } = await send(args, request);
+    const payload = await text(body);
+    if (args.isDryRun && !headers['preference-applied'])
+      throw new Refused(status, 'It is done: it knows no dry run.');
+    if (!output) return undefined;
     const answer = JSON.parse(payload, asWritten as never);
     const after = /[?&]after=([^&>]+)[^>]*>; rel="next"/.exec(
       `${headers.link}`,
@@ -315,7 +329,7 @@ function toolOf(
     const found = isList
       ? { items: answer, ...(after && { next: after }) }
       : answer;
-    return { found: withTextIds(found, output) as Answer['found'] };
+    return withTextIds(found, output) as Found;
   }
 
   /** Follows a list in the same way, until the signal. */
@@ -323,21 +337,9 @@ function toolOf(
     args: Arguments,
     request: FastifyRequest,
     signal: AbortSignal,
-  ): Promise<Refusal | { events: AsyncGenerator<ListEvent, void> }> {
-    const asked = prepared(args, request);
-    if ('refused' in asked) return asked;
-    const { routing } = request.server;
-    const { own } = asked;
-    const response = await inject(routing as never, {
-      ...own,
-      headers: { ...own.headers, accept: 'text/event-stream' },
-      payloadAsStream: true,
-      signal,
-    });
-    const { statusCode, headers } = response;
-    const body = response.stream();
-    if (statusCode < 400) return { events: eventsIn(body) };
-    return refusalOf(statusCode, headers, await text(body));
+  ) {
+    const { body } = await send(args, request, signal);
+    return eventsIn(body);
   }
 
   /** The blocks of server-sent events that a live list sends. */
@@ -358,21 +360,9 @@ function toolOf(
     }
   }
 
-  function refusalOf(
-    status: number,
-    headers: OutgoingHttpHeaders,
-    body: string,
-  ): Refusal {
-    const refused = describe(JSON.parse(body));
-    const wait = headers['retry-after'];
-    const hint = wait ? ` Try again in ${wait} s.` : '';
-    return { status, refused: refused + hint };
-  }
-
   /** @returns a result of `tools/call` */
   async function call(args: Arguments, request: FastifyRequest) {
-    const { refused, found } = await ask(args, request);
-    if (refused !== undefined) return toolError(refused);
+    const found = await ask(args, request);
     const text = found ? JSON.stringify(found) : (success?.description ?? '');
     const content = [{ type: 'text', text }];
     return { content, ...(output && { structuredContent: found }) };
@@ -399,10 +389,6 @@ function toolOf(
 /** `list_pets` for `listPets`. */
 export function toolNameOf(operationId: string) {
   return operationId.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-}
-
-function toolError(text: string) {
-  return { content: [{ type: 'text', text }], isError: true };
 }
 
 /**
@@ -454,13 +440,14 @@ function changed(
   return Object.fromEntries(all);
 }
 
-class Rounded extends Error {}
+/** Its message is about an argument. */
+class Misread extends Error {}
 
 /**
  * The same value with int64 as integers. The operation describes the fault of
  * any other text.
  *
- * @throws Rounded for one that is a number, and may be rounded
+ * @throws Misread for one that is a number, and may be rounded
  */
 function withIntegers(value: unknown, schema?: Schema, place = ''): unknown {
   const known = whole(schema);
@@ -468,7 +455,7 @@ function withIntegers(value: unknown, schema?: Schema, place = ''): unknown {
     return changed(value, known, withIntegers, place);
   const isNumber = ['number', 'bigint'].includes(typeof value);
   if (isNumber && Math.abs(Number(value)) > Number.MAX_SAFE_INTEGER)
-    throw new Rounded(
+    throw new Misread(
       `${place} must be text, because most clients round a number beyond 2^53.`,
     );
   const isText = typeof value === 'string';

@@ -32,12 +32,12 @@ export class Sources {
    */
   of(types: readonly string[], { caller }: Call, filters = {}): Source {
     const { collections, database } = this.context;
-    const names = new Set(types.map((type) => type.replace(/\.\w+$/, '')));
-    const [collection, ...others] = names;
-    const isTraced = [...names].every((name) => database.traced.has(name));
+    const names = types.map((type) => type.replace(/\.\w+$/, ''));
+    const [collection = ''] = names;
+    const isTraced = names.every((name) => database.traced.has(name));
     const isAlone = `${types}` === `${collection}.added`;
     // Tenants do not wait for each other, so only live lists see an order.
-    const isOrdered = isAlone && !database.tenanted.has(`${collection}`);
+    const isOrdered = isAlone && !database.tenanted.has(collection);
     const wanted = isTraced ? 'changes' : collection;
     const source = collections().find(({ name }) => name === wanted);
     if (!source || !(isTraced || (isOrdered && source.isFollowed)))
@@ -47,7 +47,7 @@ export class Sources {
     const scope: Scope = `${source.module}:read`;
     if (!hasScope(caller, scope)) throw forbidden(scope, caller);
     const given = queryOf(source, filters);
-    const isOfOne = isTraced && others.length === 0;
+    const isOfOne = isTraced && names.every((name) => name === collection);
     const filter = isOfOne ? { ...given, collection } : given;
     const typeOf = isTraced ? eventIn : () => `${types}`;
     return { ...source, filter, typeOf };
