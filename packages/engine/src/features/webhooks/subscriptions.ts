@@ -42,7 +42,7 @@ const store: Statement = {
       previous_until = case when webhook.key = excluded.key then webhook.previous_until
         else now() + interval '5 minutes' end,
       position = greatest(webhook.position, excluded.position),
-      version = webhook.version + 1,
+      version = webhook.version + (webhook.key <> excluded.key)::int,
       is_off = false, attempts = 0, failed_at = null, retry_at = null
     returning position::text`,
 };
