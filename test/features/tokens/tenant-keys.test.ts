@@ -164,9 +164,14 @@ describe('kennels of two practices', () => {
         ['FOREIGN KEY (mother_id) REFERENCES dog(id)'],
       ];
       expect(await rulesOf()).toEqual(single);
+      const missing = ['former', 'kennel', 'mother'].map(
+        (name) => `dog FOREIGN KEY (practice, ${name}_id)`,
+      );
+      expect((await one.examine()).keys).toBe(missing.join(', '));
       const { up, down } = await schema.getUpdateSchemaMigrationSQL();
       await schema.execute(up);
       expect(await schema.getUpdateSchemaSQL()).toBe('');
+      expect((await one.examine()).keys).toBeNull();
       expect(await rulesOf()).toEqual([
         [
           'FOREIGN KEY (practice, former_id) REFERENCES kennel(clinic, id) ON DELETE SET NULL (former_id)',

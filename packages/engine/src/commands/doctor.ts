@@ -142,9 +142,10 @@ async function examine(service: Service) {
       async run() {
         await database.assertColumns();
         await database.assertReady();
-        const { rights, indexes } = await database.examine();
+        const { rights, indexes, keys } = await database.examine();
         warn('missing rights', rights, 'grant them to the role');
         warn('missing indexes', indexes, 'create them anew, as migrations do');
+        warn('missing keys', keys, 'write a migration: docs/add-a-module.md');
         return 'readable and writable, ids beyond all rows';
       },
     });
