@@ -88,8 +88,16 @@ export class Changes<Item> {
   #queue(operation: string, text: string) {
     const { name: collection } = this.table;
     const name = `${operation}_${collection}`;
-    const statement = { name, isWrite: true, text };
-    const run = async ([write = []]: unknown[][]) => {
+    const run = async (batch: unknown[][]) => {
+      const [tenant, ...write] = batch.flat();
+      const statement = { name, isWrite: true, text };
+      if (tenant !== undefined) {
+        // Citus locks a row of a tenant by this equation.
+        const column = this.table.column(`${this.rules.owned.tenant}`);
+        const own = `where id = $1 and ${column.name} = $${write.push(tenant)}`;
+        statement.name += '_of_tenant';
+        statement.text = text.replaceAll('where id = $1', () => own);
+      }
       const [row] = await this.database.rows(statement, write);
       return [row as Written];
     };
@@ -211,7 +219,9 @@ export class Changes<Item> {
     if (id === undefined) return null;
     const { database, rules, table } = this;
     const { owned } = rules;
-    const all: unknown[] = [...write];
+    const named = views?.map(({ values }) => values[`${owned.tenant}`]);
+    const [tenant, ...others] = new Set(named);
+    const all: unknown[] = [others.length > 0 ? undefined : tenant, ...write];
     if (owned.members.length > 0) all.push(seenValue(owned, views));
     if (this.trace) all.push(...writerOf(call));
     const written = await queue.add(all, call).catch((error) => {
