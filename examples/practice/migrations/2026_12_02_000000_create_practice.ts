@@ -21,9 +21,6 @@ export class CreatePractice extends Migration {
     this.addSql(
       `create index "animal_customer_id_id_index" on "animal" ("customer_id", "id");`,
     );
-    this.addSql(
-      `create index "animal_clinic_customer_id_id_index" on "animal" ("clinic", "customer_id", "id");`,
-    );
 
     this.addSql(
       `create table "note" ("id" bigserial primary key, "text" text not null, "writer" text not null, "version" int not null default 1);`,
@@ -46,13 +43,7 @@ export class CreatePractice extends Migration {
       `create unique index "visit_clinic_id_index" on "visit" ("clinic", "id");`,
     );
     this.addSql(
-      `create index "visit_clinic_animal_id_id_index" on "visit" ("clinic", "animal_id", "id");`,
-    );
-    this.addSql(
       `create index "visit_clinic_at_id_index" on "visit" ("clinic", "at", "id");`,
-    );
-    this.addSql(
-      `create index "visit_clinic_animal_id_at_id_index" on "visit" ("clinic", "animal_id", "at", "id");`,
     );
 
     this.addSql(
@@ -63,9 +54,6 @@ export class CreatePractice extends Migration {
     );
     this.addSql(
       `create index "treatment_visit_id_id_index" on "treatment" ("visit_id", "id");`,
-    );
-    this.addSql(
-      `create index "treatment_clinic_visit_id_id_index" on "treatment" ("clinic", "visit_id", "id");`,
     );
 
     this.addSql(

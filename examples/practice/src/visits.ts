@@ -36,7 +36,6 @@ export const AnimalEntity = defineEntity({
   indexes: [
     { properties: ['clinic', 'id'] },
     { properties: ['customerId', 'id'] },
-    { properties: ['clinic', 'customerId', 'id'] },
   ],
 });
 
@@ -71,9 +70,7 @@ export const VisitEntity = defineEntity({
     { properties: ['at', 'id'] },
     { properties: ['animalId', 'at', 'id'] },
     { properties: ['clinic', 'id'] },
-    { properties: ['clinic', 'animalId', 'id'] },
     { properties: ['clinic', 'at', 'id'] },
-    { properties: ['clinic', 'animalId', 'at', 'id'] },
   ],
 });
 
@@ -104,6 +101,5 @@ export const TreatmentEntity = defineEntity({
   indexes: [
     { properties: ['clinic', 'id'] },
     { properties: ['visitId', 'id'] },
-    { properties: ['clinic', 'visitId', 'id'] },
   ],
 });

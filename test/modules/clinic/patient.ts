@@ -47,10 +47,13 @@ export const patient = resource({
   filters: ['kind', 'login'],
   in: ['kind'],
   combinations: [['kind'], ['login']],
+  few: ['login'],
   ranges: ['weight'],
 });
 export type Patient = ItemOf<typeof patient>;
 export type NewPatient = NewOf<typeof patient>;
+
+const ofFew = ['clinic', 'login'];
 
 /** For each audience, and each combination of filters. */
 function indexesFor(combinations: string[][], orders: string[][]) {
@@ -72,7 +75,12 @@ export const PatientEntity = defineEntity({
   name: 'Patient',
   tableName: 'patient',
   properties: patient.columns,
-  indexes: indexesFor([['kind'], ['login']], [[], ['weight']]),
+  // One serves all lists of a login.
+  indexes: indexesFor([['kind'], ['login']], [[], ['weight']]).filter(
+    ({ properties }) =>
+      `${properties}` === `${ofFew},id` ||
+      !ofFew.every((one) => `${properties}`.split(',').includes(one)),
+  ),
   uniques: [{ properties: ['clinic', 'name'] }],
 });
 

@@ -149,8 +149,7 @@ export const VisitEntity = defineEntity({
   indexes: [
     { properties: ['cardId', 'id'] },
     { properties: ['clinic', 'id'] },
-    { properties: ['clinic', 'cardId', 'id'] },
     { properties: ['clinic', 'login', 'id'] },
-    { properties: ['clinic', 'login', 'cardId', 'id'] },
+    { properties: ['login', 'cardId', 'id'] },
   ],
 });

@@ -5,7 +5,7 @@ import { type DatabaseSchema, SqlSchemaGenerator } from '@mikro-orm/postgresql';
 export const ofTenant = Symbol('of tenant');
 
 /** Undefined where a row may belong to none. */
-export function tenantIn({ props }: EntityMetadata) {
+export function tenantIn({ props }: Pick<EntityMetadata, 'props'>) {
   return props.find((one) => ofTenant in one && !one.nullable);
 }
 

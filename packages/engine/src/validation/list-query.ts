@@ -33,6 +33,11 @@ export interface Lists<Member extends string = string> {
    * @default all of them
    */
   combinations?: ReadonlyArray<readonly Member[]> | undefined;
+  /**
+   * Members, of items or audiences, whose values have at most some 1,000 rows
+   * each, null too: one index up to it serves all lists filtered by one.
+   */
+  few?: readonly string[] | undefined;
   /** Beside the id: `sort=at`. Those of texts are in lower case. */
   orders?: readonly Member[] | undefined;
   /** Orders that may begin and end at a value: `at_gte`, `at_lt`. */

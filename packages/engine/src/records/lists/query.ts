@@ -145,14 +145,15 @@ export class ListInterpreter {
       columns.filter(({ member }) => members.includes(member)),
     );
     this.#combinations = declared ? [[], ...declared] : subsets(columns);
+    const few = lists.few?.map((member) => table.column(member).member);
     for (const sort of ['id', ...orders]) {
       const by = [table.column(sort)].filter(({ member }) => member !== 'id');
-      this.#orders.set(sort, { by, indexes: this.#indexesFor(by) });
+      this.#orders.set(sort, { by, indexes: this.#indexesFor(by, few) });
     }
   }
 
   /** For all rows no index is needed when no caller sees them. */
-  #indexesFor(by: readonly Column[]) {
+  #indexesFor(by: readonly Column[], few?: readonly string[]) {
     const isSeen = this.#seen.map(({ length }) => length > 0);
     isSeen[0] = isSeen.length === 1 || isSeen.includes(false, 1);
     const all = this.#seen.map((seen) => {
@@ -160,10 +161,10 @@ export class ListInterpreter {
       return this.#combinations.map((one) => [...new Set([...own, ...one])]);
     });
     const needed = all.filter((_, at) => isSeen[at]).flat();
-    const ordered = this.table.inOrderOfIndexes(needed, by);
+    const ordered = this.table.inOrderOfIndexes(needed, by, few);
     return all.map((some, at) => {
       if (isSeen[at]) return ordered.splice(0, some.length);
-      return some.map((columns) => ({ columns, isOne: false }));
+      return some.map((columns) => ({ columns, apart: 0, isShort: false }));
     });
   }
 
@@ -423,11 +424,14 @@ function familyOf({ sort, isDescending, hasPlace, most }: Layout) {
 }
 
 /** The filters of a combination in the order of its index. */
-function arranged(filters: readonly Filter[], { columns, isOne }: IndexOrder) {
-  const conditions = columns.flatMap((column) =>
-    filters.filter((filter) => filter.column === column),
-  );
-  return { conditions, isOne };
+function arranged(
+  filters: readonly Filter[],
+  { columns, apart, isShort }: IndexOrder,
+) {
+  const filtersOf = (some: Column[]) =>
+    some.flatMap((one) => filters.filter(({ column }) => column === one));
+  const { length } = filtersOf(columns.slice(0, apart));
+  return { conditions: filtersOf(columns), apart: length, isShort };
 }
 
 /**

@@ -72,8 +72,10 @@ export interface Layout {
   readonly parts: ReadonlyArray<{
     /** Filters in the order of their index. */
     readonly conditions: readonly Filter[];
-    /** True for a list of one item at most, by a unique key. */
-    readonly isOne: boolean;
+    /** How many of them are never in a row with the order. */
+    readonly apart: number;
+    /** True where they leave few rows, which are read and sorted. */
+    readonly isShort: boolean;
   }>;
   readonly sort: string;
   /** Sorts the lists before the id: one column, or none. */
@@ -133,12 +135,14 @@ export function pagesOf(table: Table, layouts: readonly Layout[]) {
  * several values it may sort all their rows.
  */
 export function flattened(layout: Layout): Layout {
-  const parts = layout.parts.map(({ conditions, isOne }) => ({
+  const parts = layout.parts.map(({ conditions, apart }) => ({
     conditions: conditions.map((filter): Filter => {
       if (filter.kind !== 'in') return filter;
       return { ...filter, kind: 'any' };
     }),
-    isOne,
+    apart,
+    // Citus would read a part after the other.
+    isShort: false,
   }));
   return { ...layout, parts };
 }
@@ -207,7 +211,12 @@ function rowsIn(
   // table, which it would rather sort.
   const planningLimit = range.most + 1;
   const order = orderOf(range, filters);
-  const page = `select * from (select ${names} from ${quoted(name)} where ${where([...chosen, ...own])}
+  const all = `${quoted(name)} where ${where([...chosen, ...own])}`;
+  // Else PostgreSQL might read all rows in the order, in search of a few.
+  const rows = range.isShort
+    ? `(select * from ${all} offset 0) as ${quoted(name)}`
+    : all;
+  const page = `select * from (select ${names} from ${rows}
       order by ${order} limit ${planningLimit}) as item ${limit}`;
   const several = conditions.filter(isOf('in'));
   if (several.length === 0) return page;
@@ -295,14 +304,14 @@ function where(conditions: string[]) {
  * - by ids the last one, because only the first column of a row ends a scan; so
  *   none in a range that ends
  * - by another member all, or PostgreSQL would sort the rows of the first
- * - none of a list of one item
+ * - none of a list of few items, nor those that the index lacks
  * - none of a list with a filter `any`
  * - none of a list that is filtered by the member of its order
  * - none up to a null, which no comparison of rows has
  *
  * @returns how many filters are before those in the row
  */
-function countApart({ conditions, by, ends, isDescending, isOne }: Range) {
+function countApart({ conditions, by, ends, isDescending, apart }: Range) {
   const end = isDescending ? 'from' : 'to';
   const hasEnd = ends.some(isOf(end));
   const isByAny = conditions.some(isOf('any'));
@@ -310,10 +319,10 @@ function countApart({ conditions, by, ends, isDescending, isOne }: Range) {
     ({ column }) => by.includes(column) && column.key === column.name,
   );
   const all = conditions.length;
-  if (isOne || hasEnd || isByAny || isOfOrder) return all;
+  if (hasEnd || isByAny || isOfOrder) return all;
   const upToNull = 1 + conditions.findLastIndex(isOf('null'));
   const isById = by.length === 0;
-  return isById ? Math.max(upToNull, all - 1) : upToNull;
+  return Math.max(apart, upToNull, isById ? all - 1 : 0);
 }
 
 /** @param apart how many filters are not in a row with the order */

@@ -1,6 +1,7 @@
 import type { EntityMetadata, EntityProperty } from '@mikro-orm/core';
 import { escapeIdentifier as quoted } from 'pg';
 import type { Statement } from '../../database/database.ts';
+import { tenantIn } from '../../database/tenant-keys.ts';
 import { assertShort, pathOf } from '../../database/through.ts';
 import { reportFault } from '../../errors.ts';
 import { kinds, wholeTime } from '../../validation/kinds.ts';
@@ -59,6 +60,8 @@ export class Table {
   readonly #indexes: string[][];
   /** The members of each unique one. */
   readonly #uniques: string[][];
+  /** The member that has the tenant of a row. */
+  readonly #tenant: string | undefined;
 
   /** @param owners members that rows are chosen by */
   constructor(
@@ -66,6 +69,7 @@ export class Table {
     computed: Computed = {},
     owners: readonly string[] = [],
   ) {
+    this.#tenant = tenantIn(entity)?.name;
     const props = entity.props.filter(
       (one) => !pathOf(one) || owners.includes(one.name),
     );
@@ -136,31 +140,43 @@ export class Table {
    *
    * @param combinations those that filter a list
    * @param by sorts the lists before the id
+   * @param few members whose values have few rows each
    * @throws Error with the indexes that the entity lacks
    */
   inOrderOfIndexes(
     combinations: readonly Column[][],
     by: readonly Column[],
+    few: readonly string[] = [],
   ): IndexOrder[] {
     const order = by.map(({ indexed }) => indexed);
     const missing = new Set<string>();
     const ordered = combinations.map((filters) => {
       const members = filters.map(({ member }) => member);
-      const columnsOf = (first: string[]) =>
-        [...new Set([...first, ...members])].map((one) => this.column(one));
+      const isGiven = (index: string[]) =>
+        index.every((member) => members.includes(member));
       // It finds at most one row, so neither the others nor the order matter.
-      const unique = this.#uniques.find((index) =>
-        index.every((member) => members.includes(member)),
-      );
-      if (unique) return { columns: columnsOf(unique), isOne: true };
+      const unique = this.#uniques.find(isGiven);
       // A filter by the member of the order leaves one value of it.
       const others = members.filter((member) => !order.includes(member));
-      const index = this.#indexes.find((index) =>
-        isKeyOf(index, others, [...order, 'id']),
-      );
-      if (!index) missing.add(this.#lineFor(others, by));
-      const first = index?.slice(0, others.length) ?? [];
-      return { columns: columnsOf(first), isOne: false };
+      // A relation to a row of a tenant leaves one tenant.
+      const isOfOne = filters.some(({ isOfTenant }) => isOfTenant);
+      const needed = others.filter((one) => !isOfOne || one !== this.#tenant);
+      const key =
+        unique ?? this.#keyOf(others, order) ?? this.#keyOf(needed, order);
+      const isShort =
+        !key &&
+        this.#indexes.some((index) => {
+          const at = index.findIndex((member) => few.includes(member));
+          return at >= 0 && isGiven(index.slice(0, at + 1));
+        });
+      if (!key && !isShort) missing.add(this.#lineFor(needed, by));
+      const beside = others.filter((member) => !key?.includes(member));
+      const columns = [...new Set([...beside, ...(key ?? []), ...members])];
+      return {
+        columns: columns.map((member) => this.column(member)),
+        apart: unique ? columns.length : beside.length,
+        isShort,
+      };
     });
     const sorted = by.map(({ member }) => ` sorted by ${member}`).join('');
     const message = `Each combination of the filters of ${this.name}${sorted} needs an index; the entity lacks`;
@@ -171,6 +187,14 @@ export class Table {
         );
     if (missing.size > 0) reportFault(`${message} ${[...missing].join(', ')}.`);
     return ordered;
+  }
+
+  /** The members of an index on them, in any order, and then on the order. */
+  #keyOf(members: string[], order: string[]) {
+    const index = this.#indexes.find((one) =>
+      isKeyOf(one, members, [...order, 'id']),
+    );
+    return index?.slice(0, members.length);
   }
 
   /** The line to write in the entity. */
@@ -281,6 +305,8 @@ function columnOf(property: EntityProperty, table: string) {
     fromCursor: codec.fromCursor ?? String,
     /** The table to whose rows it refers. */
     target: targetMeta?.tableName,
+    /** True for a relation to a row of the same tenant. */
+    isOfTenant: !nullable && targetMeta && tenantIn(targetMeta) !== undefined,
     /** SQL expression of its default. */
     fallback:
       defaultRaw && type === 'timestamptz' ? wholeTime(defaultRaw) : defaultRaw,
@@ -307,8 +333,13 @@ function isStored({ kind, mapToPk, runtimeType, ...property }: EntityProperty) {
 /** The filters of a list in the order of its index. */
 export interface IndexOrder {
   readonly columns: Column[];
-  /** True for a unique key, which finds one row at most. */
-  readonly isOne: boolean;
+  /**
+   * How many of them are not compared with the order: those that the index
+   * lacks, or all of a unique key.
+   */
+  readonly apart: number;
+  /** True where they leave few rows. */
+  readonly isShort: boolean;
 }
 
 /** The keys of an index on expressions that is not partial. */
