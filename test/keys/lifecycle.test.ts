@@ -6,6 +6,7 @@ import { Unavailable } from '#engine/errors.js';
 import { apis } from '../support/apis.ts';
 import { readsOf, sql } from '../support/database-access.ts';
 import { describe, expect, test } from '../support/jest.ts';
+import { exchange } from '../support/raw.ts';
 import { rest } from '../support/rest.ts';
 import { onNode, storeForAll } from '../support/store.ts';
 import { withClock } from '../support/wrong-keys.ts';
@@ -19,7 +20,7 @@ const refused = {
 };
 const accepted = { data: [] };
 const endNow =
-  "update api_key set expires_at = now() - interval '1 second' where id = $1";
+  "update api_key set expires_at = now() - interval '1 minute' where id = $1";
 
 /** In ms: a node believes its last look-up of a key for 0.9 seconds. */
 const looksAgainAfter = 1000;
@@ -43,6 +44,27 @@ test('a secret is random, and the database has only its SHA-256 and eight of its
   expect(
     new Set(Array.from({ length: 20 }, () => createSecret().slice(4, 24))).size,
   ).toBe(20);
+});
+
+test('a connection is admitted by the key of each request, not by an earlier one', async () => {
+  const { key } = await issue();
+  const statusesWith = async (...keys: string[]) => {
+    const requests = keys.map(
+      (one) =>
+        `GET /v1/pets HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${one}\r\n\r\n`,
+    );
+    const last =
+      'GET /v1/pets HTTP/1.1\r\nConnection: close\r\nHost: a\r\n\r\n';
+    const responses = await exchange(store, requests.join('') + last);
+    return responses.map(({ status }) => status);
+  };
+  const wrong = createSecret();
+  expect(await statusesWith(key, key, wrong, wrong, key)).toEqual([
+    200, 200, 401, 401, 200, 401,
+  ]);
+  expect(await statusesWith(wrong, `${key}A`, key)).toEqual([
+    401, 401, 200, 401,
+  ]);
 });
 
 describe.each(apis)('through $name', (api) => {

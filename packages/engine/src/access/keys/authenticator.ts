@@ -79,8 +79,8 @@ export class Authenticator {
   /** Last use of each key. */
   readonly uses: WriteBehind<{ keyId: number; at: Date }>;
   /**
-   * By hash; for the bootstrap key by hash and address, because each address
-   * has its own failure limit.
+   * By hash; for the bootstrap key by address, because each has its own failure
+   * limit.
    */
   readonly #known = new LRUCache<string, LookUp>({ max: 20_000 });
   readonly #bootstrapHash: string | undefined;
@@ -117,9 +117,13 @@ export class Authenticator {
    * @throws StoreError TOO_MANY_REQUESTS, for a token also those of
    *   `Identities`; Unavailable
    */
-  lookUp(secret: string, address: string, call = new Call()) {
-    const hash = hashSecret(secret);
-    const name = hash === this.#bootstrapHash ? `${hash} ${address}` : hash;
+  lookUp(
+    secret: string,
+    address: string,
+    call = new Call(),
+    hash = hashSecret(secret),
+  ) {
+    const name = hash === this.#bootstrapHash ? address : hash;
     const known = this.#known.get(name);
     const isFresh = known && performance.now() < known.staleAt;
     if (known?.caller) {
@@ -169,7 +173,7 @@ export class Authenticator {
     }
     if (hash === this.#bootstrapHash) {
       onBootstrapUse?.(address);
-      this.#known.set(`${hash} ${address}`, knownBootstrap);
+      this.#known.set(address, knownBootstrap);
       return bootstrapCaller;
     }
     const caller = await this.#lookUpNow(secret, hash, call);

@@ -1,3 +1,5 @@
+import { timingSafeEqual } from 'node:crypto';
+import type { Socket } from 'node:net';
 import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify';
 import type { Call, Caller } from '../../call.ts';
 import { StoreError } from '../../errors.ts';
@@ -9,7 +11,7 @@ import {
   scopeNameOf,
 } from '../../scopes.ts';
 import type { Authenticator } from './authenticator.ts';
-import { hintOf, isSecret } from './secret.ts';
+import { hashSecret, hintOf, isSecret } from './secret.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -93,9 +95,36 @@ function callerOfRequest(
   request: FastifyRequest,
   call = request.call,
 ) {
-  const secret = secretIn(request);
+  const { secret, hash } = credentialsIn(request);
   if (secret === '') return null;
-  return keys.lookUp(secret, request.ip, call);
+  return keys.lookUp(secret, request.ip, call, hash);
+}
+
+/** What each connection sent last. */
+const known = new WeakMap<Socket, ReturnType<typeof hashedIn>>();
+
+/**
+ * Most connections send one header again and again. To compare it costs less
+ * than to hash its secret.
+ */
+function credentialsIn(request: FastifyRequest) {
+  const { headers, socket } = request;
+  const header = Buffer.from(headers.authorization ?? '');
+  const last = known.get(socket);
+  const isSame =
+    last?.header.length === header.length &&
+    timingSafeEqual(last.header, header);
+  if (isSame) return last;
+  const next = hashedIn(request, header);
+  known.set(socket, next);
+  return next;
+}
+
+function hashedIn(request: FastifyRequest, sent: Buffer) {
+  const secret = secretIn(request);
+  // A copy, because Node keeps small ones together.
+  const header = new Uint8Array(sent);
+  return { header, secret, hash: hashSecret(secret) };
 }
 
 // RFC 6750 section 2.1, with the scheme's case ignored as RFC 9110 section 11.1
