@@ -180,14 +180,18 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
   async list(query: Query<Item>, call = new Call()) {
     const own = this.narrow(query, call);
     const listing = this.#interpreter.interpret(own);
-    const page = await this.#readPage(listing, call);
+    const page = await this.#lists.add(listing, call).catch((error) => {
+      throw refusalOfCursor(listing, error);
+    });
     // The operation itself costs one, and each further value of a filter one
     // more.
     call.count(page.items.length + listing.furtherValues);
-    const whole = await withOtherEnd(page, listing, (others) => {
+    const isFirst = !listing.place && !listing.isBackward;
+    const readPage = (others: Partial<PageQuery>) => {
       const beyond = this.#interpreter.interpret({ ...own, ...others });
-      return this.#readPage(beyond, call);
-    });
+      return this.#lists.add(beyond, call);
+    };
+    const whole = isFirst ? page : await withOtherEnd(page, listing, readPage);
     const items = this.shown(whole.items, call);
     return items === whole.items ? whole : { ...whole, items };
   }
@@ -198,12 +202,6 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
 
   assertListed(query: Partial<PageQuery> & FilterOf<Item>) {
     this.#interpreter.interpret(query);
-  }
-
-  #readPage(listing: Listing, call: Call) {
-    return this.#lists.add(listing, call).catch((error) => {
-      throw refusalOfCursor(listing, error);
-    });
   }
 
   async count(query: Partial<PageQuery> & FilterOf<Item>, call = new Call()) {

@@ -185,7 +185,7 @@ export class ListInterpreter {
       // One item more than a page has, to detect a next one.
       limit: limit + 1,
       place: place?.value,
-      place_id: `${startOf(place, shape)}`,
+      place_id: startOf(place, shape),
     };
     for (const { name, slot, convert } of shape.filters)
       values[slot] = convert(query[name]);
@@ -375,7 +375,6 @@ export async function withOtherEnd<Item extends Identified>(
   readPage: (query: Partial<PageQuery>) => Promise<Page<Item>>,
 ) {
   const hasMore = page.hasNext;
-  if (!place && !isBackward) return page;
   if (!place) return { ...page, hasNext: false, hasPrevious: hasMore };
   const cursor = cursorBeside(place, shape);
   const hasBeyond = async (query: Partial<PageQuery>) => {

@@ -41,9 +41,9 @@ export class ListReader<Item extends Identified> {
    * length. Equal lists are read once.
    */
   weightOf({ key, limit }: Listing, known: Set<unknown>) {
-    const isKnown = known.has(key);
+    const length = limit * this.#itemLength;
+    if (length < longPage || known.has(key)) return 1;
     known.add(key);
-    const length = isKnown ? 0 : limit * this.#itemLength;
     return 1 + Math.floor(length / longPage);
   }
 

@@ -401,14 +401,17 @@ function boundAt(side: 'from' | 'to', layout: Layout, given: typeof wanted) {
   return end ? inner(ofRange, place, side) : place;
 }
 
+const least = `${int64.min}`;
+const greatest = `${int64.max}`;
+
 /** The id at which a descending list begins, and above which an ascending one. */
 export function startOf(
   place: { id: Int64 } | undefined,
   { isDescending }: Layout,
 ) {
-  if (!place) return isDescending ? int64.max : int64.min;
-  if (!isDescending) return place.id;
-  return int64From(BigInt(place.id) - 1n) ?? int64.min;
+  if (!place) return isDescending ? greatest : least;
+  if (!isDescending) return `${place.id}`;
+  return `${int64From(BigInt(place.id) - 1n) ?? least}`;
 }
 
 /** By which a list is sorted. */
