@@ -8,6 +8,7 @@ import {
   LogController,
 } from 'fastify';
 import { LRUCache } from 'lru-cache';
+import type { Logger } from 'pino';
 import type { RequestObserver } from '../observers.ts';
 import type { Log } from './log.ts';
 
@@ -27,7 +28,10 @@ export function loggingOptions(
   return {
     // Even for the level `silent`, because the level may change while the
     // service runs.
-    loggerInstance: logger,
+    loggerInstance: Object.assign(Object.create(logger), {
+      child: (...bindings: Parameters<Logger['child']>) =>
+        madeWhenUsed(() => logger.child(...bindings)),
+    }),
     logController: new LogController({ disableRequestLogging: true }),
     // Keeps the client's `X-Request-Id` unless it has unusual characters or
     // contains an API key.
@@ -38,6 +42,17 @@ export function loggingOptions(
       return redactor.hasSecret(given) ? randomUUID() : given;
     },
   };
+}
+
+/** The logger of a request, which few requests use. */
+function madeWhenUsed(make: () => object) {
+  let made: object | undefined;
+  return new Proxy(make, {
+    get(_, name) {
+      made ??= make();
+      return Reflect.get(made, name);
+    },
+  });
 }
 
 /**
