@@ -264,13 +264,13 @@ export class Database {
    * Runs a statement that only reads, where every write is seen that this
    * process has made or shown.
    */
-  async read<Row extends unknown[]>(
+  read<Row extends unknown[]>(
     statement: Statement,
     values: unknown[],
   ): Promise<Row[]> {
     if (!this.reads || currentTransaction())
       return this.rows(statement, values);
-    return (await this.reads.read(statement, values)) as Row[];
+    return this.reads.read(statement, values) as Promise<Row[]>;
   }
 
   /**

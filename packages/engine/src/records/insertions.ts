@@ -85,7 +85,7 @@ export class Insertions<Item, New extends object> {
   /** See `Records.create`. */
   async insert(item: New, call: Call) {
     const entry = await this.#allowed(item, call);
-    return this.#insertAllowed(entry);
+    return await this.#insertAllowed(entry);
   }
 
   /** See `Records.createMany`. */
@@ -139,11 +139,13 @@ export class Insertions<Item, New extends object> {
     const inserting = claim
       ? this.#insertOnce(entry, claim)
       : this.#batches.add(entry, call);
-    const inserted = await inserting.catch((error) => {
+    try {
+      const inserted = await inserting;
+      call.count(1);
+      return inserted as Item;
+    } catch (error) {
       throw refusalIn(this.database, error, { table: this.table.name });
-    });
-    call.count(1);
-    return inserted as Item;
+    }
   }
 
   /**

@@ -239,8 +239,8 @@ function isUnread({ raw, headers }: FastifyRequest) {
 }
 
 /** The key of a request; the network of a client without one. */
-export function holderOf({ call, ip }: FastifyRequest) {
-  return call.caller?.id ?? networkOf(ip);
+export function holderOf(request: FastifyRequest) {
+  return request.call.caller?.id ?? networkOf(request.ip);
 }
 
 /**

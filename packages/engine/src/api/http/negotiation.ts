@@ -28,6 +28,7 @@ const parts = /(?:"(?:\\.|[^"\\])*"?|[^";])+/g;
 
 /** Splits a list (RFC 9110, section 5.6.1). Empty elements are none. */
 export function listOf(field: string | string[] = '') {
+  if (field === '') return [];
   return trimmed(`${field}`.match(elements)).filter(Boolean);
 }
 

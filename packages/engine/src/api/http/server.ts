@@ -3,6 +3,7 @@ import type {
   FastifyRequest,
   FastifyServerOptions,
 } from 'fastify';
+import { LRUCache } from 'lru-cache';
 import type { Config } from '../../config/config.ts';
 import { commaSeparated } from '../../config/variables.ts';
 import { answerMalformed } from './malformed.ts';
@@ -108,7 +109,7 @@ function chainOf(field: string | string[] = '') {
 export function origin(request: FastifyRequest) {
   const { protocol, host, ips = [], headers } = request;
   const scheme = /^https?$/i.test(protocol) ? protocol : 'http';
-  const named = [host, headers.host ?? ''].find(isLinkable);
+  const named = [host, headers.host ?? ''].find((one) => linkable.memo(one));
   const address = `${scheme}://${named ?? 'localhost'}`;
   // `ips` has more than the socket's address only when Fastify trusts that
   // address.
@@ -120,6 +121,7 @@ export function origin(request: FastifyRequest) {
 }
 
 /** Whether a `Host` can be that of a link: its port may be too high for one. */
-function isLinkable(host: string) {
-  return isHost(host) && URL.canParse(`http://${host}`);
-}
+const linkable = new LRUCache<string, boolean>({
+  max: 100,
+  memoMethod: (host) => isHost(host) && URL.canParse(`http://${host}`),
+});

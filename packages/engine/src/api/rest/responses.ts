@@ -88,13 +88,15 @@ function serializerOf(reply: FastifyReply) {
   return found as (items: never) => string;
 }
 
+/**
+ * Path and query, without the host of an absolute form (RFC 9112 section
+ * 3.2.2). The router treats `#` like `?`.
+ */
+const locator = /^(?:https?:\/\/[^/?#]*)?([^?#]*).?(.*)/is;
+
 /** The client's URL of this request, with another place in the list. */
 function urlsOf(request: FastifyRequest) {
-  // Without the host of an absolute form (RFC 9112 section 3.2.2). The router
-  // treats `#` like `?`.
-  const [path, query = ''] = request.originalUrl
-    .replace(/^https?:\/\/[^/?#]*/i, '')
-    .split(/[?#](.*)/s);
+  const [, path, query] = locator.exec(request.originalUrl) ?? [];
   // A second question mark belongs to the first name.
   const given = new URLSearchParams(`&${query}`);
   const address = origin(request) + path;
