@@ -45,6 +45,7 @@ import { Log } from './runtime/log/log.ts';
 import {
   addressOf,
   loggingOptions,
+  makeChildrenLate,
   requestLog,
 } from './runtime/log/request-log.ts';
 import { observersOf } from './runtime/observers.ts';
@@ -129,6 +130,7 @@ const build = async (options: AppOptions): Promise<FastifyInstance> => {
     ...serverOptions(config.http),
     ...loggingOptions(log, redactor),
   });
+  makeChildrenLate(app.log);
   const dependencies: Dependencies = Object.assign(
     {},
     ...parts.map((part) => part.dependencies),

@@ -3,12 +3,12 @@ import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
 import type { Redactor } from '@animal-store/log/redactor';
 import {
+  type FastifyBaseLogger,
   type FastifyRequest,
   type FastifyServerOptions,
   LogController,
 } from 'fastify';
 import { LRUCache } from 'lru-cache';
-import type { Logger } from 'pino';
 import type { RequestObserver } from '../observers.ts';
 import type { Log } from './log.ts';
 
@@ -28,10 +28,7 @@ export function loggingOptions(
   return {
     // Even for the level `silent`, because the level may change while the
     // service runs.
-    loggerInstance: Object.assign(Object.create(logger), {
-      child: (...bindings: Parameters<Logger['child']>) =>
-        madeWhenUsed(() => logger.child(...bindings)),
-    }),
+    loggerInstance: logger,
     logController: new LogController({ disableRequestLogging: true }),
     // Keeps the client's `X-Request-Id` unless it has unusual characters or
     // contains an API key.
@@ -44,15 +41,18 @@ export function loggingOptions(
   };
 }
 
-/** The logger of a request, which few requests use. */
-function madeWhenUsed(make: () => object) {
-  let made: object | undefined;
-  return new Proxy(make, {
-    get(_, name) {
-      made ??= make();
-      return Reflect.get(made, name);
-    },
-  });
+/** Each request has a child, which few use: it is made when it is used. */
+export function makeChildrenLate(log: FastifyBaseLogger) {
+  const { child } = log;
+  log.child = (...bindings) => {
+    let made: FastifyBaseLogger | undefined;
+    return new Proxy(log, {
+      get(_, name) {
+        made ??= child.apply(log, bindings);
+        return Reflect.get(made, name);
+      },
+    });
+  };
 }
 
 /**
