@@ -46,11 +46,13 @@ export function makeChildrenLate(log: FastifyBaseLogger) {
   const { child } = log;
   log.child = (...bindings) => {
     let made: FastifyBaseLogger | undefined;
+    const own = () => {
+      made ??= child.apply(log, bindings);
+      return made;
+    };
     return new Proxy(log, {
-      get(_, name) {
-        made ??= child.apply(log, bindings);
-        return Reflect.get(made, name);
-      },
+      get: (_, name) => Reflect.get(own(), name),
+      set: (_, name, value) => Reflect.set(own(), name, value),
     });
   };
 }
