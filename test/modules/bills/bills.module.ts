@@ -67,7 +67,12 @@ export const line = resource({
     clerk: person('Who writes it.'),
   },
   through: {
-    bill_login: { by: 'billId', member: 'login', schema: text('Whose.') },
+    bill_login: {
+      by: 'billId',
+      member: 'login',
+      // A line without a bill has no default of the bill.
+      schema: withDefault(text('Whose.'), 'ann'),
+    },
   },
   audiences: [
     { scope: 'bills', rows: { firm: 'tenant' } },

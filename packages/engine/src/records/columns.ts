@@ -57,7 +57,8 @@ export function columnsThrough<Name extends string>(
     ({ by, member, schema }, name) => {
       const column = propertyOf(name, nullable(schema), false);
       const { '~options': options } = column as { '~options': object };
-      Object.assign(options, { [ofRelation]: { by, member } });
+      const copied = { [ofRelation]: { by, member }, defaultRaw: undefined };
+      Object.assign(options, copied);
       return column;
     },
   );

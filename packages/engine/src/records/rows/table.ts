@@ -70,20 +70,17 @@ export class Table {
     owners: readonly string[] = [],
   ) {
     this.#tenant = tenantIn(entity)?.name;
-    const props = entity.props.filter(
-      (one) => !pathOf(one) || owners.includes(one.name),
-    );
-    const columns = props.map((one) => columnOf(one, tableName));
-    const through = entity.props
-      .filter(pathOf)
-      .map((one) => columnOf(one, tableName));
-    const all = [...columns, ...through];
+    const { props } = entity;
+    const all = props.map((one) => columnOf(one, tableName));
+    const isRead = ({ member, path }: Column) =>
+      !path || owners.includes(member);
+    const columns = all.filter(isRead);
     const keys = indexes.map((index) => indexKeysOf(index, all));
     this.#uniques = uniques.map(membersIn).filter(({ length }) => length > 0);
     this.#indexes = [['id'], ...keys, ...this.#uniques];
     this.name = tableName;
     this.columns = columns;
-    this.through = through;
+    this.through = all.filter(({ path }) => path);
     this.version = columns.find(({ member }) => member === versionProperty);
     const texts = columns.map(({ text }) => text).join(', ');
     const rows = `select ${texts} from ${quoted(tableName)}`;
@@ -100,10 +97,10 @@ export class Table {
     const isGenerated = ({ isSpelled, fallback }: Column) =>
       isSpelled || fallback !== undefined;
     this.generated = columns.filter(
-      (column, at) => props[at]?.autoincrement || isGenerated(column),
+      (column) => column.isAssigned || isGenerated(column),
     );
     this.inserted = columns.filter(
-      ({ path }, at) => !props[at]?.autoincrement && !path,
+      ({ isAssigned, path }) => !isAssigned && !path,
     );
     const make = itemCompiler(columns, computed);
     this.decodeColumns = make(
@@ -230,6 +227,7 @@ function columnOf(property: EntityProperty, table: string) {
     items,
     nullable,
     defaultRaw,
+    autoincrement,
   } = property;
   const declared = columnTypes?.[0] ?? property.type;
   const type = declared
@@ -267,6 +265,8 @@ function columnOf(property: EntityProperty, table: string) {
     name: sql,
     /** Of a member of another row. */
     path,
+    /** The database gives it to new rows. */
+    isAssigned: autoincrement === true,
     /**
      * SQL expression by which lists are sorted. In an array null has a place,
      * the last one.
