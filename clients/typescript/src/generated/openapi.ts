@@ -372,6 +372,8 @@ export interface operations {
             header?: {
                 /** @description The client's own name for this creation, 1 to 255 visible ASCII characters, bare or as a quoted string: sent again under the same name, it is not carried out again, and answered as at first (draft-ietf-httpapi-idempotency-key-header). */
                 "Idempotency-Key"?: string;
+                /** @description RFC 7240: `tx=rollback` does all of it, and rolls it back. */
+                Prefer?: string;
             };
             path?: never;
             cookie?: never;
