@@ -39,7 +39,7 @@ export class Turns {
     const isFree = this.#waiting.length === 0 && !this.#isBeginning;
     if (isFree && !this.#isLong()) {
       this.#isBeginning = true;
-      queueMicrotask(this.#begun);
+      void Promise.resolve().then(this.#begun);
       return beginWanted();
     }
     // It begins in the turn of another request.

@@ -196,7 +196,7 @@ export class ListInterpreter {
         values[slot] = convert(view.values[name]);
     }
     return {
-      key: `${shape.page.name} ${fromEnd} ${JSON.stringify(values)}`,
+      key: `${shape.page.name} ${Number(fromEnd)} ${JSON.stringify(values)}`,
       shape,
       limit,
       values,
@@ -259,7 +259,11 @@ export class ListInterpreter {
   #shapeOf(query: ListQuery, fromEnd: boolean) {
     const { after, before, sort, [seenBy]: views } = query;
     const { conditions } = query[seenThrough] ?? {};
-    let key = `${mostFor(query)} ${sort} ${fromEnd} ${after !== undefined} ${before !== undefined}`;
+    // Numbers, because V8 takes three times as long to write booleans.
+    let parts = Number(fromEnd);
+    if (after !== undefined) parts += 2;
+    if (before !== undefined) parts += 4;
+    let key = `${mostFor(query)} ${sort} ${parts}`;
     for (const { name } of this.#filters)
       if (query[name] != null) key += ` ${name}`;
     if (views) key += ` #${views.map(({ at }) => at)}`;
