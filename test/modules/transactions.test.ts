@@ -285,8 +285,14 @@ describeHere('a transaction', () => {
       transact(work, claimed('slow')),
     );
     try {
+      const ofNoTable = () =>
+        store.database.transaction(
+          new Call(9000),
+          { creates: [] },
+          async () => 'done',
+        );
       // The embedded store has one connection.
-      if (ownsSessions) await transact(async () => undefined, new Call(9000));
+      if (ownsSessions) expect(await ofNoTable()).toBe('done');
       const late = transact(work, claimed('slow', 200));
       await expect(late).rejects.toMatchObject({
         code: 'IDEMPOTENCY_KEY_IN_USE',
