@@ -158,20 +158,6 @@ test.each(Object.entries(callers))(
       const path = '/v1/parcels?follow=all&after=0';
       await follow({ method: 'GET', path });
     }
-    const headers = { accept: 'text/event-stream' };
-    for (const path of ['bookings', 'parcels']) {
-      const ended = await openStream(store, {
-        ...{
-          method: 'GET',
-          path: `/v1/${path}?follow=all&after=0`,
-          key,
-          headers,
-        },
-      });
-      await new Promise((later) => setTimeout(later, 300));
-      answers.push(ended.text);
-      ended.close();
-    }
     const stop = new AbortController();
     const params = { name: 'bookings.added', cursor: '0' };
     const next = await openEvents(target, params, stop.signal);

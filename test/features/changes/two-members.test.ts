@@ -247,8 +247,10 @@ describe('followed', () => {
     const [ofAda, ofBob, ofStaff] = live as [any, any, any];
     const one = await add(staff, { label: 'one', guest: 'ada' });
     await ofAda.until(1);
+    await ofStaff.until(1);
     const two = await change(staff, one, { label: 'two', note: 'n' });
     await ofAda.until(2);
+    await ofStaff.until(2);
     const three = await change(staff, two, { label: 'three', guest: 'bob' });
     await ofAda.until(3);
     await ofBob.until(1);

@@ -201,9 +201,9 @@ export class Trace implements TracedCollection {
   #readerBy({ values }: View): ChangeReader {
     const members = Object.keys(values).toSorted();
     const own = members.map((member) => `${values[member]}`);
-    const hashed = own.map((value) => hash('sha256', value));
-    const names = own.length > 1 ? hashed : own;
-    const name = [this.traced.name, ...names].join(' ');
+    const bytes = own.map((value) => hash('sha256', value, 'buffer'));
+    const hashed = hash('sha256', Buffer.concat(bytes), 'base64');
+    const name = `${this.traced.name} ${own.length > 1 ? hashed : own}`;
     const isAudience = `${members}` === this.#byMembers;
     return { by: isAudience ? 'audience' : 'reader', name };
   }
@@ -230,15 +230,13 @@ function choicesIn({ audiences }: Ownership) {
 
 /**
  * SQL for the name of those who see a row by some members; null without one.
- * Several are hashed: no other ones have their name, and an index takes it.
+ * Several are hashed: no others have this name, and indexes are small.
  */
 function nameIn(name: string, members: string[], table: Table) {
   const columns = members.map((member) => table.column(member).name);
-  const hashed = columns.map(
-    (column) => `encode(sha256(convert_to(${column}, 'UTF8')), 'hex')`,
-  );
-  const names = columns.length > 1 ? hashed : columns;
-  return [literal(name), ...names].join(` || ' ' || `);
+  const bytes = columns.map((one) => `sha256(convert_to(${one}, 'UTF8'))`);
+  const hashed = `encode(sha256(${bytes.join(' || ')}), 'base64')`;
+  return `${literal(name)} || ' ' || ${columns.length > 1 ? hashed : columns}`;
 }
 
 /** Who writes: the actor, its tenant, and the request. */
