@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { EntityName } from '@mikro-orm/core';
 import type { EntityManager, MikroORM } from '@mikro-orm/postgresql';
 import { type DatabaseError, escapeIdentifier as quoted } from 'pg';
@@ -65,6 +66,8 @@ export class Transaction {
     try {
       await this.#keepOrder();
       const answer = await openTransaction.run(this, () => work(this.em));
+      // What it does not await reaches its first statement.
+      await nextTurn();
       const isAwaited = this.#pending === 0;
       await this.em.flush();
       while (this.#pending > 0) await this.#last;
