@@ -1,9 +1,10 @@
 import type { ServerResponse } from 'node:http';
 import { openModules } from '#engine/api/module.js';
+import { Unavailable } from '#engine/errors.js';
 import { importLines } from '#engine/features/transfer/import.js';
 import { statesIn } from '#engine/features/webhooks/states.js';
 import { ledgersModule } from '../../modules/ledgers/ledgers.module.ts';
-import { sql } from '../../support/database-access.ts';
+import { sql, withRows } from '../../support/database-access.ts';
 import { graphqlText } from '../../support/graphql.ts';
 import {
   afterAll,
@@ -435,6 +436,7 @@ test('a caller has at most 100 endpoints', async () => {
     await add(keys.bob),
   ].map(({ status }) => status);
   expect(statuses).toEqual([201, 201, 400, 201]);
+  await sql(store.database, 'delete from idempotency_key');
 });
 
 test('an endpoint whose address another caller changes gets what that one may read', async () => {
@@ -455,7 +457,8 @@ test('an endpoint whose address another caller changes gets what that one may re
 
 test('an import adds endpoints of the operator only', async () => {
   const { database, modules } = store;
-  const collection = openModules(modules, database, env)
+  const on = { WEBHOOKS: true, WEBHOOKS_LOCAL: true };
+  const collection = openModules(modules, database, on)
     .flatMap(({ collections = [] }) => collections)
     .find(({ name }) => name === 'webhooks');
   const refused: unknown[] = [];
@@ -471,12 +474,47 @@ test('an import adds endpoints of the operator only', async () => {
     refused: (...one: unknown[]) => refused.push(one),
     signal: AbortSignal.timeout(60_000),
   };
-  await importLines(lines(), transfer as never);
-  const { json } = await ask('GET', '/webhooks');
-  expect([refused.length, json.map(({ owner }: any) => owner)]).toEqual([
-    2,
-    ['key:0'],
-  ]);
+  const { failure } = await importLines(lines(), transfer as never);
+  expect(failure).toBeUndefined();
+  const owners = await sql(database, 'select owner from webhook');
+  expect([refused.length, owners]).toEqual([2, [['key:0']]]);
+});
+
+test('what fails for all endpoints is not logged for each', async () => {
+  for (const one of [receiver, other, receiver])
+    await endpoint(['entries.added'], one);
+  const { log } = store.app;
+  const { warn } = log;
+  const warned: unknown[] = [];
+  log.warn = ((...line: unknown[]) => warned.push(line)) as never;
+  let refused = 0;
+  await withRows(
+    store.database,
+    (rows) => async (statement, values) => {
+      if (!statement.text.includes('from "change"'))
+        return rows(statement, values) as never;
+      refused += 1;
+      throw new Unavailable('test');
+    },
+    () => eventually(async () => refused > 3),
+  ).finally(() => {
+    log.warn = warn;
+  });
+  expect(warned).toEqual([]);
+});
+
+test('an endpoint whose events cannot be read waits longer each time', async () => {
+  const made = await endpoint(['entries.added']);
+  await withRows(
+    store.database,
+    (rows) => async (statement, values) => {
+      if (statement.text.includes('from "change"')) throw new Error('secret');
+      return rows(statement, values) as never;
+    },
+    () => eventually(async () => (await stateOf(made)).state === 'failing'),
+  );
+  const [{ error }] = (await stateOf(made)).deliveries;
+  expect(error).toBe('The service failed to answer this request.');
 });
 
 test('a slow endpoint holds up no other', async () => {

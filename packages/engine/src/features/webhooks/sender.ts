@@ -4,7 +4,7 @@ import { withIdsAsText } from '@animal-store/openapi-mcp';
 import type { Logger } from 'pino';
 import { Call, type Caller } from '../../call.ts';
 import type { Database, Statement } from '../../database/database.ts';
-import { StoreError, Unavailable } from '../../errors.ts';
+import { internalError, StoreError, Unavailable } from '../../errors.ts';
 import type { Identified } from '../../validation/page.ts';
 import { mapMembers } from '../../validation/schemas.ts';
 import type { Courier } from './post.ts';
@@ -17,7 +17,7 @@ const lease = 6000;
 const turn = 5000;
 
 /**
- * Takes or keeps the lease, and reads the endpoints whose time has come. What a
+ * Takes or keeps the lease, and reads some endpoints whose time has come. What a
  * key may do is read anew, what a token may do is not known elsewhere.
  */
 const claim: Statement = {
@@ -44,6 +44,7 @@ const claim: Statement = {
         and (is_tested or not is_off and coalesce(retry_at <= now(), true))
         and ((rights ->> 'id')::int < 1 or revoked_at is null
           and coalesce(expires_at > now(), api_key.id is not null))
+      order by random() limit 1000
     )
     select row_to_json(due)::text from lease left join due on true`,
 };
@@ -133,12 +134,14 @@ export class Sender {
         if (this.courier.isClosed) return;
         if (!(await this.#note(endpoint, position, delivery))) return;
       }
-    } catch (error) {
-      if (!(error instanceof StoreError) || error instanceof Unavailable)
-        throw error;
+    } catch (err) {
+      // The database that is away is logged once, elsewhere.
+      if (err instanceof Unavailable) return;
+      const { id, position } = endpoint;
       // It may no longer read what it asks for.
-      const { position } = endpoint;
-      await this.#note(endpoint, position, { error: error.message });
+      const { message } = err instanceof StoreError ? err : internalError(err);
+      this.log.warn({ err, webhook: id }, 'nothing is sent');
+      await this.#note(endpoint, position, { error: message });
     }
   }
 
