@@ -44,6 +44,8 @@ export interface Shape extends Layout {
   readonly family: string;
   /** Those that the query has. */
   readonly filters: readonly Filter[];
+  /** Those by several values that its client gives. */
+  readonly several: readonly Filter[];
   /** Places in `#seen`, one for each part. */
   readonly seen: readonly number[];
   /** One list. */
@@ -311,6 +313,9 @@ export class ListInterpreter {
       ...layout,
       family: isForEqual(layout) ? `${familyOf(layout)} ${seen}` : page.name,
       filters,
+      several: given.filter(({ kind, column }) => {
+        return kind === 'in' && !this.#either.includes(column.member);
+      }),
       seen,
       page,
       flat: once(() => this.#made(pageOf, flattened(layout))),
@@ -442,17 +447,16 @@ function arranged(
  *
  * @throws StoreError BAD_USER_INPUT for too many
  */
-function furtherValuesIn({ filters, parts }: Shape, values: Listing['values']) {
-  const countOf = ({ kind, slot }: Filter) =>
-    kind === 'in' ? JSON.parse(`${values[slot]}`).length : 1;
-  for (const { conditions } of parts) {
-    const pages = conditions.map(countOf).reduce((all, one) => all * one, 1);
-    if (pages > maxFilterValues)
-      throw badInput(
-        `The filters by several values have ${pages} combinations, at most ${maxFilterValues} are allowed.`,
-      );
-  }
-  return filters.reduce((more, one) => more + countOf(one) - 1, 0);
+function furtherValuesIn({ several }: Shape, values: Listing['values']) {
+  const counts = several.map(
+    ({ slot }): number => JSON.parse(`${values[slot]}`).length,
+  );
+  const pages = counts.reduce((all, one) => all * one, 1);
+  if (pages > maxFilterValues)
+    throw badInput(
+      `The filters by several values have ${pages} combinations, at most ${maxFilterValues} are allowed.`,
+    );
+  return counts.reduce((more, one) => more + one - 1, 0);
 }
 
 /** All of them, from none to all. */
