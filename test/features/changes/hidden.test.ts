@@ -30,6 +30,11 @@ const deposit = resource({
   },
   audiences: [
     { scope: 'deposits', rows: { holder: 'subject' }, hides: ['note'] },
+    {
+      scope: 'pets',
+      rows: { holder: 'subject' },
+      hides: ['note', 'holder'],
+    },
     { scope: 'tellers', rows: {} },
   ],
   trace: true,
@@ -151,4 +156,22 @@ test('a live list of changes has no member that its caller does not see', async 
     expect(stream.text).not.toContain('smells');
     stream.close();
   }
+});
+
+test('a row that is handed over is removed for one who does not see its owner', async () => {
+  const issue = (scope: string) => store.keys.issue({ name: 'x', scope });
+  const ada = await issue('pets:read');
+  const staff = await issue('deposits:write tellers:write');
+  const ask = (method: string, path: string, json: object) =>
+    rest(store, `/v1${path}`, { method, key: staff.key, json });
+  const path = '/v1/deposits?follow=all';
+  const all = await openStream(store, { method: 'GET', path, key: ada.key });
+  const input = { label: 'urn', holder: `key:${ada.id}` };
+  const { json } = await ask('POST', '/deposits', input);
+  await all.until(1);
+  await ask('PATCH', `/deposits/${json.id}`, { version: 1, holder: 'key:0' });
+  const [, event] = await all.until(2);
+  expect(event).toMatchObject({ event: 'removed', data: { id: json.id } });
+  expect(all.text).not.toContain('holder');
+  all.close();
 });

@@ -7,6 +7,7 @@ import {
 } from '#engine/api/resources/resource.js';
 import { Call } from '#engine/call.js';
 import { Unavailable } from '#engine/errors.js';
+import { told } from '#engine/records/live-items.js';
 import { Records } from '#engine/records/records.js';
 import { nullable, textSchema } from '#engine/validation/schemas.js';
 import { withRows } from '../../support/database-access.ts';
@@ -241,6 +242,21 @@ const callOf = (holder: string, connection = { destroyed: false }) => {
   const caller = { id: Number(holder.slice(4)), name: 'x', scopes };
   return Object.assign(new Call(1000, connection), { caller });
 };
+
+test('a row that comes back is removed, and added again', async () => {
+  const [ada, bob] = [await keyOf('pets:read'), await keyOf('pets:read')];
+  const one = await add('one', ada.holder);
+  const all = tickets.followAll({}, callOf(ada.holder));
+  await all.next();
+  const away = await change(one, { holder: bob.holder });
+  const back = await change(away, { holder: ada.holder });
+  const { value } = await all.next();
+  await all.return();
+  expect(value?.items).toMatchObject([
+    { name: 'removed', [told]: one.id },
+    { name: 'added', [told]: { version: back.version } },
+  ]);
+});
 
 test('what is not asked for is no event', async () => {
   const { holder } = await keyOf('pets:read');

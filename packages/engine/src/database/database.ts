@@ -98,6 +98,13 @@ export interface TracedCollection {
   readersOf(call: Call, named: string[]): ChangeReader[] | undefined;
   /** The members that the call does not see in the row as it was. */
   hiddenFrom(change: Record<string, unknown>, call: Call): string[];
+  /**
+   * What a change is for a call. A row that is handed over is removed for whom
+   * it leaves, and added for whom it comes to.
+   *
+   * @returns undefined where it only repeats another one
+   */
+  eventFor(change: Record<string, unknown>, call: Call): string | undefined;
   /** Converts stored values to those of an answer, if they differ. */
   shown: ((values: Record<string, unknown>) => object) | undefined;
 }

@@ -4,12 +4,9 @@ import type { Database } from '../database/database.ts';
 import { Unavailable } from '../errors.ts';
 import type { Int64 } from '../validation/int64.ts';
 import type { ListEvent } from './live-list.ts';
-import type { Ownership } from './rows/ownership.ts';
 
 /** Of an event: the item, or the id of one that is removed. */
 export const told = Symbol('told');
-
-const names = { created: 'added', changed: 'changed', removed: 'removed' };
 
 /** What has happened to an item. */
 export interface ItemEvent {
@@ -36,15 +33,11 @@ export interface Followable {
 interface Change {
   readonly id: Int64;
   readonly itemId: Int64;
-  readonly action: keyof typeof names;
-  readonly version: number;
-  readonly after: object | null;
 }
 
 /** The collection whose changes are followed. */
 interface Source {
   readonly collection: string;
-  readonly owned: Ownership;
   /** Reads an item from the primary; null where the call sees none. */
   read(id: Int64, call: Call): Promise<object | null>;
 }
@@ -54,8 +47,8 @@ interface Source {
  * is now, which may be after later changes.
  */
 export function followItems(
-  { followChanges }: Database,
-  { collection, owned, read }: Source,
+  { followChanges, traced }: Database,
+  { collection, read }: Source,
   { after, only }: Followed,
   call: Call,
 ) {
@@ -64,22 +57,15 @@ export function followItems(
     ListEvent<Change>,
     void
   >;
-  const views = owned.viewsIn(call);
-  const chosenBy = views?.flatMap(({ values }) => Object.keys(values)) ?? [];
+  const trace = traced.get(collection);
   const eventsOf = async (change: Change, reading: Call) => {
-    const { id, itemId, action, version, after } = change;
-    const isCreation = action === 'created';
-    const isHandedOver = isCreation && version > 1;
-    if (isHandedOver && !views) return [];
-    const isRemoval = action === 'removed';
-    const item = isRemoval ? null : await read(itemId, reading);
-    const isOfOther = chosenBy.some((member) => member in (after ?? {}));
-    const hasLeft = !isCreation && isOfOther;
+    const { id, itemId } = change;
+    const name = trace?.eventFor({ ...change }, call);
+    if (!name || (only && only !== name)) return [];
+    const isRemoval = name === 'removed';
+    const item = isRemoval ? itemId : await read(itemId, reading);
     // Its removal follows.
-    if (!item && !isRemoval && !hasLeft) return [];
-    const name = item ? names[action] : 'removed';
-    const isWanted = !only || only === name;
-    return isWanted ? [{ id, name, [told]: item ?? itemId }] : [];
+    return item ? [{ id, name, [told]: item }] : [];
   };
   async function* events(): AsyncGenerator<ListEvent<ItemEvent>, void> {
     for await (const { position, items } of changes) {
@@ -106,7 +92,10 @@ export function followItems(
 /** How long (ms) it waits for the database before it reads again. */
 const pause = 500;
 
-async function onceAvailable<Result>(read: () => Promise<Result>, call: Call) {
+async function onceAvailable<Result>(
+  read: () => Promise<Result>,
+  call: Call,
+) {
   for (;;) {
     try {
       return await read();

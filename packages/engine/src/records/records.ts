@@ -383,7 +383,7 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
       const item = await this.#changes.stored(id, reading);
       return item && owned.show(item, reading);
     };
-    const source = { collection: this.#path, owned, read };
+    const source = { collection: this.#path, read };
     return followItems(database, source, followed, call);
   }
 

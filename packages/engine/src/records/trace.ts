@@ -12,11 +12,17 @@ import { leastMarked } from '../database/order.ts';
 import { reportFault } from '../errors.ts';
 import { hasScope } from '../scopes.ts';
 import { wholeTime } from '../validation/kinds.ts';
-import { modulesOf, type Ownership, type View } from './rows/ownership.ts';
+import {
+  fits,
+  modulesOf,
+  type Ownership,
+  type View,
+  wholeOf,
+} from './rows/ownership.ts';
 import type { Column, Table } from './rows/table.ts';
 import { type Stamped, stampsOf } from './stamps.ts';
 
-/** `true`, or the members that it leaves out. */
+/** `true`, or the members that it leaves out, unless rows are chosen by them. */
 export type TraceOption<Member extends string> =
   | true
   | { readonly except: readonly Member[] };
@@ -119,7 +125,7 @@ export class Trace implements TracedCollection {
     const stamps = Object.keys(stampsOf(stamped));
     const left = ['id', table.version?.member, ...except, ...stamps];
     const columns = table.columns.filter(
-      ({ member }) => !left.includes(member),
+      ({ member }) => owned.members.includes(member) || !left.includes(member),
     );
     this.members = objectOf(columns);
     this.#same = sameOf(columns);
@@ -209,14 +215,28 @@ export class Trace implements TracedCollection {
   }
 
   hiddenFrom(change: Record<string, unknown>, call: Call) {
-    const { owned } = this.traced;
-    const views = owned.heldIn(call) ?? [];
-    const own = views.filter((view) => {
+    const own = this.#viewsOf(change, call);
+    const row = Object.assign({}, ...own.map(({ values }) => values));
+    return this.traced.owned.hiddenFrom(row, call);
+  }
+
+  eventFor(change: Record<string, unknown>, call: Call) {
+    const { action, version } = change;
+    const isForAll = !this.traced.owned.viewsIn(call);
+    const isRepeated = isForAll && Number(version) > 1;
+    if (action === 'created') return isRepeated ? undefined : 'added';
+    const after = (change.after ?? {}) as object;
+    const stays = fits(this.#viewsOf(change, call), wholeOf(after));
+    return isForAll || stays ? `${action}` : 'removed';
+  }
+
+  /** The views of a call that had the row before. */
+  #viewsOf(change: Record<string, unknown>, call: Call) {
+    const views = this.traced.owned.heldIn(call) ?? [];
+    return views.filter((view) => {
       const { by, name } = this.#readerBy(view);
       return change[by] === name;
     });
-    const row = Object.assign({}, ...own.map(({ values }) => values));
-    return owned.hiddenFrom(row, call);
   }
 }
 

@@ -2,7 +2,6 @@ import type { Context } from '../../api/module.ts';
 import type { Collection } from '../../api/resources/collection.ts';
 import type { Call } from '../../call.ts';
 import { badInput } from '../../errors.ts';
-import { eventIn } from '../../records/trace.ts';
 import { forbidden, hasScope, type Scope } from '../../scopes.ts';
 import { validator } from '../../validation/validator.ts';
 
@@ -30,7 +29,8 @@ export class Sources {
    * @param filters of their list
    * @throws StoreError BAD_USER_INPUT, FORBIDDEN
    */
-  of(types: readonly string[], { caller }: Call, filters = {}): Source {
+  of(types: readonly string[], call: Call, filters = {}): Source {
+    const { caller } = call;
     const { collections, database } = this.context;
     const names = types.map((type) => type.replace(/\.\w+$/, ''));
     const [collection = ''] = names;
@@ -49,7 +49,12 @@ export class Sources {
     const given = queryOf(source, filters);
     const isOfOne = isTraced && names.every((name) => name === collection);
     const filter = isOfOne ? { ...given, collection } : given;
-    const typeOf = isTraced ? eventIn : () => `${types}`;
+    const typeOf = (item: Record<string, unknown>) => {
+      const trace = database.traced.get(`${item.collection}`);
+      return isTraced
+        ? `${item.collection}.${trace?.eventFor(item, call)}`
+        : `${types}`;
+    };
     return { ...source, filter, typeOf };
   }
 }

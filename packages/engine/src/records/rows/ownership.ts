@@ -490,6 +490,11 @@ function fitting(views: View[], given: object, absent?: null) {
   throw badInput(`${member} must be that of the caller.`);
 }
 
+/** Whether one of them has the given members, or says nothing of them. */
+export function fits(views: View[], given: object) {
+  return !(orError(() => fitting(views, given)) instanceof Error);
+}
+
 export function memberIn(item: object, member: string) {
   return (item as Record<string, unknown>)[member];
 }
