@@ -258,7 +258,8 @@ export function eventsOf(
       // A quiet list goes on, too, before its place is forgotten.
       const cursor = `${hasMore || last < end ? end : last}`;
       const isCut = BigInt(after) < before;
-      return { source, after, items, hasMore, cursor, isCut };
+      const begin = isCut ? `${before}` : after;
+      return { source, after: begin, items, hasMore, cursor, isCut };
     }
 
     /** Ends with the connection, or with the rights of its key. */

@@ -10,7 +10,7 @@ import { Unavailable } from '#engine/errors.js';
 import { told } from '#engine/records/live-items.js';
 import { Records } from '#engine/records/records.js';
 import { nullable, textSchema } from '#engine/validation/schemas.js';
-import { withRows } from '../../support/database-access.ts';
+import { sql, withRows } from '../../support/database-access.ts';
 import { openStream, type Stream } from '../../support/events.ts';
 import { afterEach, expect, test } from '../../support/jest.ts';
 import { migrationOf } from '../../support/migrations.ts';
@@ -313,6 +313,43 @@ test('it needs a trace', () => {
   expect(declare).toThrow(
     "Slip has follow: 'all', which needs follow and a trace.",
   );
+});
+
+test('a position whose next changes have expired is 410, on both APIs', async () => {
+  const one = await add('one');
+  await change(one, { text: 'next' });
+  const { json } = await rest(
+    store,
+    '/v1/changes?collection=tickets&sort=id_desc&limit=2',
+  );
+  const [last, first] = json.map(({ id }: any) => id);
+  await sql(store.database, 'delete from change where id < $1', [last]);
+  const headers = { 'last-event-id': `${first - 1}` };
+  const path = '/v1/changes?collection=tickets';
+  const request = { method: 'GET', path, headers };
+  const failure = expect.objectContaining({ code: 'GONE', status: 410 });
+  for (const gone of [
+    await openStream(store, request),
+    await follow('?follow=all', { headers }),
+    await follow(`?follow=all&after=${first - 1}`),
+  ])
+    expect(await gone.until(1)).toMatchObject([
+      { event: 'error', data: failure },
+    ]);
+  for (const field of [
+    'ticketChanged { id }',
+    'changeAdded(collection: "tickets") { id }',
+  ]) {
+    const gone = await subscribe(field, { headers });
+    const [event] = await gone.until(2);
+    expect(event?.data.errors[0].extensions).toEqual(failure);
+  }
+  for (const after of [0, first]) {
+    const kept = await follow(`?follow=all&after=${after}`);
+    expect((await kept.until(1)).map(({ event }) => event)).toEqual([
+      'changed',
+    ]);
+  }
 });
 
 test('it takes no filters and no other order, and needs a scope', async () => {

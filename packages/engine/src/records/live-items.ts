@@ -1,9 +1,7 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Call } from '../call.ts';
 import type { Database } from '../database/database.ts';
-import { Unavailable } from '../errors.ts';
 import type { Int64 } from '../validation/int64.ts';
-import type { ListEvent } from './live-list.ts';
+import { type ListEvent, onceAvailable } from './live-list.ts';
 
 /** Of an event: the item, or the id of one that is removed. */
 export const told = Symbol('told');
@@ -87,21 +85,4 @@ export function followItems(
     return leave(value);
   };
   return all;
-}
-
-/** How long (ms) it waits for the database before it reads again. */
-const pause = 500;
-
-async function onceAvailable<Result>(
-  read: () => Promise<Result>,
-  call: Call,
-) {
-  for (;;) {
-    try {
-      return await read();
-    } catch (error) {
-      if (!(error instanceof Unavailable) || call.hasLeft) throw error;
-      await sleep(pause);
-    }
-  }
 }

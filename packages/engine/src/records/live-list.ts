@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Call } from '../call.ts';
 import { currentTransaction } from '../database/database.ts';
 import { badInput, Unavailable } from '../errors.ts';
@@ -34,6 +35,7 @@ type GrowingList<Item extends Identified> = Pick<
   | 'onInserted'
   | 'follow'
   | 'assertListed'
+  | 'assertKept'
   | 'narrow'
   | 'shown'
 >;
@@ -144,6 +146,8 @@ export class LiveList<Item extends Identified> {
     this.#pages.clear();
     try {
       yield { position, items: [] };
+      const check = async () => this.list.assertKept?.(position, call);
+      if (query.after !== undefined) await onceAvailable(check, call);
       while (!hasLeft()) {
         // Taken before the read, so that the next poll finds an item that is
         // added during the read.
@@ -207,4 +211,21 @@ export class LiveList<Item extends Identified> {
 function emptyWhileUnavailable<Item>(error: unknown): Page<Item> {
   if (error instanceof Unavailable) return { items: [], hasNext: false };
   throw error;
+}
+
+/** How long (ms) it waits for the database before it reads again. */
+const pause = 500;
+
+export async function onceAvailable<Result>(
+  read: () => Promise<Result>,
+  call: Call,
+) {
+  for (;;) {
+    try {
+      return await read();
+    } catch (error) {
+      if (!(error instanceof Unavailable) || call.hasLeft) throw error;
+      await sleep(pause);
+    }
+  }
 }

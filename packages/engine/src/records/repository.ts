@@ -105,6 +105,8 @@ export interface Repository<Item extends Identified, New> {
   follow?(listener: () => void): Repository<Item, New>['list'];
   /** @throws StoreError BAD_USER_INPUT as `list` does */
   assertListed?(query: Partial<PageQuery> & FilterOf<Item>): void;
+  /** @throws StoreError GONE when items after this one may have expired */
+  assertKept?(id: Int64, call: Call): Promise<void>;
   /** The members that rows are chosen by, where they belong to callers. */
   readonly ownerMembers?: readonly string[] | undefined;
   /** Items without the members that a call does not see. */

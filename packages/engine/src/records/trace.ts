@@ -47,12 +47,22 @@ export const visibleChanges = {
     select ${leastMarked(sequence)}::text from last`,
 };
 
-/** The position before the oldest change, and the last visible one. */
-export const keptChanges = {
+const keptChanges = {
   name: 'kept_changes',
   text: `select coalesce((select min(id) - 1 from ${changeTable}), last::bigint)::text, last
     from (${visibleChanges.text}) as visible (last)`,
 };
+
+/** The position before the oldest change, and the last visible one. */
+export async function keptIn(
+  database: Pick<Database, 'rows' | 'inTurn'>,
+  call: Call,
+) {
+  const queue = { collection: changeTable, operation: 'kept' };
+  const read = () => database.rows<[string, string]>(keptChanges, []);
+  const [[before, last] = []] = await database.inTurn(call, queue, read);
+  return { before: BigInt(before ?? 0), last: BigInt(last ?? 0) };
+}
 
 /** One lock for a transaction, because PostgreSQL has room for few. */
 const lockPosition = `

@@ -4,7 +4,7 @@ import {
   toolNameOf,
 } from '@animal-store/openapi-mcp';
 import type { Database } from '../../database/database.ts';
-import { eventIn, keptChanges } from '../../records/trace.ts';
+import { eventIn, keptIn } from '../../records/trace.ts';
 
 const words = {
   added: 'added to',
@@ -23,12 +23,7 @@ export function eventTypesOf(
 ): EventType[] {
   const { traced, tenanted } = database;
   const changes = { name: 'changes', tool: 'list_changes' };
-  const kept: EventType['kept'] = async ({ call }) => {
-    const queue = { collection: 'change', operation: 'kept' };
-    const read = () => database.rows<[string, string]>(keptChanges, []);
-    const [[before, last] = []] = await database.inTurn(call, queue, read);
-    return { before: BigInt(before ?? 0), last: BigInt(last ?? 0) };
-  };
+  const kept: EventType['kept'] = ({ call }) => keptIn(database, call);
   const ofChanges = [...traced.keys()].flatMap((collection) =>
     Object.keys(words).map((happening) => {
       const named = namedBy(collection, happening as 'added');

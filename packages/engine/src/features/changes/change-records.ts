@@ -3,8 +3,9 @@ import type { Database } from '../../database/database.ts';
 import { badInput, StoreError } from '../../errors.ts';
 import { Records } from '../../records/records.ts';
 import { without } from '../../records/rows/ownership.ts';
-import { visibleChanges } from '../../records/trace.ts';
+import { keptIn, visibleChanges } from '../../records/trace.ts';
 import { hasScope } from '../../scopes.ts';
+import type { Int64 } from '../../validation/int64.ts';
 import { mapMembers } from '../../validation/schemas.ts';
 import {
   byReader,
@@ -76,6 +77,13 @@ export class ChangeRecords extends Records<Change, never> {
     const known = { ...stored, before: show(before), after: show(after) };
     const isOfUnknown = hidden.includes('changedBy');
     return isOfUnknown ? { ...known, actor: null, tenant: null } : known;
+  }
+
+  async assertKept(position: Int64, call: Call) {
+    const { before } = await keptIn(this.database, call);
+    // 0 is before all that are kept.
+    if (position > 0 && position < before)
+      throw new StoreError('GONE', 'Changes after this position have expired.');
   }
 
   override onInserted(listener: () => void) {
