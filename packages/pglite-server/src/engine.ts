@@ -20,6 +20,14 @@ import { parseTar } from 'nanotar';
 export const engineVersion = '18';
 
 /**
+ * PGlite writes zeros to its buffers at the start, and holds their memory. The
+ * system has the files in its own cache.
+ */
+const settings = {
+  startParams: [...PGlite.defaultStartParams, '-c', 'shared_buffers=16MB'],
+};
+
+/**
  * Opens PGlite on a folder, and makes the folder private. A new folder is
  * unpacked: PGlite's `initdb` would take three times the memory and time, and
  * its own unpacking one second of CPU time more.
@@ -49,7 +57,7 @@ export async function openEngine(folder: string): Promise<PGlite> {
   writeFileSync(marker, '');
   await unpackInto(folder);
   rmSync(marker);
-  return PGlite.create(folder);
+  return PGlite.create(folder, settings);
 }
 
 async function unpackInto(folder: string) {
@@ -70,7 +78,7 @@ async function openExisting(folder: string, version: string): Promise<PGlite> {
     );
   }
   try {
-    return await PGlite.create(folder);
+    return await PGlite.create(folder, settings);
   } catch (cause) {
     // The engine reports only "PGlite failed to initialize properly".
     const why = `PostgreSQL cannot start on ${folder} (${(cause as Error).message}): a file of it may be damaged or missing.`;

@@ -1,10 +1,12 @@
 import { createHmac } from 'node:crypto';
 import { lookup as resolve } from 'node:dns';
 import { once } from 'node:events';
-import http from 'node:http';
 import https from 'node:https';
 import { BlockList, isIP, type LookupFunction } from 'node:net';
 import { badInput } from '../../errors.ts';
+
+/** An import of it would load `fetch`. */
+const http = process.getBuiltinModule('node:http');
 
 /** In milliseconds. */
 const timeout = 10_000;
