@@ -308,7 +308,7 @@ async function npm(): Promise<string> {
     )
     .map(
       ([name, command]) =>
-        `  ${name}) ${command.replace(launcher, 'node dist/src/cli.js')} "$@" ;;`,
+        `  ${name}) ${command.replace(launcher, 'node dist/bundle/cli.js')} "$@" ;;`,
     );
   return `#!/bin/sh
 [ "$1" != run ] || shift

@@ -11,6 +11,8 @@ export const env = {
   ...(process.env as Record<string, string>),
   npm_config_prefer_offline: 'true',
   npm_config_audit: 'false',
+  // The folder of the page has no cache of its own.
+  NODE_COMPILE_CACHE: resolve('dist/compile-cache'),
   PATH: `${dirname(process.execPath)}:${process.env.PATH}`,
 };
 

@@ -66,7 +66,8 @@ test('with MIGRATE_ON_START=false neither a server nor a `keys` command migrates
 
 test('MikroORM’s own command line works on the store in use, finds no difference to the schema, and ends', async () => {
   const command = [resolve('node_modules/.bin/mikro-orm'), 'migration:check'];
-  const env = { PATH: process.env.PATH, ...database.env };
+  const { PATH, NODE_COMPILE_CACHE } = process.env;
+  const env = { PATH, NODE_COMPILE_CACHE, ...database.env };
   const { stdout } = await promisify(execFile)(process.execPath, command, {
     env,
   });

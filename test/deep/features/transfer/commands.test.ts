@@ -154,7 +154,7 @@ describe('export and import', () => {
       '-c',
       '"$0" "$@" | head -n 1',
       process.execPath,
-      'dist/src/cli.js',
+      'dist/bundle/cli.js',
       'export',
     ];
     const head = await runCommand(shell, {
@@ -184,7 +184,7 @@ describe('an import', () => {
   test('an export shows a terminal no control character of a client, and a file gets all', async () => {
     await imported(lineOf(1, '\u001b]0;owned\u0007\u009b2J\rb', 1n));
     const onTerminal = async (format: string) => {
-      const command = `"${process.execPath}" dist/src/cli.js export --format ${format}`;
+      const command = `"${process.execPath}" dist/bundle/cli.js export --format ${format}`;
       const all = { PATH: `${process.env.PATH}`, ...env() };
       return (
         await runCommand(['script', '-qec', command, '/dev/null'], all).ended
@@ -303,7 +303,7 @@ describe('an import', () => {
       '-c',
       'exec "$0" "$@" <"$PIPE"',
       process.execPath,
-      'dist/src/cli.js',
+      'dist/bundle/cli.js',
       'import',
     ];
     const start = () =>
