@@ -25,19 +25,22 @@ import {
   runCommand,
 } from '../../support/process.ts';
 
-/** The real launcher, compiler and packages, with a program of a few lines. */
+/**
+ * The real launcher and compiler, with one of the packages and a program of a
+ * few lines.
+ */
 let folder: string;
 beforeAll(async () => {
   folder = await newFolder();
+  const references = [{ path: 'packages/exact-json' }];
   for (const path of [
     'bin',
-    'bin/build.js',
-    'packages',
     'package.json',
-    'tsconfig.json',
-  ]) {
+    ...references.map((one) => one.path),
+  ])
     cpSync(path, join(folder, path), { recursive: true });
-  }
+  const options = JSON.parse(readFileSync('tsconfig.json', 'utf8'));
+  write('tsconfig.json', JSON.stringify({ ...options, references }));
   for (const path of ['src', 'migrations', 'tools'])
     mkdirSync(join(folder, path));
   write('tools/guide.mjs', 'console.error("rendered");\n');
