@@ -59,7 +59,8 @@ function assertPlainUtf8(headers: IncomingHttpHeaders) {
     'content-encoding': codings = '',
     'transfer-encoding': transferCodings = '',
   } = headers;
-  if (partsOf(type).some((part) => otherCharset.test(part))) {
+  const mayBeOther = /charset/i.test(type);
+  if (mayBeOther && partsOf(type).some((part) => otherCharset.test(part))) {
     const message = 'The body must be UTF-8, the one charset of JSON.';
     throw new StoreError('UNSUPPORTED_MEDIA_TYPE', message);
   }
@@ -97,8 +98,9 @@ export function boundBodies(bodyLimit: number): preParsingHookHandler {
 }
 
 /** Of its body. A chunked one counts with its maximum size. */
-export function bytesOf({ headers, routeOptions }: FastifyRequest) {
-  return Number(headers['content-length'] ?? routeOptions.bodyLimit);
+export function bytesOf(request: FastifyRequest) {
+  const { 'content-length': length } = request.headers;
+  return Number(length ?? request.routeOptions.bodyLimit);
 }
 
 /** The connection ends, because Node would go on to parse its chunks. */

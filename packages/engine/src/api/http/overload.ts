@@ -57,9 +57,10 @@ export function acceptConnectionsFirst(app: FastifyInstance) {
     if (!isWatching) void watch();
     accepted += 1;
   });
-  app.addHook('onRequest', ({ routeOptions }, _reply, done) => {
-    const isPublic = routeOptions.config.public === true;
-    if (pause && !isPublic) void pause.then(() => done());
+  app.addHook('onRequest', (request, _reply, done) => {
+    // Fastify makes `routeOptions` each time.
+    const waits = pause && request.routeOptions.config.public !== true;
+    if (waits) void pause?.then(() => done());
     else done();
   });
 }
@@ -117,8 +118,8 @@ export function overload(app: FastifyInstance, maxDelay: number) {
     delay.disable();
   });
   app.addHook('onRequest', (request, reply, done) => {
-    const isPublic = request.routeOptions.config.public === true;
-    if (!isFull || isPublic) return done();
+    const mayRefuse = isFull && request.routeOptions.config.public !== true;
+    if (!mayRefuse) return done();
     const holder = holderOf(request);
     if ((heaviest ?? holder) !== holder) return done();
     app.shedRequests += 1;
