@@ -53,11 +53,15 @@ test.each([
   ['lifecycle.ts', 'maxUnanswered = 50', '| 50, in all'],
   ['lifecycle.ts', 'maxPipelined = 4096', 'in all 4096'],
   ['bodies.ts', '64 * bodyLimit', 'in all 64 times'],
-  ['database.ts', 'maxWaiting = 8192', '8192 for each'],
+  ['batches.ts', 'maxWaiting = 8192', '8192 for each'],
   ['database.ts', 'part = 3,', 'a third of `DATABASE_POOL_MAX`'],
   ['database.ts', 'part: 2,', 'half for transactions'],
   ['lifecycle.ts', 'mostUnread = 128 * 1024', '128 MiB'],
-  ['insertions.ts', 'new SharedBudget(maxWaiting)', '8192 for a table'],
+  [
+    'idempotency.ts',
+    'new SharedBudget(maxWaiting)',
+    '`Idempotency-Key` | 8192; shares',
+  ],
   ['log-output.ts', 'maxPending = 4 * 1024', '4 MiB'],
   ['traces.ts', '?? 2048', '2048 ('],
 ])('%s has `%s`, and the page says `%s`', (file, constant, words) => {

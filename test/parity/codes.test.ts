@@ -125,7 +125,9 @@ const ofRest: Record<string, () => Promise<unknown>> = {
 };
 
 test('the description of Error.code lists exactly the codes of REST', () => {
-  expect(listed).toEqual(Object.keys(ofRest));
+  // Provoked in features/changes/live-items.test.ts.
+  const here = listed.filter((code) => code !== 'GONE');
+  expect(here).toEqual(Object.keys(ofRest));
 });
 
 const times = (count: number, text: string) =>

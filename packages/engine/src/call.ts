@@ -204,7 +204,7 @@ export class Call {
     const { id, name } = this.caller ?? operator;
     return Object.assign(this.continued(), {
       caller: { id, name, ...other },
-      claim: this.takeClaim(),
+      claim: this.nextClaim(),
       deadline,
       onRolledBack,
       count: this.count.bind(this),
@@ -235,7 +235,7 @@ export class Call {
   }
 
   /** The claim of a creation. Each further creation has a claim of its own. */
-  takeClaim() {
+  nextClaim() {
     const { claim } = this;
     this.claim = claim && {
       ...claim,

@@ -33,7 +33,7 @@ import {
   type OpenStore,
   ormOptions,
 } from './options.ts';
-import type { Order } from './order.ts';
+import type { RowOrder } from './order.ts';
 import { causeOf, isOutcomeUnknown, isUnmigrated } from './postgres-errors.ts';
 
 import {
@@ -165,7 +165,7 @@ export class Database {
   /** Collections of tenants. */
   readonly tenanted = new Set<string>();
   /** The tables that live lists follow. */
-  readonly followed = new Map<string, Order>();
+  readonly followed = new Map<string, RowOrder>();
   /** What some callers do not see, by tables. */
   readonly hiding = new Map<string, Hiding>();
   /** Collections that leave a trace, by their names. */
@@ -301,7 +301,7 @@ export class Database {
   ): Promise<Answer> {
     if (currentTransaction()) throw nestedTransaction();
     const { onRolledBack } = call;
-    const claim = input && !onRolledBack ? call.takeClaim() : undefined;
+    const claim = input && !onRolledBack ? call.nextClaim() : undefined;
     const answerIn = (tx: Transaction) => {
       const doing = () => tx.run(work);
       if (!claim || !input) return doing();
@@ -333,7 +333,7 @@ export class Database {
 
   /** Citus shows rows shard by shard, so its lists need locks. */
   async #ordersOf(entities: readonly EntityName[]) {
-    const orders = new Map<string, Order | undefined>();
+    const orders = new Map<string, RowOrder | undefined>();
     for (const entity of entities) {
       const { tableName } = this.orm.getMetadata(entity);
       const isSharded = await this.isSharded(tableName);

@@ -47,12 +47,12 @@ export class FairQueue<Item> {
   /**
    * Takes the next items.
    *
-   * @param before items of the same callers that go before these
+   * @param others whose callers' items go before these
    * @param weigh for how many an item counts
    */
   take(
     count: number,
-    before?: FairQueue<unknown>,
+    others?: FairQueue<unknown>,
     weigh: (item: Item) => number = () => 1,
   ) {
     let weight = 0;
@@ -60,7 +60,7 @@ export class FairQueue<Item> {
     // A map yields what is set meanwhile, last.
     for (const [holder, queue] of this.#queues) {
       if (weight >= count) break;
-      if (before?.headOf(holder)) continue;
+      if (others?.headOf(holder)) continue;
       const item = queue.shift() as Item;
       taken.push(item);
       weight += weigh(item);

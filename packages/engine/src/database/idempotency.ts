@@ -72,7 +72,7 @@ export function namesIn(fingerprint: Buffer) {
 }
 
 /** The parameters of a claim. */
-export function columnsOf({ keyId, operation, hash }: Claim) {
+export function claimColumns({ keyId, operation, hash }: Claim) {
   return [keyId, operation, hash];
 }
 
@@ -142,7 +142,7 @@ export async function answerOnce<Answer>(
   input: object,
   work: () => Promise<Answer>,
 ) {
-  const claim = columnsOf(claimed);
+  const claim = claimColumns(claimed);
   const fingerprint = fingerprintOf(input);
   const isNew = (await rows(claimKey, [...claim, fingerprint])).length > 0;
   if (isNew) {

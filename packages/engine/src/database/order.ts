@@ -7,12 +7,12 @@ import type { Statement } from './postgres-server.ts';
  * each creates rows at once, and followers read up to the first id that an open
  * one may have drawn.
  */
-export type Order = 'locked' | 'marked';
+export type RowOrder = 'locked' | 'marked';
 
 const lastDrawn = 'coalesce(pg_sequence_last_value(sequence), 0)';
 
 /** The locks of a transaction, by the order of their tables. */
-export const orderLocks: Record<Order, Statement> = {
+export const orderLocks: Record<RowOrder, Statement> = {
   // That of an insertion, too (`records/insertions.ts`).
   locked: {
     name: 'lock_ids',

@@ -10,7 +10,10 @@ export class TableShares extends SharedBudget {
   /** Tables whose last statement had no answer in time. */
   readonly #late = new Set<string>();
 
-  /** Runs work when its table may take a connection; each may have one. */
+  /**
+   * Runs work when its table may take a connection. Each may have one, but a late
+   * table leaves the last quarter.
+   */
   async use<T>(table: string, work: () => Promise<T>) {
     while (!this.#mayTake(table))
       await new Promise<void>((wake) => this.#waiting.push(wake));

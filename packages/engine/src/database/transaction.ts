@@ -4,7 +4,7 @@ import type { EntityManager, MikroORM } from '@mikro-orm/postgresql';
 import { type DatabaseError, escapeIdentifier as quoted } from 'pg';
 import { type Call, openTransaction } from '../call.ts';
 import { badInput, StoreError } from '../errors.ts';
-import { type Order, orderLocks } from './order.ts';
+import { orderLocks, type RowOrder } from './order.ts';
 import { isDataError, noSuch, sqlState } from './postgres-errors.ts';
 import { asText, type RunStatement, type Send } from './postgres-server.ts';
 import { tenantIn } from './tenant-keys.ts';
@@ -39,7 +39,7 @@ export class Transaction {
   /** @param tables those in which it creates rows */
   constructor(
     orm: MikroORM,
-    private readonly tables: ReadonlyMap<string, Order | undefined>,
+    private readonly tables: ReadonlyMap<string, RowOrder | undefined>,
     private readonly send: Send,
   ) {
     this.em = orm.em.fork();

@@ -11,7 +11,7 @@ export async function createInTurn<Item, New>(
   inputs: ReadonlyArray<New | Error>,
   call: Call,
 ) {
-  const claim = call.takeClaim();
+  const claim = call.nextClaim();
   const outcomes: Array<Item | Error> = [];
   for (const [place, input] of inputs.entries()) {
     const isInvalid = input instanceof Error;

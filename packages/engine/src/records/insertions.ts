@@ -7,7 +7,7 @@ import {
   type Statement,
 } from '../database/database.ts';
 import {
-  columnsOf,
+  claimColumns,
   findClaim,
   fingerprintOf,
   inUse,
@@ -104,7 +104,7 @@ export class Insertions<Item, New extends object> {
   /** The claim of the next creation, undefined without one. */
   #claimIn(call: Call) {
     const transaction = currentTransaction();
-    if (!transaction) return call.takeClaim();
+    if (!transaction) return call.nextClaim();
     transaction.assertCreates(this.table.name);
     // It has a claim as a whole.
     return undefined;
@@ -129,7 +129,7 @@ export class Insertions<Item, New extends object> {
     await database.claimed.untilEnded(claim, call);
     const queue = { collection: table.name, operation: 'find_claim' };
     const found = await database.inTurn(call, queue, () =>
-      database.rows(findClaim, columnsOf(claim)),
+      database.rows(findClaim, claimColumns(claim)),
     );
     return found.length > 0;
   }
@@ -232,7 +232,7 @@ export class Insertions<Item, New extends object> {
     const groups = [...byClaim.values()];
     const firsts = groups.map(([first]) => first as Entry<New>);
     const claims = firsts.map(({ item, claim }) =>
-      claim ? [...columnsOf(claim), this.#fingerprintOf(item)] : [],
+      claim ? [...claimColumns(claim), this.#fingerprintOf(item)] : [],
     );
     const values = [
       ...this.#columnsOf(firsts),

@@ -44,7 +44,7 @@ export interface Repository<Item extends Identified, New> {
   find(id: Int64 | undefined, call?: Call): Promise<Item | null>;
   /**
    * Adds an item, which is durable when the promise resolves. Ids become visible
-   * in ascending order. With a claim of the call (`call.takeClaim`), the same
+   * in ascending order. With a claim of the call (`call.nextClaim`), the same
    * creation gets the same answer.
    *
    * @throws StoreError BAD_USER_INPUT for a relation that does not exist,

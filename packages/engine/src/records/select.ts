@@ -12,7 +12,7 @@ import { type Member, memberOf } from '../validation/schemas.ts';
 import { type Ownership, seenRows } from './rows/ownership.ts';
 import {
   type Column,
-  oneOf,
+  enumCodec,
   parameterOf,
   Table,
   textIn,
@@ -158,7 +158,7 @@ function decoded(
   text: string | null,
 ) {
   const { fromText = String } =
-    kind === kinds.enum ? oneOf(values) : kind.codec;
+    kind === kinds.enum ? enumCodec(values) : kind.codec;
   if (text === null && isNullable) return null;
   const value = text === null ? undefined : fromText(text);
   if (value !== undefined) return value;

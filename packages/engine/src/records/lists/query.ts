@@ -29,12 +29,12 @@ import {
   isOf,
 } from './filters.ts';
 import {
-  countOf,
-  estimateOf,
+  countStatement,
+  estimateStatement,
   flattened,
   type Layout,
-  pageOf,
-  pagesOf,
+  pageStatement,
+  pagesStatement,
   startOf,
 } from './statement.ts';
 
@@ -156,8 +156,9 @@ export class ListInterpreter {
 
   /** For all rows no index is needed when no caller sees them. */
   #indexesFor(by: readonly Column[], few?: readonly string[]) {
-    const isSeen = this.#seen.map(({ length }) => length > 0);
-    isSeen[0] = isSeen.length === 1 || isSeen.includes(false, 1);
+    const [, ...audiences] = this.#seen;
+    const isOfAll = audiences.length === 0 || audiences.some(isEmpty);
+    const isSeen = [isOfAll, ...audiences.map((one) => !isEmpty(one))];
     const all = this.#seen.map((seen) => {
       const own = seen.map(({ column }) => column);
       return this.#combinations.map((one) => [...new Set([...own, ...one])]);
@@ -218,7 +219,7 @@ export class ListInterpreter {
     const known = this.#together.get(family);
     if (known) return known;
     const shapes = isForEqual(shape) ? this.#relativesOf(shape) : [shape];
-    const statement = this.#made(pagesOf, shapes);
+    const statement = this.#made(pagesStatement, shapes);
     if (!statement.isRare) this.#together.set(family, statement);
     return statement;
   }
@@ -308,7 +309,7 @@ export class ListInterpreter {
       through: query[seenThrough]?.conditions ?? [],
     };
     assertSorted(layout, given);
-    const page = this.#made(pageOf, layout);
+    const page = this.#made(pageStatement, layout);
     return {
       ...layout,
       family: isForEqual(layout) ? `${familyOf(layout)} ${seen}` : page.name,
@@ -318,14 +319,14 @@ export class ListInterpreter {
       }),
       seen,
       page,
-      flat: once(() => this.#made(pageOf, flattened(layout))),
-      count: once(() => this.#made(countOf, layout)),
-      estimate: once(() => this.#made(estimateOf, layout)),
+      flat: once(() => this.#made(pageStatement, flattened(layout))),
+      count: once(() => this.#made(countStatement, layout)),
+      estimate: once(() => this.#made(estimateStatement, layout)),
     };
   }
 
   #made<Of>(
-    make: (table: Table, of: Of) => ReturnType<typeof countOf>,
+    make: (table: Table, of: Of) => ReturnType<typeof countStatement>,
     of: Of,
   ): ListStatement {
     const { kind, types, text } = make(this.table, of);
@@ -384,6 +385,7 @@ export async function withOtherEnd<Item extends Identified>(
   readPage: (query: Partial<PageQuery>) => Promise<Page<Item>>,
 ) {
   const hasMore = page.hasNext;
+  if (!place && !isBackward) return page;
   if (!place) return { ...page, hasNext: false, hasPrevious: hasMore };
   const cursor = cursorBeside(place, shape);
   const hasBeyond = async (query: Partial<PageQuery>) => {
@@ -458,6 +460,8 @@ function furtherValuesIn({ several }: Shape, values: Listing['values']) {
     );
   return counts.reduce((more, one) => more + one - 1, 0);
 }
+
+const isEmpty = (filters: readonly Filter[]) => filters.length === 0;
 
 /** All of them, from none to all. */
 function subsets(columns: readonly Column[]) {

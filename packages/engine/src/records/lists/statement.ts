@@ -91,7 +91,7 @@ export interface Layout {
 }
 
 /** One list, as a row. */
-export function pageOf(table: Table, layout: Layout) {
+export function pageStatement(table: Table, layout: Layout) {
   const types = { ...typeOfLimit, ...typesIn(layout) };
   const list = rowsOf(table, layout, numbered(types));
   const text = `select ${aggregated(table, layout)} from (${list}) as item`;
@@ -102,7 +102,7 @@ export function pageOf(table: Table, layout: Layout) {
  * Lists of several shapes in one order, one row for each. A shape is chosen by
  * the filters that have a value.
  */
-export function pagesOf(table: Table, layouts: readonly Layout[]) {
+export function pagesStatement(table: Table, layouts: readonly Layout[]) {
   const [first] = layouts as [Layout];
   const types = Object.assign({ ...typeOfLimit }, ...layouts.map(typesIn));
   const slots = Object.keys(types);
@@ -148,14 +148,14 @@ export function flattened(layout: Layout): Layout {
 }
 
 /** How many items a list has, up to one more than is counted exactly. */
-export function countOf(table: Table, layout: Layout) {
+export function countStatement(table: Table, layout: Layout) {
   const { types, text } = allOf(table, layout);
   const count = `select count(*) from (${text} limit ${maxExactTotal + 1}) as item`;
   return { kind: 'count', types, text: count };
 }
 
 /** PostgreSQL's plan as JSON, with the estimated number of rows. */
-export function estimateOf(table: Table, layout: Layout) {
+export function estimateStatement(table: Table, layout: Layout) {
   const { types, text } = allOf(table, layout);
   return { kind: 'estimate', types, text: `explain (format json) ${text}` };
 }

@@ -248,7 +248,7 @@ function columnOf(property: EntityProperty, table: string) {
   }
   const codec = {
     ...(kind ?? kinds.string).codec,
-    ...(type === 'text' && items && oneOf(items)),
+    ...(type === 'text' && items && enumCodec(items)),
   };
   const sql = quoted(`${fieldNames?.[0]}`);
   // Its lists have one order on every database, whatever its collation: no
@@ -389,7 +389,7 @@ function writerOf(write: (value: never) => unknown = parameterOf) {
 const asText = (key: string) => `(${key})::text`;
 
 /** An earlier release, or somebody else, may have stored another value. */
-export function oneOf(values: readonly unknown[]): Codec {
+export function enumCodec(values: readonly unknown[]): Codec {
   return { fromText: (value) => values.find((one) => one === value) };
 }
 
