@@ -96,7 +96,7 @@ function recordStatement(
     const database = {
       orm,
       model: {},
-      showing: new Map(),
+      referred: new Map(),
       isSharded: async () => false,
       read: record,
       rows: record,

@@ -1,6 +1,8 @@
 import { Redactor } from '@animal-store/log/redactor';
+import { pino } from 'pino';
 import { secretsInLines } from '#engine/access/keys/secret.js';
 import { Log } from '#engine/runtime/log/log.js';
+import { makeChildrenLate } from '#engine/runtime/log/request-log.js';
 import { expect, test } from '../support/jest.ts';
 
 /** What a module, a plugin or an error writes into the log of the service. */
@@ -42,6 +44,24 @@ test.each([
     }
   },
 );
+
+test('children of the log of a request have its members', () => {
+  const lines: object[] = [];
+  const log = pino(
+    { base: null, timestamp: false },
+    { write: (line: string) => void lines.push(JSON.parse(line)) },
+  );
+  makeChildrenLate(log as never);
+  const request = log.child({ reqId: '7' });
+  request.child({ op: 'c' }).child({ part: 1 }).info('x');
+  request.level = 'silent';
+  request.info('y');
+  log.info('z');
+  expect(lines).toEqual([
+    { level: 30, reqId: '7', op: 'c', part: 1, msg: 'x' },
+    { level: 30, msg: 'z' },
+  ]);
+});
 
 test('names and messages stay as they are', () => {
   const lines: string[] = [];

@@ -27,10 +27,10 @@ const store = storeForAll(env, undefined, { more: bookingsModules });
 const tokenOf = (org: string, sub: string, scope: string) =>
   provider.token({ org, sub, scope: `${scope} changes webhooks` });
 
-/** Each row has a label of its own; `b7` is one that changes hands. */
+/** Each row has a label of its own; `b7` is one that ada gives to bob. */
 const callers: Record<string, [string, string, string, string]> = {
   'staff a': ['a', 'staff', 'staff', 'b1 b2 b3 b6 b7 b8'],
-  'ada a': ['a', 'ada', 'guest', 'b1 b6 b7 p1 p2'],
+  'ada a': ['a', 'ada', 'guest', 'b1 b6 p1 p2'],
   'bob a': ['a', 'bob', 'guest', 'b2 b7 b8 p1 p2 p3'],
   'ada of both': ['a', 'ada', 'staff guest', 'b1 b2 b3 b6 b7 b8 p1 p2'],
   'staff b': ['b', 'staff', 'staff', 'b4 b5'],

@@ -293,6 +293,21 @@ test('a client that leaves before its items can be read ends its live list', asy
   );
 });
 
+test('one that begins at a position does not end with the deadline of its request', async () => {
+  const { holder } = await keyOf('pets:read');
+  const one = await add('one', holder);
+  const path = '/v1/changes?collection=tickets&sort=id_desc&limit=1';
+  const { json } = await rest(store, path);
+  const call = Object.assign(callOf(holder), { deadline: 0 });
+  const all = tickets.followAll({ after: `${json[0].id - 1}` }, call);
+  await all.next();
+  const { value } = await all.next();
+  await all.return();
+  expect(value?.items).toMatchObject([
+    { name: 'added', [told]: { id: one.id } },
+  ]);
+});
+
 test('the contract says what a removal tells', () => {
   const { paths } = store.app.swagger() as any;
   const { parameters } = paths['/tickets'].get;

@@ -427,5 +427,15 @@ describeHere('a business with customers', () => {
         audiences: [{ scope: 'portal:read', rows: {} }],
       });
     expect(wrong).toThrow('portal:read is no scope of an audience');
+    const foreign = () =>
+      new Records(store.database, PatientEntity, {
+        audiences: [
+          { scope: 'clinics', rows: { clinic: 'tenant' } as never },
+          { scope: 'support', rows: {} },
+        ],
+      });
+    expect(foreign).toThrow(
+      'The audience support sees all tenants: its scope must be one of all, such as support:all.',
+    );
   });
 });

@@ -3,6 +3,7 @@ import { openModules } from '#engine/api/module.js';
 import { Unavailable } from '#engine/errors.js';
 import { importLines } from '#engine/features/transfer/import.js';
 import { statesIn } from '#engine/features/webhooks/states.js';
+import { UniqueSubscription } from '#engine/features/webhooks/unique-subscription.js';
 import { ledgersModule } from '../../modules/ledgers/ledgers.module.ts';
 import { sql, withRows } from '../../support/database-access.ts';
 import { graphqlText } from '../../support/graphql.ts';
@@ -453,6 +454,31 @@ test('an endpoint whose address another caller changes gets what that one may re
   await eventually(async () => (await stateOf(made)).state === 'failing');
   expect((await stateOf(made)).deliveries[0].error).toContain('changes:read');
   expect(other.messages).toEqual([]);
+});
+
+test('an endpoint whose address another caller sends back keeps its rights', async () => {
+  const scope = 'webhooks:write webhooks:all';
+  const { key } = await store.keys.issue({ name: 'manager', scope });
+  const made = await endpoint(['entries.added']);
+  const change = { version: 1, url: made.url };
+  const { status } = await ask('PATCH', `/webhooks/${made.id}`, change, key);
+  expect(status).toBe(200);
+  const titles = await addEntries(1);
+  await receiver.until(1);
+  expect(titlesIn(receiver)).toEqual(titles);
+});
+
+test('of subscriptions that an earlier release added twice the first one stays', async () => {
+  await sql(store.database, 'drop index webhook_subscription_unique');
+  const made = [await endpoint(['entries.added'])];
+  made.push(await endpoint(['entries.added']));
+  await sql(store.database, "update webhook set subscription = 'one'");
+  const migration = new UniqueSubscription({} as never, {} as never);
+  migration.up();
+  for (const query of migration.getQueries())
+    await sql(store.database, `${query}`);
+  const rows = await sql(store.database, 'select id from webhook');
+  expect(rows).toEqual([[`${made[0].id}`]]);
 });
 
 test('an import adds endpoints of the operator only', async () => {

@@ -18,7 +18,11 @@ import type {
   CollectionOptions,
   Repository,
 } from '#engine/records/repository.js';
-import { assertSeen, Ownership } from '#engine/records/rows/ownership.js';
+import {
+  assertSeen,
+  Ownership,
+  wholeOf,
+} from '#engine/records/rows/ownership.js';
 import { type Column, parameterOf, Table } from '#engine/records/rows/table.js';
 import type { Source } from '#engine/records/select.js';
 import { type Int64, int64 } from '#engine/validation/int64.js';
@@ -96,6 +100,11 @@ export class EntityRecords<Item extends Row, New extends object>
       this.#page(this.#interpreter.interpret({ ...own, ...others }), call),
     );
     return { ...whole, items: this.shown(whole.items, call) };
+  }
+
+  assertDoes(deed: string, item: Item, call: Call) {
+    const { owned } = this;
+    if (owned.restricts(call)) owned.assertDoes(deed, wholeOf(item), call);
   }
 
   shown(items: readonly Item[], call: Call) {

@@ -5,6 +5,7 @@ import {
   type NewOf,
   resource,
 } from '#engine/api/resources/resource.js';
+import { badInput } from '#engine/errors.js';
 import {
   int64Schema,
   nullable,
@@ -50,7 +51,10 @@ export const card = resource({
   transitions: {
     calm: {
       description: 'Lowers the risk by one.',
-      change: ({ risk }) => ({ risk: Math.max(0, risk - 1) }),
+      change({ risk, note }) {
+        if (note === 'never') throw badInput(`Its note says ${note}.`);
+        return { risk: Math.max(0, risk - 1) };
+      },
     },
   },
   audiences: [

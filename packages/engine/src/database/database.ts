@@ -102,7 +102,7 @@ export interface TracedCollection {
    * What a change is for a call. A row that is handed over is removed for whom
    * it leaves, and added for whom it comes to.
    *
-   * @returns undefined where it only repeats another one
+   * @returns undefined for a caller of all rows where it repeats another one
    */
   eventFor(change: Record<string, unknown>, call: Call): string | undefined;
   /** Converts stored values to those of an answer, if they differ. */

@@ -146,7 +146,8 @@ export class LiveList<Item extends Identified> {
     this.#pages.clear();
     try {
       yield { position, items: [] };
-      const check = async () => this.list.assertKept?.(position, call);
+      const check = async () =>
+        this.list.assertKept?.(position, call.continued());
       if (query.after !== undefined) await onceAvailable(check, call);
       while (!hasLeft()) {
         // Taken before the read, so that the next poll finds an item that is

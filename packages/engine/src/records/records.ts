@@ -40,6 +40,7 @@ import {
   membersIn,
   Ownership,
   seenRows,
+  wholeOf,
 } from './rows/ownership.ts';
 import { type Column, Table } from './rows/table.ts';
 import { type Stamped, stamp } from './stamps.ts';
@@ -228,6 +229,11 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
     const own = owned.narrow(query, call, relations);
     if (asked.length === 0) return own;
     return { ...own, [seenThrough]: this.#seenThrough(asked, call) };
+  }
+
+  assertDoes(deed: string, item: Item, call: Call) {
+    const { owned } = this;
+    if (owned.restricts(call)) owned.assertDoes(deed, wholeOf(item), call);
   }
 
   /** Leaves out rows of which a call does not see what they refer to. */

@@ -109,6 +109,13 @@ export interface Repository<Item extends Identified, New> {
   assertKept?(id: Int64, call: Call): Promise<void>;
   /** The members that rows are chosen by, where they belong to callers. */
   readonly ownerMembers?: readonly string[] | undefined;
+  /**
+   * For a transition, before its rule judges: that may tell of members which the
+   * call does not see.
+   *
+   * @throws StoreError FORBIDDEN
+   */
+  assertDoes?(deed: string, item: Item, call: Call): void;
   /** Items without the members that a call does not see. */
   shown?(items: readonly Item[], call: Call): readonly Item[];
   /** Adds what a call sees to the filters, where rows belong to callers. */

@@ -35,7 +35,8 @@ export interface Lists<Member extends string = string> {
   combinations?: ReadonlyArray<readonly Member[]> | undefined;
   /**
    * Members, of items or audiences, whose values have at most some 1,000 rows
-   * each, null too: one index up to it serves all lists filtered by one.
+   * each, null too: one index that begins with members up to such a one serves
+   * all lists that filter by it.
    */
   few?: readonly string[] | undefined;
   /** Beside the id: `sort=at`. Those of texts are in lower case. */

@@ -148,6 +148,7 @@ function transitionOf([verb, transition]: [string, Transition]): ItemOperation {
       for (let attempt = 1; ; attempt += 1) {
         const item = await service.find(id, call);
         if (!item) return null;
+        service.assertDoes?.(verb, item, call);
         const { version } = item;
         const members = transition.change(wholeOf(item) as never);
         const change = { ...members, version, [byRule]: verb };

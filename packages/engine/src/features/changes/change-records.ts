@@ -59,22 +59,30 @@ export class ChangeRecords extends Records<Change, never> {
   }
 
   override shown(items: readonly Change[], call: Call) {
-    const { hiding, traced } = this.database;
-    const isConverted = [...traced.values()].some(({ shown }) => shown);
-    if (hiding.size === 0 && !isConverted) return items;
     return items.map((item) => this.#shown(item, call));
   }
 
-  /** Without the members that the call does not see in rows of its audience. */
+  /**
+   * Without the members that the call does not see in rows of its audience, and
+   * without what a row has become that leaves it.
+   */
   #shown(stored: Change, call: Call): Change {
     const trace = this.database.traced.get(stored.collection);
     const hidden = trace?.hiddenFrom({ ...stored }, call) ?? [];
-    const show = (values: unknown) => {
+    const show = (values: unknown, unseen = hidden) => {
       const known = values && (trace?.shown?.(values as never) ?? values);
-      return known && without(known, hidden);
+      return known && without(known, unseen);
     };
-    const { before, after } = stored;
-    const known = { ...stored, before: show(before), after: show(after) };
+    const { before, after, action } = stored;
+    const isLeft =
+      action === 'changed' &&
+      trace?.eventFor({ ...stored }, call) === 'removed';
+    const unseen = isLeft ? Object.keys(after ?? {}) : hidden;
+    const known = {
+      ...stored,
+      before: show(before),
+      after: show(after, unseen),
+    };
     const isOfUnknown = hidden.includes('changedBy');
     return isOfUnknown ? { ...known, actor: null, tenant: null } : known;
   }

@@ -73,7 +73,9 @@ export class WebhookRecords extends Records<Webhook, NewWebhook> {
     call: Call,
   ) {
     const { caller } = call;
-    const rights = change.url ? { caller } : {};
+    const stored = change.url && (await this.find(id, call));
+    const isMoved = stored && stored.url !== change.url;
+    const rights = isMoved ? { caller } : {};
     const more = { ...active, ...rights, ...change };
     const changed = await super.change(id, more as never, call);
     return changed && withSecret(changed);

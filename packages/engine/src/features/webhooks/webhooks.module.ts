@@ -2,10 +2,11 @@ import { every } from '../../access/background.ts';
 import type { Module } from '../../api/module.ts';
 import { AddSubscription } from './add-subscription.ts';
 import { CreateWebhook } from './create-webhook.ts';
+import { HostSubscriptions } from './host-subscriptions.ts';
 import { Courier } from './post.ts';
 import { Sender } from './sender.ts';
 import { Sources } from './sources.ts';
-import { Subscriptions } from './subscriptions.ts';
+import { UniqueSubscription } from './unique-subscription.ts';
 import { WebhookEntity, WebhookLeaseEntity, webhook } from './webhook.ts';
 import { WebhookRecords } from './webhook-records.ts';
 
@@ -17,7 +18,11 @@ export const webhooksModule: Module<WebhookRecords> = {
   entities: [WebhookEntity, WebhookLeaseEntity],
   migrations: [
     { name: '2026_11_29_020000_create_webhook', class: CreateWebhook },
-    { name: '2026_11_29_040000_add_subscription', class: AddSubscription },
+    { name: '2026_11_29_030000_add_subscription', class: AddSubscription },
+    {
+      name: '2026_11_29_040000_unique_subscription',
+      class: UniqueSubscription,
+    },
   ],
   isOff: ({ WEBHOOKS: isOn }) => !isOn,
   open(context) {
@@ -26,7 +31,8 @@ export const webhooksModule: Module<WebhookRecords> = {
     const sources = new Sources(context);
     const service = new WebhookRecords(database, sources, courier);
     const parts = [database, service, sources, courier] as const;
-    if (config.WEBHOOKS) database.subscriptions = new Subscriptions(...parts);
+    if (config.WEBHOOKS)
+      database.subscriptions = new HostSubscriptions(...parts);
     return {
       service,
       resources: [webhook.serve(service)],

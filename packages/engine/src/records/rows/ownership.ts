@@ -95,9 +95,15 @@ export class Ownership {
     this.kept = kept.map(([member]) => member);
     if (owner && audiences.length > 0)
       reportFault('An owner is an audience: declare one of the two.');
-    for (const { scope } of audiences)
+    for (const { scope, rows } of audiences) {
       if (!/^[a-z][\w-]*(?::all)?$/.test(scope))
         reportFault(`${scope} is no scope of an audience: name a module.`);
+      // A key with `read` has the scopes of all modules.
+      if (this.tenant && isEmpty(rows) && !isOfAll(scope))
+        reportFault(
+          `The audience ${scope} sees all tenants: its scope must be one of all, such as ${scope}:all.`,
+        );
+    }
     this.hidden = hiddenBy(audiences);
     this.#defaults = audiences.some(restricts) ? defaultsOf(members) : {};
   }

@@ -47,7 +47,7 @@ export function makeChildrenLate(log: FastifyBaseLogger) {
   log.child = (...bindings) => {
     let made: FastifyBaseLogger | undefined;
     const own = () => {
-      made ??= child.apply(log, bindings);
+      made ??= Object.assign(child.apply(log, bindings), { child });
       return made;
     };
     return new Proxy(log, {

@@ -27,8 +27,7 @@ const known: Statement = {
 
 /**
  * Adds one, or renews it. The secret before the last one signs for five minutes
- * more. An earlier release knows no filters, and sends nothing to an endpoint
- * whose caller it does not find.
+ * more. An earlier release finds no caller in it, and sends nothing.
  */
 const store: Statement = {
   name: 'store_subscription',
@@ -57,7 +56,7 @@ const remove: Statement = {
  * Subscriptions of hosts to events (SEP-3415). Each is an endpoint of its
  * caller, with a secret of the host, a filter and an end.
  */
-export class Subscriptions {
+export class HostSubscriptions {
   constructor(
     private readonly database: Database,
     private readonly records: WebhookRecords,
