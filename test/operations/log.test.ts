@@ -1,5 +1,4 @@
 import { Redactor } from '@animal-store/log/redactor';
-import { pino } from 'pino';
 import { secretsInLines } from '#engine/access/keys/secret.js';
 import { Log } from '#engine/runtime/log/log.js';
 import { makeChildrenLate } from '#engine/runtime/log/request-log.js';
@@ -47,19 +46,17 @@ test.each([
 
 test('children of the log of a request have its members', () => {
   const lines: object[] = [];
-  const log = pino(
-    { base: null, timestamp: false },
-    { write: (line: string) => void lines.push(JSON.parse(line)) },
-  );
+  const write = (line: string) => void lines.push(JSON.parse(line));
+  const { logger: log } = new Log({ level: 'info', sample: 1 }, { write });
   makeChildrenLate(log as never);
   const request = log.child({ reqId: '7' });
   request.child({ op: 'c' }).child({ part: 1 }).info('x');
   request.level = 'silent';
   request.info('y');
   log.info('z');
-  expect(lines).toEqual([
-    { level: 30, reqId: '7', op: 'c', part: 1, msg: 'x' },
-    { level: 30, msg: 'z' },
+  expect(lines).toMatchObject([
+    { reqId: '7', op: 'c', part: 1, msg: 'x' },
+    { msg: 'z' },
   ]);
 });
 
