@@ -74,6 +74,8 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
   readonly #stamped: Stamped;
   /** Its name in its trace. */
   readonly #path: string;
+  /** Columns with members of other rows, by which audiences choose. */
+  readonly #copied: readonly Column[];
   readonly #interpreter: ListInterpreter;
   readonly #reader: ListReader<Item>;
   readonly #lists: Batches<Listing, Page<Item>>;
@@ -171,6 +173,7 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
         stored: (id, call) => this.#changes.storedOfAny(`${id}`, call),
       });
     this.table = table;
+    this.#copied = table.columns.filter(({ path }) => path);
     this.owned = owned;
     this.#stamped = stamped;
     this.#path = name;
@@ -325,20 +328,20 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
   }
 
   /**
-   * What rows are chosen by in other rows, of those that members refer to.
+   * The values, in other rows, of members that audiences choose rows by.
    *
    * @param absent the value of a relation that they do not name
    */
   async #related(members: object, call: Call, absent?: null) {
     const related: Record<string, unknown> = {};
-    for (const column of this.table.columns) {
+    for (const column of this.#copied) {
       const { path, member } = column;
       const given = memberIn(members, `${path?.by}`);
       const id = given === undefined ? absent : given;
-      if (!path || id === undefined) continue;
+      if (id === undefined) continue;
       const { stored } = this.#referredBy(column);
       const other = id === null ? null : await stored(id, call);
-      related[member] = other && memberIn(other, path.member);
+      related[member] = other && memberIn(other, `${path?.member}`);
     }
     return related;
   }
