@@ -43,7 +43,7 @@ const variables = {
   ),
   JWT_SCOPES: scopeNames(
     'read=read,write=write',
-    'What scopes of the provider permit here (frontends.md).',
+    'What scopes of the provider permit here. A name may repeat (frontends.md).',
   ),
   JWT_TENANT: text(
     undefined,
