@@ -110,12 +110,13 @@ async function examine(service: Service) {
       return 'usable';
     },
   });
-  for (const { checks } of features) {
-    for (const one of checks?.({ config, values }, configured) ?? [])
-      await check(one);
-  }
   // The findings replace the log.
   const options = { ...configured.options, log: undefined };
+  const store = { ...configured, options };
+  for (const { checks } of features) {
+    for (const one of checks?.({ config, values }, store) ?? [])
+      await check(one);
+  }
   const { ownStore } = options;
   if (ownStore?.exists() === false) {
     const found = `${ownStore.name} has no store yet: the first start creates it`;
@@ -169,6 +170,7 @@ const waits =
   'a statement waits for a lock, or is slow: docs/runbook.md#animalstorequeueold';
 /** By PostgreSQL's codes. */
 const remedies: Record<string, string> = {
+  '42P01': 'create the tables: `migrate`, or a start',
   '57014': waits,
   '55P03': waits,
   '53100': 'free space on the disk of PostgreSQL: until then creations get 503',

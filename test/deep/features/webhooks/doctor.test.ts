@@ -1,7 +1,9 @@
+// runs: embedded, postgres
+
 import { createOwnDatabase } from '../../../support/database.ts';
 import { databaseForEach } from '../../../support/fixtures.ts';
 import { expect, test } from '../../../support/jest.ts';
-import { cli } from '../../../support/process.ts';
+import { cli, onPlainPostgres } from '../../../support/process.ts';
 import { doctor, ok } from '../../support/doctor.ts';
 
 const database = databaseForEach(createOwnDatabase);
@@ -37,4 +39,15 @@ test('commands add, list, test, rotate, replay and remove an endpoint, and docto
     expect.stringContaining('url must be'),
     expect.stringContaining('types must be'),
   ]);
+});
+
+// The embedded store has all tables, or does not exist.
+const onServer = onPlainPostgres ? test : test.skip;
+onServer('before its migrations, doctor says what to do', async () => {
+  const { checks } = await doctor({ ...database.env, WEBHOOKS: 'true' });
+  expect(checks.webhooks).toEqual({
+    state: 'warning',
+    found: expect.stringContaining('has not been migrated'),
+    remedy: 'create the tables: `migrate`, or a start',
+  });
 });
