@@ -6,7 +6,9 @@ import {
   resource,
 } from '#engine/api/resources/resource.js';
 import { Call } from '#engine/call.js';
+import type { Statement } from '#engine/database/database.js';
 import { Unavailable } from '#engine/errors.js';
+import { removeOldChanges } from '#engine/features/changes/expiry.js';
 import { told } from '#engine/records/live-items.js';
 import { Records } from '#engine/records/records.js';
 import { nullable, textSchema } from '#engine/validation/schemas.js';
@@ -365,6 +367,25 @@ test('a position whose next changes have expired is 410, on both APIs', async ()
       'changed',
     ]);
   }
+});
+
+test('a position is kept when those that follow it were rolled back', async () => {
+  await add('one');
+  const old = `update change set at = now() - interval '91 days'`;
+  await sql(store.database, old);
+  const [[last]] = (await sql<[string]>(
+    store.database,
+    'select max(id)::text from change',
+  )) as [[string]];
+  await sql(store.database, `select nextval('change_id_seq')::text`);
+  const two = await add('two');
+  const rows = (one: Statement, values: unknown[]) =>
+    sql(store.database, one.text, values);
+  expect(await removeOldChanges({ rows: rows as never }, 90)).toBe(false);
+  const kept = await follow(`?follow=all&after=${last}`);
+  expect(await kept.until(1)).toMatchObject([
+    { event: 'added', data: { id: two.id } },
+  ]);
 });
 
 test('it takes no filters and no other order, and needs a scope', async () => {

@@ -49,7 +49,7 @@ export const visibleChanges = {
 
 const keptChanges = {
   name: 'kept_changes',
-  text: `select coalesce((select min(id) - 1 from ${changeTable}), last::bigint)::text, last
+  text: `select least((select min(id) - 1 from ${changeTable}), last::bigint)::text, last
     from (${visibleChanges.text}) as visible (last)`,
 };
 
