@@ -366,3 +366,19 @@ test('a caller has at most 100 endpoints', async () => {
   });
   expect(await subscribe({}, key)).toMatchObject({ truncated: false });
 });
+
+test('several at once take the last place once', async () => {
+  const { key, id } = await store.keys.issue({ name: 'f', scope: 'write' });
+  await subscribe({}, key);
+  const more = `
+    insert into webhook (url, types, owner, key, caller)
+    select url, types, owner, key, caller from webhook,
+      generate_series(1, 98) where owner = 'key:${id}'`;
+  await sql(store.database, more);
+  const states = ['sold', 'pending', 'available'];
+  const answers = await Promise.all(
+    states.map((status) => subscribe({ arguments: { status } }, key)),
+  );
+  const codes = answers.flatMap(({ code }) => code ?? []);
+  expect(codes).toEqual([-32013, -32013]);
+});

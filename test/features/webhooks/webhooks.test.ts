@@ -1,3 +1,5 @@
+// runs: embedded, postgres
+
 import type { ServerResponse } from 'node:http';
 import { openModules } from '#engine/api/module.js';
 import { Unavailable } from '#engine/errors.js';
@@ -438,6 +440,22 @@ test('a caller has at most 100 endpoints', async () => {
   ].map(({ status }) => status);
   expect(statuses).toEqual([201, 201, 400, 201]);
   await sql(store.database, 'delete from idempotency_key');
+});
+
+test('several at once take the last place once', async () => {
+  const made = await endpoint(['entries.added'], receiver, keys.ada);
+  await sql(
+    store.database,
+    `insert into webhook (url, types, position, owner, key, caller, is_off)
+      select url, types, position, owner, key, caller, true
+      from webhook, generate_series(1, 98)`,
+  );
+  const added = await Promise.all(
+    Array.from({ length: 8 }, () =>
+      endpoint(['entries.added'], receiver, keys.ada),
+    ),
+  );
+  expect(added.filter(({ id }) => id > made.id)).toHaveLength(1);
 });
 
 test('an endpoint whose address another caller changes gets what that one may read', async () => {

@@ -11,6 +11,7 @@ import { forbidden, hasScope } from '../../scopes.ts';
 import type { Courier } from './post.ts';
 import type { Sources } from './sources.ts';
 import { rowsIn } from './states.ts';
+import { WebhookEntity } from './webhook.ts';
 import { most, type WebhookRecords } from './webhook-records.ts';
 
 /** Bounds of a subscription's life (ms), and what it is by default. */
@@ -73,28 +74,29 @@ export class HostSubscriptions {
     this.sources.of([name], call, args);
     const rows = await rowsIn(this.database, known, [place]);
     const positions = new Map(rows as Array<[string, string]>);
-    const isNew = !positions.has(id);
     const start = await startAt(positions.get(id) ?? asked.cursor);
-    if (isNew && !(await this.records.hasRoom(call)))
-      throw new ProtocolError(
-        -32013,
-        `A caller has at most ${most} webhooks.`,
-        {
-          limit: 'subscriptions',
-          max: most,
-        },
-      );
+    const assertRoom = async () => {
+      if (positions.has(id) || (await this.records.hasRoom(call))) return;
+      const told = `A caller has at most ${most} webhooks.`;
+      const data = { limit: 'subscriptions', max: most };
+      throw new ProtocolError(-32013, told, data);
+    };
+    await assertRoom();
     // A verified address is verified for all subscriptions of its caller.
     if (positions.size === 0) await this.#verify(id, url, secret);
     const wanted = Math.max(ttlMs ?? life.usual, life.shortest);
     const until = new Date(Date.now() + Math.min(wanted, life.longest));
     const { owner } = this.records.owned.claim<{ owner?: string }>({}, call);
-    const values = [id, owner, url, [name], args, secret, until];
-    const [[cursor] = []] = await rowsIn(this.database, store, [
-      ...values,
-      start.cursor,
-      call.caller,
-    ]);
+    const own = [id, owner, url, [name], args, secret, until];
+    const values = [...own, start.cursor, call.caller];
+    const frame = { creates: [WebhookEntity] };
+    const storing = async () => {
+      // The address may have taken its time.
+      await assertRoom();
+      return rowsIn(this.database, store, values);
+    };
+    const stored = await this.database.transaction(call, frame, storing);
+    const [[cursor] = []] = stored;
     return { id, refreshBefore: until.toISOString(), ...start, cursor };
   }
 

@@ -35,6 +35,8 @@ export class WebhookRecords extends Records<Webhook, NewWebhook> {
         if (types) sources.of(types, call);
       },
     });
+    // One transaction counts and adds after another.
+    database.followed.set(this.table.name, 'locked');
   }
 
   override async create(input: NewWebhook, call: Call) {
