@@ -315,6 +315,26 @@ describeHere('a transaction', () => {
     expect(call.isReplay).toBe(false);
   });
 
+  test('stores nothing for an idempotency key whose answer is too long to be repeated', async () => {
+    const answering = (length: number, key?: string) =>
+      transact(
+        async () => {
+          await toys.create(toy('one'));
+          return 'x'.repeat(length);
+        },
+        key ? claimed(key) : new Call(),
+      );
+    const most = 2 ** 20;
+    await expect(answering(most, 'long')).rejects.toThrow(
+      `Nothing is stored: with an Idempotency-Key an answer has at most ${most} bytes, not ${most + 6}.`,
+    );
+    expect(await counts()).toEqual([0, 0]);
+    const longest = await answering(most - 6, 'long');
+    expect(await answering(most - 6, 'long')).toBe(longest);
+    await answering(most);
+    expect(await counts()).toEqual([2, 0]);
+  });
+
   test('tells live lists after the commit', async () => {
     const events = new LiveList(toys).subscribe({} as never);
     await events.next();

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { deserialize, serialize } from 'node:v8';
 import { isRawJSON, rawJSON } from '@animal-store/exact-json';
 import type { Call, Claim } from '../call.ts';
-import { StoreError, Unavailable } from '../errors.ts';
+import { badInput, StoreError, Unavailable } from '../errors.ts';
 import { SharedBudget } from '../shared-budget.ts';
 import { maxWaiting } from './batches.ts';
 import { causeOf, isOutcomeUnknown } from './postgres-errors.ts';
@@ -133,7 +133,8 @@ export class ClaimedWork {
  * Does the work of a transaction once for a claim, and repeats its answer. It
  * waits for an open transaction with the same claim.
  *
- * @throws StoreError IDEMPOTENCY_KEY_REUSED
+ * @throws StoreError IDEMPOTENCY_KEY_REUSED, or BAD_USER_INPUT for an answer that
+ *   is too long to be repeated
  */
 export async function answerOnce<Answer>(
   rows: RunStatement,
@@ -149,6 +150,7 @@ export async function answerOnce<Answer>(
     call.replayed(false);
     const answer = await work();
     const stored = serialize(replaced(answer, withoutRaw));
+    if (stored.length > longestAnswer) throw tooLong(stored);
     await rows(storeAnswer, [...claim, stored.toString('base64')]);
     return answer;
   }
@@ -158,6 +160,14 @@ export async function answerOnce<Answer>(
   call.replayed(true);
   const answer = deserialize(Buffer.from(`${stored}`, 'base64'));
   return replaced(answer, withRaw) as Answer;
+}
+
+/** In bytes. An item of a page has a sixth of it at most. */
+const longestAnswer = 2 ** 20;
+
+function tooLong({ length }: Buffer) {
+  const message = `Nothing is stored: with an Idempotency-Key an answer has at most ${longestAnswer} bytes, not ${length}.`;
+  return badInput(message);
 }
 
 const rawName = 'JSON.rawJSON';
