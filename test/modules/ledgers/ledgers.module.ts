@@ -44,7 +44,7 @@ export const entry = resource({
     ),
     tags: Type.Optional(
       nullable(
-        Type.Array(textSchema({ description: 'A tag.' }), {
+        Type.Array(textSchema({ maxLength: 900, description: 'A tag.' }), {
           maxItems: 5,
           description: 'Its tags.',
         }),

@@ -3,7 +3,8 @@ import type { Static, TObject, TSchema } from 'typebox';
 import { ofTenant } from '../database/tenant-keys.ts';
 import { ofRelation, type Path } from '../database/through.ts';
 import { int64Column } from '../validation/kinds.ts';
-import { initialValue, ofKind } from '../validation/rules.ts';
+import { longestOf } from '../validation/list-query.ts';
+import { initialValue, mostGiven, ofKind } from '../validation/rules.ts';
 import { mapMembers, memberOf, nullable } from '../validation/schemas.ts';
 
 type ColumnBuilder<Name, Value> = UniversalPropertyOptionsBuilder<
@@ -74,6 +75,7 @@ function propertyOf(name: string, schema: TSchema, isTenant: boolean) {
   const { [initialValue]: defaultRaw } = member;
   Object.assign(column['~options'], {
     [ofKind]: () => kind,
+    [mostGiven]: longestOf(schema),
     ...(defaultRaw && { defaultRaw }),
     ...(isTenant && { [ofTenant]: true }),
   });

@@ -12,6 +12,7 @@ import { leastMarked } from '../database/order.ts';
 import { reportFault } from '../errors.ts';
 import { hasScope } from '../scopes.ts';
 import { wholeTime } from '../validation/kinds.ts';
+import { assertPageFits, pageLimit } from '../validation/page-size.ts';
 import {
   fits,
   modulesOf,
@@ -137,6 +138,11 @@ export class Trace implements TracedCollection {
     const columns = table.columns.filter(
       ({ member }) => owned.members.includes(member) || !left.includes(member),
     );
+    const texts = columns.map(({ member, longest }) => {
+      return { name: member, maxLength: longest };
+    });
+    // Each has its item before and after.
+    assertPageFits(texts, 2 * pageLimit.max, `A page of changes of ${name}`);
     this.members = objectOf(columns);
     this.#same = sameOf(columns);
     const choices = choicesIn(owned);

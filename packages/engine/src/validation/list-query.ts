@@ -199,7 +199,7 @@ export function listQuery<Item extends TObject>(
 const ofPages = ['limit', 'first', 'last', 'after', 'before', 'sort'];
 
 /** The characters of a value in an item. */
-function longestOf(schema: TSchema): number | undefined {
+export function longestOf(schema: TSchema): number | undefined {
   const { member } = unwrapped(schema);
   const { items, maxItems = 0 } = member;
   if (items) return maxItems * (longestOf(items) ?? 0);

@@ -13,11 +13,13 @@ export const maxPageLength = 2_796_200;
 /**
  * @param members of an item
  * @param most items of a page
+ * @param page of what
  * @throws Error when a page could have too many bytes
  */
 export function assertPageFits(
   members: ReadonlyArray<{ name: string; maxLength?: number | undefined }>,
   most: number = pageLimit.max,
+  page = 'A page',
 ) {
   const texts = members.filter(({ maxLength }) => maxLength);
   const names = texts.map(({ name }) => name).join(' and ');
@@ -26,6 +28,6 @@ export function assertPageFits(
   for (const { maxLength = 0 } of texts) length += maxLength;
   if (length > longest)
     reportFault(
-      `A page could exceed 16 MiB: ${names} have up to ${length} characters in all; at most ${longest} are allowed.`,
+      `${page} could exceed 16 MiB: ${names} have up to ${length} characters in all; at most ${longest} are allowed.`,
     );
 }

@@ -5,7 +5,12 @@ import { tenantIn } from '../../database/tenant-keys.ts';
 import { assertShort, pathOf } from '../../database/through.ts';
 import { reportFault } from '../../errors.ts';
 import { kinds, wholeTime } from '../../validation/kinds.ts';
-import { type Codec, type Kind, ofKind } from '../../validation/rules.ts';
+import {
+  type Codec,
+  type Kind,
+  mostGiven,
+  ofKind,
+} from '../../validation/rules.ts';
 
 /** SQL for the text of a column. */
 export function textIn({ toText }: Codec, column: string) {
@@ -218,6 +223,12 @@ const ownCodecs = Object.values<Kind | undefined>(kinds).map(
   (kind) => kind?.codec,
 );
 
+/** What `columnsOf` adds to a property. */
+interface Carried {
+  readonly [ofKind]?: () => Kind;
+  readonly [mostGiven]?: number;
+}
+
 function columnOf(property: EntityProperty, table: string) {
   const {
     name,
@@ -238,7 +249,7 @@ function columnOf(property: EntityProperty, table: string) {
     type === 'text' && items?.every((item) => /^\w+$/.test(`${item}`));
   const plain = type.replace(/^numeric\(.+/, 'numeric');
   const types = `${plain.replace('smallint', 'int')} ${runtimeType}`;
-  const { [ofKind]: carried } = property as { [ofKind]?: () => Kind };
+  const { [ofKind]: carried, [mostGiven]: longest } = property as Carried;
   const typed = Object.values<Kind>(kinds).find((one) => one.type === types);
   const kind = isWord ? kinds.enum : (!items && carried?.()) || typed;
   if (!kind || !isStored(property)) {
@@ -265,6 +276,8 @@ function columnOf(property: EntityProperty, table: string) {
     name: sql,
     /** Of a member of another row. */
     path,
+    /** The characters of its longest value, where its schema bounds them. */
+    longest,
     /** The database gives it to new rows. */
     isAssigned: autoincrement === true,
     /**
