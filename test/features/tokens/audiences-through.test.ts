@@ -5,6 +5,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { openModules } from '#engine/api/module.js';
 import type { Collection } from '#engine/api/resources/collection.js';
+import type { Database } from '#engine/database/database.js';
 import { namingAllFaults } from '#engine/errors.js';
 import { importFile } from '#engine/features/transfer/import.js';
 import { Records } from '#engine/records/records.js';
@@ -13,7 +14,7 @@ import {
   LineEntity,
   line,
 } from '../../modules/bills/bills.module.ts';
-import { sql } from '../../support/database-access.ts';
+import { sql, withRows } from '../../support/database-access.ts';
 import { openStream } from '../../support/events.ts';
 import { newFolder } from '../../support/folder.ts';
 import { graphqlText } from '../../support/graphql.ts';
@@ -138,6 +139,23 @@ describeHere('lines of bills', () => {
     await add('staff a', 'loose');
     await add('staff b', 'ann b');
   });
+
+  const handOver = (name: string, login: string) =>
+    sql(store.database, 'update bill set login = $2 where id = $1', [
+      bills[name].id,
+      login,
+    ]);
+  /** Does work between the reads of creations and the first that is stored. */
+  const whenInserting = (work: () => Promise<unknown>) => {
+    let done: Promise<unknown> | undefined;
+    return (rows: Database['rows']): Database['rows'] =>
+      async (statement, values) => {
+        const isFirst = /^insert_.*line$/.test(`${statement.name}`);
+        if (isFirst) done ??= work();
+        if (isFirst) await done;
+        return rows(statement, values) as never;
+      };
+  };
 
   /** An item as a caller sees it, in one form for both APIs. */
   const shapeOf = (item: any) => {
@@ -454,6 +472,50 @@ describeHere('lines of bills', () => {
       const fresh = { ...input, title: 'twice' };
       expect(await api.create('ann a', fresh)).toEqual({ error: noBill });
     });
+
+    test('a creation is answered again as it was, in whatever audience it would be now', async () => {
+      const input = { title: 'once', billId: bills.ann.id };
+      const headers = { 'idempotency-key': randomUUID() };
+      const create = () => api.create('ann writes', input, headers);
+      const first = await create();
+      await handOver('ann', 'bea');
+      expect(await create()).toEqual(first);
+      const other = { ...input, title: 'other' };
+      const reused = await api.create('ann writes', other, headers);
+      expect(reused.error).toMatchObject({ code: 'IDEMPOTENCY_KEY_REUSED' });
+    });
+
+    test.each([false, true])(
+      'a creation refuses a bill that is handed over meanwhile, and its neighbours stay (with a key: %s)',
+      async (hasKey) => {
+        const headers = hasKey ? { 'idempotency-key': randomUUID() } : {};
+        const input = { title: 'late', billId: bills.ann.id };
+        const add = (caller: string, title: string) =>
+          api.create(caller, { ...input, title }, headers);
+        const before = whenInserting(() => handOver('ann', 'bea'));
+        const [late, mine, clerk] = await withRows(store.database, before, () =>
+          Promise.all([
+            add('ann a', 'late'),
+            add('staff a', 'of all'),
+            add('clerk ann', 'of clerk'),
+          ]),
+        );
+        expect([late, clerk]).toEqual([{ error: noBill }, { error: refusal }]);
+        const ofBea = await api.list('bea a', {});
+        expect(ofBea.items).toContainEqual({
+          ...(mine?.item as object),
+          cost: null,
+        });
+        const titles = await sql(store.database, 'select title from line');
+        expect(titles.flat()).not.toContain('late');
+        if (!hasKey) return;
+        expect(await add('ann a', 'late')).toEqual({ error: noBill });
+        await handOver('ann', 'ann');
+        const again = await add('ann a', 'late');
+        expect(again.item).toMatchObject({ title: 'late' });
+        expect(await add('ann a', 'late')).toEqual(again);
+      },
+    );
 
     test('a title that a line of another has is taken', async () => {
       const input = { title: 'of bea', billId: bills.ann.id };

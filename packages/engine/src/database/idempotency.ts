@@ -29,13 +29,6 @@ const claimKey: Statement = {
     on conflict do nothing
     returning 1`,
 };
-const findAnswer: Statement = {
-  name: 'find_answer',
-  text: `
-    select encode(fingerprint, 'hex'), generated[1]
-    from idempotency_key
-    where ${ofClaim}`,
-};
 const storeAnswer: Statement = {
   name: 'store_answer',
   text: `
@@ -44,10 +37,13 @@ const storeAnswer: Statement = {
     where ${ofClaim}`,
 };
 
-/** Whether a claim is stored. */
+/** What is stored of a claim: its fingerprint, and the texts of its answer. */
 export const findClaim: Statement = {
-  name: 'stored_claim',
-  text: `select 1 from idempotency_key where ${ofClaim}`,
+  name: 'find_claim',
+  text: `
+    select encode(fingerprint, 'hex'), to_json(generated)::text
+    from idempotency_key
+    where ${ofClaim}`,
 };
 
 /** For `JSON.stringify`. */
@@ -154,11 +150,12 @@ export async function answerOnce<Answer>(
     await rows(storeAnswer, [...claim, stored.toString('base64')]);
     return answer;
   }
-  const [found = []] = await rows(findAnswer, claim);
-  const [known, stored] = found;
+  const [found = []] = await rows(findClaim, claim);
+  const [known, texts] = found;
   if (known !== fingerprint.toString('hex')) throw reused();
   call.replayed(true);
-  const answer = deserialize(Buffer.from(`${stored}`, 'base64'));
+  const [stored] = JSON.parse(`${texts}`);
+  const answer = deserialize(Buffer.from(stored, 'base64'));
   return replaced(answer, withRaw) as Answer;
 }
 

@@ -1,10 +1,8 @@
-import { escapeLiteral as literal, escapeIdentifier as quoted } from 'pg';
 import type { Call, Claim } from '../call.ts';
 import {
   type Batches,
   currentTransaction,
   type Database,
-  type Statement,
 } from '../database/database.ts';
 import {
   claimColumns,
@@ -16,20 +14,27 @@ import {
   reused,
   safeToRepeat,
 } from '../database/idempotency.ts';
+import { sqlState } from '../database/postgres-errors.ts';
 import { refusalIn, ruleBroken } from '../database/transaction.ts';
 import { badInput } from '../errors.ts';
+import { givenIn, insertionsInto } from './insert-statements.ts';
 import type { Column, Table } from './rows/table.ts';
-import { type Trace, writerAt, writerOf, writersAt } from './trace.ts';
+import { type Trace, writerOf } from './trace.ts';
 
 /** An item to insert. */
 interface Entry<New> {
-  readonly item: New;
+  /** As its client gives it. */
+  readonly given: New;
+  /** Among the rows of its caller; as given when that is refused. */
+  item: New;
   readonly claim?: Claim;
   readonly call: Call;
   /** Settles when the last statement with this entry ends. */
   sent?: Promise<unknown>;
   /** True when an earlier request has created it. */
   isReplay?: boolean;
+  /** Of an earlier request, where the rules would refuse it today. */
+  answer?: unknown;
 }
 /** The values that the database generated, as texts. */
 type Generated = Array<string | null>;
@@ -61,19 +66,32 @@ export type Check<New, Item = never> = (
   stored?: Item,
 ) => Promise<void>;
 
+/** What a collection asks of a creation. */
+interface Rules<New> {
+  /**
+   * Puts an item among the rows of its caller.
+   *
+   * @throws StoreError
+   */
+  claim(item: New, call: Call): Promise<New>;
+  readonly check?: Check<New> | undefined;
+}
+
 /** Inserts rows; concurrent insertions share one statement. */
 export class Insertions<Item, New extends object> {
   readonly #batches: Batches<Entry<New>, Item | null>;
   readonly #statements: ReturnType<typeof insertionsInto>;
+  readonly #given: readonly Column[];
   /** Those of the members that a creation sets. */
   readonly #names: string;
 
   constructor(
     private readonly database: Database,
     private readonly table: Table,
-    private readonly check?: Check<New>,
+    private readonly rules: Rules<New>,
     private readonly trace?: Trace,
   ) {
+    this.#given = givenIn(table);
     this.#statements = insertionsInto(table, trace);
     this.#names = table.inserted.map(({ member }) => member).join();
     const run = (entries: Entry<New>[]) => this.#insert(entries);
@@ -111,31 +129,49 @@ export class Insertions<Item, New extends object> {
   }
 
   /**
-   * The answer of a stored creation is given again, even if the check would
+   * The answer of a stored creation is given again, even if the rules would
    * refuse it today.
    */
-  async #allowed(item: New | Error, call: Call): Promise<Entry<New>> {
+  async #allowed(given: New | Error, call: Call) {
     const claim = this.#claimIn(call);
-    if (item instanceof Error) throw item;
-    await this.check?.(item, call).catch(async (refusal) => {
-      const isStored = claim && (await this.#isStored(claim, call));
-      if (!isStored) throw refusal;
+    if (given instanceof Error) throw given;
+    const entry: Entry<New> = { given, item: given, claim, call };
+    await this.#allow(entry).catch(async (refusal) => {
+      entry.answer = claim && (await this.#answerTo(entry, claim));
+      if (!entry.answer) throw refusal;
     });
-    return { item, claim, call };
+    return entry;
   }
 
-  async #isStored(claim: Claim, call: Call) {
+  async #allow(entry: Entry<New>) {
+    const { claim, check } = this.rules;
+    const { given, call } = entry;
+    entry.item = await claim(given, call);
+    await check?.(entry.item, call);
+  }
+
+  /** The answer that is stored for a claim. */
+  async #answerTo(entry: Entry<New>, claim: Claim) {
     const { database, table } = this;
+    const { call } = entry;
     await database.claimed.untilEnded(claim, call);
     const queue = { collection: table.name, operation: 'find_claim' };
-    const found = await database.inTurn(call, queue, () =>
-      database.rows(findClaim, claimColumns(claim)),
+    const [found] = await database.inTurn(call, queue, () =>
+      database.rows<[string, string]>(findClaim, claimColumns(claim)),
     );
-    return found.length > 0;
+    if (!found) return undefined;
+    const [fingerprint, generated] = found;
+    const known = Buffer.from(fingerprint, 'hex');
+    return this.#storedItem(entry, JSON.parse(generated), known);
   }
 
-  async #insertAllowed(entry: Entry<New>) {
-    const { claim, call } = entry;
+  async #insertAllowed(entry: Entry<New>): Promise<Item> {
+    const { answer, claim, call } = entry;
+    if (answer) {
+      call.count(1);
+      call.replayed(true);
+      return answer as Item;
+    }
     const inserting = claim
       ? this.#insertOnce(entry, claim)
       : this.#batches.add(entry, call);
@@ -144,8 +180,29 @@ export class Insertions<Item, New extends object> {
       call.count(1);
       return inserted as Item;
     } catch (error) {
+      const next = await this.#nextOf(entry, error);
+      if (next) return this.#insertAllowed(next);
       throw refusalIn(this.database, error, { table: this.table.name });
     }
+  }
+
+  /**
+   * What to insert when a row to which an item refers has changed since it was
+   * read, and with it the rights of the caller; undefined when none has.
+   *
+   * @throws StoreError when these no longer suffice
+   */
+  async #nextOf(entry: Entry<New>, error: unknown) {
+    const copied = this.#given.filter(({ path }) => path);
+    const mayDiffer = copied.length > 0 && sqlState(error) === '22012';
+    if (!mayDiffer || currentTransaction()) return undefined;
+    const next = { ...entry };
+    await this.#allow(next);
+    const differs = copied.some(({ member }) => {
+      const name = member as keyof New;
+      return next.item[name] !== entry.item[name];
+    });
+    return differs ? next : undefined;
   }
 
   /**
@@ -195,10 +252,11 @@ export class Insertions<Item, New extends object> {
 
   /** Inserts all or none. Ids ascend in the given order. */
   async #insertPlain(entries: Entry<New>[]) {
-    const { insert, insertOne } = this.#statements;
+    const { several, one, inTransaction } = this.#statements;
     const columns = [...this.#columnsOf(entries), ...this.#writersOf(entries)];
     const isSingle = entries.length === 1;
-    const statement = this.#ordered(isSingle ? insertOne : insert);
+    const single = currentTransaction() ? inTransaction : one;
+    const statement = isSingle ? single : several;
     const values = isSingle ? columns.flat() : columns;
     const rows = await this.database.rows<Generated>(statement, values);
     // A trigger has dropped it.
@@ -208,13 +266,6 @@ export class Insertions<Item, New extends object> {
     return entries.map(({ item }, at) =>
       this.#merged(item, rows[at] as Generated),
     );
-  }
-
-  /** A transaction has seen to its order (`database/order.ts`). */
-  #ordered(statement: Statement) {
-    if (!currentTransaction()) return statement;
-    const text = statement.text.replace(lockOf(this.table), '');
-    return { ...statement, text };
   }
 
   #merged(item: New, generated: Generated) {
@@ -231,16 +282,16 @@ export class Insertions<Item, New extends object> {
     );
     const groups = [...byClaim.values()];
     const firsts = groups.map(([first]) => first as Entry<New>);
-    const claims = firsts.map(({ item, claim }) =>
-      claim ? [...claimColumns(claim), this.#fingerprintOf(item)] : [],
+    const claims = firsts.map(({ given, claim }) =>
+      claim ? [...claimColumns(claim), this.#fingerprintOf(given)] : [],
     );
     const values = [
       ...this.#columnsOf(firsts),
       ...[0, 1, 2, 3].map((at) => claims.map((claim) => claim[at])),
       ...this.#writersOf(firsts),
     ];
-    const { insertOnce } = this.#statements;
-    const rows = await this.database.rows<InsertedRow>(insertOnce, values);
+    const { once } = this.#statements;
+    const rows = await this.database.rows<InsertedRow>(once, values);
     const outcomes = new Map<Entry<New>, Item | Error>();
     for (const [place, earlier, generated] of rows) {
       const at = Number(place) - 1;
@@ -252,7 +303,7 @@ export class Insertions<Item, New extends object> {
         entry.isReplay = earlier !== null || entry !== firsts[at];
         // A failure concerns only this entry: the others are inserted.
         const outcome = entry.isReplay
-          ? await this.#storedItem(entry.item, row, fingerprint).catch(
+          ? await this.#storedItem(entry, row, fingerprint).catch(
               (error: Error) => error,
             )
           : this.#merged(entry.item, row);
@@ -263,17 +314,25 @@ export class Insertions<Item, New extends object> {
   }
 
   /** @param fingerprint of the input that was stored */
-  async #storedItem(item: New, generated: Generated, fingerprint: Buffer) {
+  async #storedItem(
+    { given, item }: Entry<New>,
+    generated: Generated,
+    fingerprint: Buffer,
+  ) {
     const { table, database } = this;
     // The release that stored it may have known fewer members. The others may
     // have defaults, so they are not compared, and the row has their values.
     const known = namesIn(fingerprint) || this.#names;
-    const own = this.#fingerprintOf(item, known);
     const { length } = fingerprint;
-    if (!own.subarray(0, length).equals(fingerprint)) throw reused();
+    // An early release had what it put among the rows of the caller.
+    const isSame = [given, item].some((one) => {
+      const own = this.#fingerprintOf(one, known);
+      return own.subarray(0, length).equals(fingerprint);
+    });
+    if (!isSame) throw reused();
     const hasAllColumns = generated.length === table.generated.length;
-    if (known === this.#names && hasAllColumns)
-      return this.#merged(item, generated);
+    const isWhole = item !== given && hasAllColumns;
+    if (known === this.#names && isWhole) return this.#merged(item, generated);
     const id = generated.slice(0, 1);
     const [row] = await database.rows<Generated>(table.findOne, id);
     if (!row) throw reused();
@@ -299,7 +358,7 @@ export class Insertions<Item, New extends object> {
 
   /** The values of each column. */
   #columnsOf(entries: Entry<New>[]) {
-    return this.table.inserted.map((column) =>
+    return this.#given.map((column) =>
       entries.map(({ item }) => column.write(item[column.member as keyof New])),
     );
   }
@@ -310,149 +369,4 @@ export class Insertions<Item, New extends object> {
     const writers = entries.map(({ call }) => writerOf(call));
     return [0, 1, 2].map((at) => writers.map((writer) => writer[at]));
   }
-}
-
-/**
- * The statements of insertions, each for a whole batch; `insertOne` for a batch
- * of one, because arrays cost PostgreSQL a third of a small statement. They are
- * SQL because no query builder supports `unnest`, and an EntityManager costs
- * several times as much as the statement (`bench/README.md`).
- */
-function insertionsInto(table: Table, trace?: Trace) {
-  return {
-    insert: insertionInto(table, false, trace),
-    insertOne: insertionInto(table, true, trace),
-    insertOnce: insertOnceInto(table, trace),
-  };
-}
-
-/**
- * The lock makes rows visible in the order of their ids, so a reader that has
- * passed id 7 never misses a later 6. It is held from before the first id is
- * drawn until the commit is visible.
- */
-function insertionInto(table: Table, isSingle: boolean, trace?: Trace) {
-  const { name, inserted, generated } = table;
-  const names = inserted.map(({ name }) => name).join(', ');
-  const arrays = inserted.map(
-    ({ parameter }, at) => `$${at + 1}::${parameter}[]`,
-  );
-  const inputs = `, unnest(${arrays.join(', ')}) with ordinality
-          as input (${names}, "#place")
-        order by input."#place"`;
-  const values = inserted.map((column, at) => {
-    const given = isSingle ? `$${at + 1}` : `input.${column.name}`;
-    return orDefault(column, `${given}::${column.type}`);
-  });
-  const returned = generated
-    .map(({ text }, at) => `${text} as "#${at}"`)
-    .join(', ');
-  const lock = `lock as materialized (select ${lockOf(table)})`;
-  const insertion = `insert into ${quoted(name)} (${names})
-        select ${values.join(', ')} from lock${isSingle ? '' : inputs}
-        returning ${returned}${trace?.returned ?? ''}`;
-  const at = inserted.length + 1;
-  const stored = isSingle
-    ? trace?.store('created', 'inserted', writerAt(at))
-    : trace?.store('created', placed, writersAt(at));
-  const shown = trace ? generated.map((_, at) => `"#${at}"`) : '*';
-  const all = isSingle ? '' : ` where ${areAllIn('cardinality($1)')}`;
-  const checked = `with ${lock}, inserted as (${insertion})${stored ?? ''}
-      select ${shown} from inserted${all}`;
-  return {
-    isWrite: true,
-    name: `insert_${isSingle ? 'one_' : ''}${name}`,
-    text: isSingle && !trace ? `with ${lock} ${insertion}` : checked,
-  };
-}
-
-const lockOf = ({ name }: Table) =>
-  `pg_advisory_xact_lock(hashtext(${literal(name)}))`;
-
-/** They are returned as they are inserted. */
-const placed = `(select *, row_number() over () as "#place" from inserted) as placed`;
-
-/**
- * SQL that is true when a statement has inserted this many rows. Otherwise a
- * trigger or a rule has dropped some: dividing by zero rolls all back, and
- * smaller parts find the dropped ones.
- */
-function areAllIn(count: string) {
-  return `1 / ((select count(*) from inserted) = ${count})::int = 1`;
-}
-
-function orDefault({ fallback }: Column, value: string) {
-  return fallback ? `coalesce(${value}, ${fallback})` : value;
-}
-
-/**
- * Inserts rows and their idempotency claims, if any, atomically.
- *
- * The last parameters are the claims' key ids, operations, hashes and
- * fingerprints, all null for a row without a claim; then those of its trace, if
- * any. It returns one row per place (from 1): null and the generated values, as
- * a JSON array of texts; for a known claim, its fingerprint in hexadecimal and
- * the values generated then. If another process stores the same claim after
- * this statement's snapshot, its place is missing in the result: its item was
- * not inserted, and a repetition finds the claim.
- */
-function insertOnceInto(
-  { name, inserted, generated }: Table,
-  trace?: Trace,
-): Statement {
-  const table = quoted(name);
-  const names = inserted.map((column) => column.name);
-  const types = [
-    ...inserted.map(({ parameter }) => parameter),
-    'int',
-    'text',
-    'bytea',
-    'bytea',
-  ];
-  const values = inserted.map((column) => {
-    const { name, type } = column;
-    return `${orDefault(column, `${name}::${type}`)} as ${name}`;
-  });
-  const identity = '"#key", "#operation", "#hash"';
-  const rows = `(select inserted.*, "#place" from inserted join accepted on accepted.id = "#id") as placed`;
-  const writers = writersAt(types.length + 1);
-  const stored = trace?.store('created', rows, writers);
-  return {
-    name: `insert_once_${name}`,
-    isWrite: true,
-    // The cast is for Citus, which cannot store a column of type void. `limit`
-    // makes PostgreSQL use the index for each claim; a join would scan the
-    // whole table until it has been analysed.
-    text: `with lock as materialized (select pg_advisory_xact_lock(hashtext(${literal(name)}))::text),
-      input as materialized (
-        select input.* from lock, unnest(${types.map((type, at) => `$${at + 1}::${type}[]`).join(', ')})
-          with ordinality as input (${[...names, identity].join(', ')}, "#fingerprint", "#place")),
-      known as materialized (
-        select "#place", stored.fingerprint, stored.generated
-        from input cross join lateral (
-          select fingerprint, generated from idempotency_key where (key_id, operation, hash) = (${identity}) limit 1
-        ) as stored),
-      ready as materialized (
-        select *, array[${generated.map(({ text }) => text).join(', ')}] as "#generated" from (
-          select nextval((select pg_get_serial_sequence(${literal(table)}, 'id')::regclass)) as id,
-            ${[...values, identity].join(', ')}, "#fingerprint", "#place"
-          from (select * from input where "#place" not in (select "#place" from known) order by "#place") as unknown
-        ) as drawn),
-      claimed as (
-        insert into idempotency_key (key_id, operation, hash, fingerprint, generated)
-        select ${identity}, "#fingerprint", "#generated" from ready where "#hash" is not null
-        on conflict do nothing
-        returning key_id, operation, hash),
-      accepted as materialized (
-        select * from ready
-        where "#hash" is null or (${identity}) in (select key_id, operation, hash from claimed)),
-      inserted as (
-        insert into ${table} (${['id', ...names].join(', ')})
-        select ${['id', ...names].join(', ')} from accepted order by "#place"
-        returning id${trace?.returned ?? ''})${stored ?? ''}
-      select "#place", null as fingerprint, to_json("#generated")::text from accepted
-      where ${areAllIn('(select count(*) from accepted)')}
-      union all
-      select "#place", encode(fingerprint, 'hex'), to_json(generated)::text from known`,
-  };
 }

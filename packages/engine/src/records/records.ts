@@ -151,12 +151,11 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
       await check?.(members, call);
     };
     const hasRelations = table.columns.some(({ target }) => target);
-    this.#insertions = new Insertions(
-      database,
-      table,
-      hasRelations ? checkNew : check,
-      trace,
-    );
+    const rulesOfNew = {
+      claim: this.#claim.bind(this),
+      check: hasRelations ? checkNew : check,
+    };
+    this.#insertions = new Insertions(database, table, rulesOfNew, trace);
     const rules = { owned, check, checkRemoval, stamped };
     this.#changes = new Changes(database, table, rules, trace);
     if (trace) this.#onInserted.push(() => trace.tell());
@@ -297,8 +296,7 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
   }
 
   async #create(item: New, call: Call) {
-    const own = await this.#claim(item, call);
-    const inserted = await this.#insertions.insert(own, call);
+    const inserted = await this.#insertions.insert(item, call);
     this.#tellInserted();
     return this.owned.show(inserted, call);
   }
@@ -308,12 +306,7 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
     const isOverridden = this.create !== Records.prototype.create;
     if (isOverridden || call.onRolledBack)
       return createInTurn(this, inputs, call);
-    const claims = inputs.map(async (input) => {
-      if (input instanceof Error) return input;
-      return this.#claim(input, call).catch((error: Error) => error);
-    });
-    const own = await Promise.all(claims);
-    const outcomes = await this.#insertions.insertMany(own, call);
+    const outcomes = await this.#insertions.insertMany(inputs, call);
     this.#tellInserted();
     return outcomes.map((one) => {
       if (one instanceof Error) return one;
@@ -324,7 +317,7 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
   async #claim(item: New, call: Call): Promise<New> {
     const related = await this.#related(item, call, null);
     const own = this.owned.claim(item, call, related);
-    return { ...own, ...stamp(this.#stamped, call) };
+    return { ...own, ...related, ...stamp(this.#stamped, call) };
   }
 
   /**

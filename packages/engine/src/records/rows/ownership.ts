@@ -268,7 +268,7 @@ export class Ownership {
     const { values } = fits[place] as View;
     const isOfNone = this.tenant && !values[this.tenant];
     if (isOfNone) throw unnamed('tenant');
-    return { ...item, ...values, ...related };
+    return { ...item, ...values };
   }
 
   #refusedBy(view: View, item: object) {

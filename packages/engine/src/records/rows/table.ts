@@ -34,7 +34,8 @@ export class Table {
   /** Those of members of other rows, of which few are read. */
   readonly through: readonly Column[];
   /**
-   * Columns with values that the database generates or spells, the id first.
+   * Columns with values that the database generates or spells, or by which
+   * callers see the row; the id first.
    */
   readonly generated: readonly Column[];
   /** Columns that an insert sets. */
@@ -99,8 +100,8 @@ export class Table {
     };
     // PostgreSQL writes a decimal with all digits of its scale, and JSON with
     // its own order of members.
-    const isGenerated = ({ isSpelled, fallback }: Column) =>
-      isSpelled || fallback !== undefined;
+    const isGenerated = ({ isSpelled, fallback, member }: Column) =>
+      isSpelled || fallback !== undefined || owners.includes(member);
     this.generated = columns.filter(
       (column) => column.isAssigned || isGenerated(column),
     );

@@ -1,0 +1,177 @@
+import { escapeLiteral as literal, escapeIdentifier as quoted } from 'pg';
+import type { Statement } from '../database/database.ts';
+import type { Column, Table } from './rows/table.ts';
+import { type Trace, writerAt, writersAt } from './trace.ts';
+
+/**
+ * The statements of insertions. They are SQL because no query builder supports
+ * `unnest`, and an EntityManager costs several times as much as the statement
+ * (`bench/README.md`).
+ */
+export function insertionsInto(table: Table, trace?: Trace) {
+  const lock = `lock as materialized (select ${lockOf(table)})`;
+  return {
+    several: insertInto(table, lock, false, trace),
+    /** Arrays cost PostgreSQL a third of a small statement. */
+    one: insertInto(table, lock, true, trace),
+    /** A transaction has seen to its order (`database/order.ts`). */
+    inTransaction: insertInto(table, 'lock as (select)', true, trace),
+    once: insertOnceInto(table, trace),
+  };
+}
+
+/**
+ * The lock makes rows visible in the order of their ids, so a reader that has
+ * passed id 7 never misses a later 6. It is held from before the first id is
+ * drawn until the commit is visible. The cast is for Citus, which cannot store a
+ * column of type void.
+ */
+const lockOf = ({ name }: Table) =>
+  `pg_advisory_xact_lock(hashtext(${literal(name)}))::text`;
+
+/**
+ * The columns of which a creation has values: those that it sets, then those
+ * that triggers copy from other rows, as they were when its rights were checked.
+ */
+export function givenIn({ inserted, columns }: Table) {
+  return [...inserted, ...columns.filter(({ path }) => path)];
+}
+
+function insertInto(
+  table: Table,
+  lock: string,
+  isSingle: boolean,
+  trace?: Trace,
+): Statement {
+  const { name, inserted, generated } = table;
+  const given = givenIn(table);
+  const names = inserted.map(({ name }) => name).join(', ');
+  const arrays = inserted.map(
+    ({ parameter }, at) => `$${at + 1}::${parameter}[]`,
+  );
+  const inputs = `, unnest(${arrays.join(', ')}) with ordinality
+          as input (${names}, "#place")
+        order by input."#place"`;
+  const values = inserted.map((column, at) => {
+    const value = isSingle ? `$${at + 1}` : `input.${column.name}`;
+    return orDefault(column, `${value}::${column.type}`);
+  });
+  const returned = generated
+    .map(({ text }, at) => `${text} as "#${at}"`)
+    .join(', ');
+  const insertion = `insert into ${quoted(name)} (${names})
+        select ${values.join(', ')} from lock${isSingle ? '' : inputs}
+        returning ${returned}${trace?.returned ?? ''}`;
+  const at = given.length + 1;
+  const stored = isSingle
+    ? trace?.store('created', 'inserted', writerAt(at))
+    : trace?.store('created', placed, writersAt(at));
+  const areAsRead = given.flatMap((column, at) => {
+    const read = isSingle ? `array[$${at + 1}::text]` : `$${at + 1}::text[]`;
+    const written = `array_agg("#${generated.indexOf(column)}")`;
+    return column.path ? `(select ${written} from inserted) = ${read}` : [];
+  });
+  const count = isSingle ? '1' : 'cardinality($1)';
+  const shown = generated.map((_, at) => `"#${at}"`).join(', ');
+  const isChecked = trace || areAsRead.length > 0 || !isSingle;
+  return {
+    isWrite: true,
+    name: `insert_${isSingle ? 'one_' : ''}${name}`,
+    text: isChecked
+      ? `with ${lock}, inserted as (${insertion})${stored ?? ''}
+      select ${shown} from inserted where ${areAllIn(count, areAsRead)}`
+      : `with ${lock} ${insertion}`,
+  };
+}
+
+/** They are returned as they are inserted. */
+const placed = `(select *, row_number() over () as "#place" from inserted) as placed`;
+
+/**
+ * SQL that is true when a statement has inserted this many rows, and all else
+ * holds. Otherwise a trigger or a rule has dropped some, or a row to which one
+ * refers has changed: dividing by zero rolls all back, and smaller parts find
+ * these inputs.
+ */
+function areAllIn(count: string, further: string[]) {
+  const counted = `(select count(*) from inserted) = ${count}`;
+  return `1 / (${[counted, ...further].join(' and ')})::int = 1`;
+}
+
+function orDefault({ fallback }: Column, value: string) {
+  return fallback ? `coalesce(${value}, ${fallback})` : value;
+}
+
+/**
+ * Inserts rows and their idempotency claims, if any, atomically.
+ *
+ * The last parameters are the claims' key ids, operations, hashes and
+ * fingerprints, all null for a row without a claim; then those of its trace, if
+ * any. It returns one row per place (from 1): null and the generated values, as
+ * a JSON array of texts; for a known claim, its fingerprint in hexadecimal and
+ * the values generated then. If another process stores the same claim after
+ * this statement's snapshot, its place is missing in the result: its item was
+ * not inserted, and a repetition finds the claim.
+ */
+function insertOnceInto(table: Table, trace?: Trace): Statement {
+  const { name, inserted, generated } = table;
+  const given = givenIn(table);
+  const names = given.map((column) => column.name);
+  const columns = ['id', ...names.slice(0, inserted.length)].join(', ');
+  const copied = names.slice(inserted.length);
+  const types = [
+    ...given.map(({ parameter }) => parameter),
+    'int',
+    'text',
+    'bytea',
+    'bytea',
+  ];
+  const values = given.map((column) => {
+    const { name, type } = column;
+    return `${orDefault(column, `${name}::${type}`)} as ${name}`;
+  });
+  const identity = '"#key", "#operation", "#hash"';
+  const rows = `(select inserted.*, "#place" from inserted join accepted on accepted.id = "#id") as placed`;
+  const writers = writersAt(types.length + 1);
+  const stored = trace?.store('created', rows, writers);
+  const areAsRead = copied.map((one) => {
+    return `(select array_agg(${one} order by id) from inserted) = (select array_agg(${one} order by id) from accepted)`;
+  });
+  return {
+    name: `insert_once_${name}`,
+    isWrite: true,
+    // `limit` makes PostgreSQL use the index for each claim; a join would scan
+    // the whole table until it has been analysed.
+    text: `with lock as materialized (select ${lockOf(table)}),
+      input as materialized (
+        select input.* from lock, unnest(${types.map((type, at) => `$${at + 1}::${type}[]`).join(', ')})
+          with ordinality as input (${[...names, identity].join(', ')}, "#fingerprint", "#place")),
+      known as materialized (
+        select "#place", stored.fingerprint, stored.generated
+        from input cross join lateral (
+          select fingerprint, generated from idempotency_key where (key_id, operation, hash) = (${identity}) limit 1
+        ) as stored),
+      ready as materialized (
+        select *, array[${generated.map(({ text }) => text).join(', ')}] as "#generated" from (
+          select nextval((select pg_get_serial_sequence(${literal(quoted(name))}, 'id')::regclass)) as id,
+            ${[...values, identity].join(', ')}, "#fingerprint", "#place"
+          from (select * from input where "#place" not in (select "#place" from known) order by "#place") as unknown
+        ) as drawn),
+      claimed as (
+        insert into idempotency_key (key_id, operation, hash, fingerprint, generated)
+        select ${identity}, "#fingerprint", "#generated" from ready where "#hash" is not null
+        on conflict do nothing
+        returning key_id, operation, hash),
+      accepted as materialized (
+        select * from ready
+        where "#hash" is null or (${identity}) in (select key_id, operation, hash from claimed)),
+      inserted as (
+        insert into ${quoted(name)} (${columns})
+        select ${columns} from accepted order by "#place"
+        returning ${['id', ...copied].join(', ')}${trace?.returned ?? ''})${stored ?? ''}
+      select "#place", null as fingerprint, to_json("#generated")::text from accepted
+      where ${areAllIn('(select count(*) from accepted)', areAsRead)}
+      union all
+      select "#place", encode(fingerprint, 'hex'), to_json(generated)::text from known`,
+  };
+}
