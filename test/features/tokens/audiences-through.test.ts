@@ -145,14 +145,14 @@ describeHere('lines of bills', () => {
       bills[name].id,
       login,
     ]);
-  /** Does work between the reads of creations and the first that is stored. */
-  const whenInserting = (work: () => Promise<unknown>) => {
+  /** Does work before the first line that is written. */
+  const whenWriting = (work: () => Promise<unknown>) => {
     let done: Promise<unknown> | undefined;
     return (rows: Database['rows']): Database['rows'] =>
       async (statement, values) => {
-        const isFirst = /^insert_.*line$/.test(`${statement.name}`);
-        if (isFirst) done ??= work();
-        if (isFirst) await done;
+        const isOfLines = /^(insert|change)_.*line/.test(`${statement.name}`);
+        if (isOfLines) done ??= work();
+        if (isOfLines) await done;
         return rows(statement, values) as never;
       };
   };
@@ -492,7 +492,7 @@ describeHere('lines of bills', () => {
         const input = { title: 'late', billId: bills.ann.id };
         const add = (caller: string, title: string) =>
           api.create(caller, { ...input, title }, headers);
-        const before = whenInserting(() => handOver('ann', 'bea'));
+        const before = whenWriting(() => handOver('ann', 'bea'));
         const [late, mine, clerk] = await withRows(store.database, before, () =>
           Promise.all([
             add('ann a', 'late'),
@@ -516,6 +516,27 @@ describeHere('lines of bills', () => {
         expect(await add('ann a', 'late')).toEqual(again);
       },
     );
+
+    test('a line does not move to a bill that is handed over meanwhile', async () => {
+      await handOver('none', 'ann');
+      const { id, version } = rows['of ann'];
+      const move = (caller: string) => {
+        const change = { version, billId: bills.none.id };
+        return api.change(caller, id, change);
+      };
+      const moveWhile = (caller: string, login: string) => {
+        const before = whenWriting(() => handOver('none', login));
+        return withRows(store.database, before, () => move(caller));
+      };
+      const late = await moveWhile('clerk ann', 'bea');
+      expect(late).toEqual({ error: refusal });
+      const stays = await api.find('ann a', id);
+      expect(stays).toEqual({ item: shapeOf(shown('ann a', 'of ann')) });
+      const moved = await moveWhile('staff a', 'ann');
+      expect(moved.item).toMatchObject({ billId: `${bills.none.id}` });
+      const ofAnn = await api.find('clerk ann', id);
+      expect(ofAnn).toEqual(moved);
+    });
 
     test('a title that a line of another has is taken', async () => {
       const input = { title: 'of bea', billId: bills.ann.id };

@@ -139,7 +139,8 @@ export class Changes<Item> {
         return [name, column?.write(value)];
       }),
     );
-    const json = JSON.stringify({ ...members, ...stamp(stamped, call) });
+    const all = { ...members, ...related, ...stamp(stamped, call) };
+    const json = JSON.stringify(all);
     const write: Write = [id, version, json];
     const row = await this.#write(this.#changes, call, write, seen);
     if (!row) {
@@ -242,7 +243,10 @@ export function staleVersion(version: number, given?: number) {
   return new StoreError('CONFLICT', message, { details: { version } });
 }
 
-/** Sets the members that the JSON object $3 has. */
+/**
+ * Sets the members that the JSON object $3 has. Those of other rows are set by
+ * triggers: a division by zero rolls back what would be another value.
+ */
 function changeOf(
   table: Table,
   { owned, stamped }: Rules<never>,
@@ -256,8 +260,7 @@ function changeOf(
     .filter(({ member }) => !owned.kept.includes(member))
     .map(({ member, name, type }) => {
       if (member === now) return `${name} = ${wholeTime('clock_timestamp()')}`;
-      const value = `($3::jsonb ->> ${literal(member)})::${type}`;
-      return `${name} = case when $3::jsonb ? ${literal(member)} then ${value} else ${name} end`;
+      return `${name} = ${givenOr(name, member, type)}`;
     });
   // Version 1 follows the greatest one.
   const set = [
@@ -267,10 +270,16 @@ function changeOf(
   const returned = columns
     .map(({ text }, at) => `${text} as "#${at}"`)
     .join(', ');
+  const areAsRead = columns.flatMap(({ member, path }, at) => {
+    const given = givenOr(`"#${at}"`, member, 'text');
+    return path ? `"#${at}" is not distinct from ${given}` : [];
+  });
+  const condition = ['true', ...areAsRead].join(' and ');
+  const asRead = `where "#0" is null or 1 / (${condition})::int = 1`;
   const after = trace
     ? `, ${trace.version} as "#next", ${trace.members} as "#after"${trace.heirs}`
     : '';
-  return writeOf(
+  const text = writeOf(
     table,
     `update ${quoted(name)} set ${set} from "#found" where id = $1 and id = "#id" and "#version" = $2
     returning ${returned}${after}`,
@@ -282,6 +291,13 @@ function changeOf(
       at: owned.members.length > 0 ? 5 : 4,
     },
   );
+  return areAsRead.length > 0 ? `${text} ${asRead}` : text;
+}
+
+/** SQL for the value of a member in $3, or else another one. */
+function givenOr(other: string, member: string, type: string) {
+  const value = `($3::jsonb ->> ${literal(member)})::${type}`;
+  return `case when $3::jsonb ? ${literal(member)} then ${value} else ${other} end`;
 }
 
 function removalOf(table: Table, owned: Ownership, trace?: Trace) {

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { EntityName } from '@mikro-orm/core';
 import { escapeIdentifier as quoted } from 'pg';
 import { Call, whenCommitted } from '../call.ts';
@@ -8,6 +9,7 @@ import {
   type Database,
 } from '../database/database.ts';
 import { lastVisible } from '../database/order.ts';
+import { sqlState } from '../database/postgres-errors.ts';
 import { orError, reportFault } from '../errors.ts';
 import { type Int64, int64 } from '../validation/int64.ts';
 import type { FilterOf } from '../validation/list-query.ts';
@@ -355,15 +357,24 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
     id: Int64 | undefined,
     change: Validated<ChangeOf<Item>>,
     call: Call,
-  ) {
+  ): Promise<Item | null> {
     const { database, owned, table } = this;
     const seesTenants = owned.tenant && !owned.viewsIn(call);
     const stored = seesTenants && (await this.#changes.stored(id, call));
     const tenant = stored && owned.tenantOf(stored);
     await assertSeen(database, table, change, call, tenant);
     const related = await this.#related(change, call);
-    const changed = await this.#changes.change(id, change, call, related);
-    return changed && owned.show(changed, call);
+    try {
+      const changed = await this.#changes.change(id, change, call, related);
+      return changed && owned.show(changed, call);
+    } catch (error) {
+      // The other row may have changed since it was read.
+      const mayDiffer = sqlState((error as Error).cause) === '22012';
+      if (!mayDiffer || currentTransaction()) throw error;
+      const now = await this.#related(change, call);
+      if (isDeepStrictEqual(now, related)) throw error;
+      return this.#change(id, change, call);
+    }
   }
 
   remove(id: Int64 | undefined, { version }: Removal, call = new Call()) {
