@@ -223,7 +223,8 @@ export class Changes<Item> {
     const named = views?.map(({ values }) => values[`${owned.tenant}`]);
     const [tenant, ...others] = new Set(named);
     const all: unknown[] = [others.length > 0 ? undefined : tenant, ...write];
-    if (owned.members.length > 0) all.push(seenValue(owned, views));
+    const seen = views?.map(({ values }) => JSON.stringify(values));
+    if (owned.members.length > 0) all.push(seen ?? null);
     if (this.trace) all.push(...writerOf(call));
     const written = await queue.add(all, call).catch((error) => {
       const isRemoval = queue === this.#removals;
@@ -315,32 +316,16 @@ function removalOf(table: Table, owned: Ownership, trace?: Trace) {
   );
 }
 
-/** Of one member and audience: a caller then sees rows by one value. */
-function isByOne({ audiences, members }: Ownership) {
-  const parts = audiences.filter(({ rows }) => Object.keys(rows).length > 0);
-  return parts.length === 1 && members.length === 1;
-}
-
-/** SQL for the rows that a call may write, with `seenValue` as a parameter. */
-function seenIn({ columns }: Table, owned: Ownership, parameter: string) {
-  const own = columns.filter(({ member }) => owned.members.includes(member));
-  const [first] = own;
-  if (!first) return undefined;
-  const { name } = first;
-  // A row of nobody is null there.
-  if (isByOne(owned))
-    return `(${parameter}::text is null or ${name} = ${parameter})`;
+/**
+ * SQL for the rows that a call may write, with their members by audience, as
+ * JSON, in a parameter: null for all rows.
+ */
+function seenIn({ columns }: Table, { members }: Ownership, parameter: string) {
+  const own = columns.filter(({ member }) => members.includes(member));
+  if (own.length === 0) return undefined;
   const row = own.map(({ member, name }) => `${literal(member)}, ${name}`);
-  const views = `jsonb_array_elements(${parameter}::jsonb) as "#view"`;
-  return `(${parameter}::jsonb is null or exists (select from ${views} where jsonb_build_object(${row}) @> "#view"))`;
-}
-
-/** Null for all rows. */
-function seenValue(owned: Ownership, views: readonly View[] | undefined) {
-  if (!views) return null;
-  const values = views.map((view) => view.values);
-  if (!isByOne(owned)) return JSON.stringify(values);
-  return Object.values(values[0] ?? {})[0];
+  const views = `${parameter}::jsonb[]`;
+  return `(${views} is null or jsonb_build_object(${row}) @> any(${views}))`;
 }
 
 interface Traced {

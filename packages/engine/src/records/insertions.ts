@@ -35,6 +35,7 @@ interface Entry<New> {
   isReplay?: boolean;
   /** Of an earlier request, where the rules would refuse it today. */
   answer?: unknown;
+  readonly isAgain?: boolean;
 }
 /** The values that the database generated, as texts. */
 type Generated = Array<string | null>;
@@ -82,6 +83,8 @@ export class Insertions<Item, New extends object> {
   readonly #batches: Batches<Entry<New>, Item | null>;
   readonly #statements: ReturnType<typeof insertionsInto>;
   readonly #given: readonly Column[];
+  /** Whether triggers copy members of other rows. */
+  readonly #isCopied: boolean;
   /** Those of the members that a creation sets. */
   readonly #names: string;
 
@@ -92,6 +95,7 @@ export class Insertions<Item, New extends object> {
     private readonly trace?: Trace,
   ) {
     this.#given = givenIn(table);
+    this.#isCopied = this.#given.length > table.inserted.length;
     this.#statements = insertionsInto(table, trace);
     this.#names = table.inserted.map(({ member }) => member).join();
     const run = (entries: Entry<New>[]) => this.#insert(entries);
@@ -180,29 +184,15 @@ export class Insertions<Item, New extends object> {
       call.count(1);
       return inserted as Item;
     } catch (error) {
-      const next = await this.#nextOf(entry, error);
-      if (next) return this.#insertAllowed(next);
-      throw refusalIn(this.database, error, { table: this.table.name });
+      const mayDiffer = this.#isCopied && sqlState(error) === '22012';
+      if (!mayDiffer || entry.isAgain || currentTransaction())
+        throw refusalIn(this.database, error, { table: this.table.name });
+      // A row to which it refers may have changed since it was read, and with it
+      // the rights of the caller.
+      const again = { ...entry, isAgain: true };
+      await this.#allow(again);
+      return this.#insertAllowed(again);
     }
-  }
-
-  /**
-   * What to insert when a row to which an item refers has changed since it was
-   * read, and with it the rights of the caller; undefined when none has.
-   *
-   * @throws StoreError when these no longer suffice
-   */
-  async #nextOf(entry: Entry<New>, error: unknown) {
-    const copied = this.#given.filter(({ path }) => path);
-    const mayDiffer = copied.length > 0 && sqlState(error) === '22012';
-    if (!mayDiffer || currentTransaction()) return undefined;
-    const next = { ...entry };
-    await this.#allow(next);
-    const differs = copied.some(({ member }) => {
-      const name = member as keyof New;
-      return next.item[name] !== entry.item[name];
-    });
-    return differs ? next : undefined;
   }
 
   /**

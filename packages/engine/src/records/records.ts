@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from 'node:util';
 import type { EntityName } from '@mikro-orm/core';
 import { escapeIdentifier as quoted } from 'pg';
 import { Call, whenCommitted } from '../call.ts';
@@ -357,6 +356,7 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
     id: Int64 | undefined,
     change: Validated<ChangeOf<Item>>,
     call: Call,
+    isAgain = this.#copied.length === 0,
   ): Promise<Item | null> {
     const { database, owned, table } = this;
     const seesTenants = owned.tenant && !owned.viewsIn(call);
@@ -370,10 +370,8 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
     } catch (error) {
       // The other row may have changed since it was read.
       const mayDiffer = sqlState((error as Error).cause) === '22012';
-      if (!mayDiffer || currentTransaction()) throw error;
-      const now = await this.#related(change, call);
-      if (isDeepStrictEqual(now, related)) throw error;
-      return this.#change(id, change, call);
+      if (!mayDiffer || isAgain || currentTransaction()) throw error;
+      return this.#change(id, change, call, true);
     }
   }
 

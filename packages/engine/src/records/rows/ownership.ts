@@ -194,9 +194,8 @@ export class Ownership {
   /** @returns undefined for all rows */
   viewsShowing(member: string, call: Call) {
     if (!this.hidden.includes(member)) return undefined;
-    const views = this.heldIn(call)?.filter((view) => !hides(view, member));
-    const isOfAll = views?.some(({ values }) => isEmpty(values));
-    return isOfAll ? undefined : views;
+    const views = orError(() => this.viewsIn(call, 'read', [member]));
+    return views instanceof Error ? [] : views;
   }
 
   /** @returns undefined for operators, none for a caller of no audience */

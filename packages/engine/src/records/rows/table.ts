@@ -224,12 +224,6 @@ const ownCodecs = Object.values<Kind | undefined>(kinds).map(
   (kind) => kind?.codec,
 );
 
-/** What `columnsOf` adds to a property. */
-interface Carried {
-  readonly [ofKind]?: () => Kind;
-  readonly [mostGiven]?: number;
-}
-
 function columnOf(property: EntityProperty, table: string) {
   const {
     name,
@@ -250,7 +244,10 @@ function columnOf(property: EntityProperty, table: string) {
     type === 'text' && items?.every((item) => /^\w+$/.test(`${item}`));
   const plain = type.replace(/^numeric\(.+/, 'numeric');
   const types = `${plain.replace('smallint', 'int')} ${runtimeType}`;
-  const { [ofKind]: carried, [mostGiven]: longest } = property as Carried;
+  const { [ofKind]: carried, [mostGiven]: longest } = property as {
+    [ofKind]?: () => Kind;
+    [mostGiven]?: number;
+  };
   const typed = Object.values<Kind>(kinds).find((one) => one.type === types);
   const kind = isWord ? kinds.enum : (!items && carried?.()) || typed;
   if (!kind || !isStored(property)) {
