@@ -48,8 +48,12 @@ export class Receiver {
     );
   }
 
-  async close() {
+  cut() {
     this.#server.closeAllConnections();
+  }
+
+  async close() {
+    this.cut();
     await new Promise((resolve) => this.#server.close(resolve));
   }
 

@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { lookup as resolve } from 'node:dns';
-import { once } from 'node:events';
+import type { ClientRequest, IncomingMessage } from 'node:http';
 import https from 'node:https';
 import { BlockList, isIP, type LookupFunction } from 'node:net';
 import { badInput } from '../../errors.ts';
@@ -129,14 +129,23 @@ export class Courier {
         ? https.request(url, { ...options, agent: this.#agent })
         : http.request(url, options);
     request.end(body);
-    const [response] = await once(request, 'response');
-    // The answer has its error, too.
-    request.on('error', () => undefined);
+    const response = await responseOf(request);
     let text = '';
     for await (const piece of response) {
       text += piece;
       if (text.length > mostRead) break;
     }
-    return { status: response.statusCode, text };
+    return { status: response.statusCode ?? 0, text };
   }
+}
+
+/** A 101 closes the connection, and is no response. */
+function responseOf(request: ClientRequest) {
+  const closed = new Error('It closed the connection without an answer.');
+  return new Promise<IncomingMessage>((resolve, reject) => {
+    request.once('response', resolve);
+    // The answer has its error, too.
+    request.on('error', reject);
+    request.once('close', () => reject(closed));
+  });
 }
