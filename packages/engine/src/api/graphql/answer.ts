@@ -222,7 +222,8 @@ export function sendOutcome(outcome: Outcome, context: GraphQLContext) {
 
 /**
  * True when repeating cannot write twice: with an idempotency key, or when the
- * operation has stored nothing beside what failed.
+ * operation has stored nothing beside what failed: an error below a root field
+ * says that this field has run.
  */
 function mayBeRepeated(
   { data, errors = [] }: Outcome,
@@ -230,9 +231,9 @@ function mayBeRepeated(
 ) {
   const hasKey = request.headers[idempotencyHeader] !== undefined;
   if (hasKey || !call.isWrite) return true;
-  const hasRun = errors.some(({ path }) => path);
+  const depth = Math.max(0, ...errors.map(({ path = [] }) => path.length));
   const isOneOfSeveral = data || call.operation?.isSeries;
-  return !hasRun || !isOneOfSeveral;
+  return depth === 0 || (depth === 1 && !isOneOfSeveral);
 }
 
 const sendJson = (reply: FastifyReply, result: object) =>
