@@ -209,3 +209,53 @@ describe('a row that others have stored', () => {
     },
   );
 });
+
+describe.each([
+  ['without keys', false],
+  ['with a key each', true],
+])('of creations that share a statement, %s', (_, hasKeys) => {
+  /** @returns the outcomes of ten creations, the fourth with more members */
+  async function outcomesWith(store: Store, more: object) {
+    const records = new Records<Odd, NewOdd>(
+      store.database,
+      OddEntity,
+      odd.lists,
+    );
+    const at = new Date(plain.at);
+    const creations = Array.from({ length: 10 }, (_, place) => {
+      const call = new Call();
+      const claim = { keyId: 7, operation: 'x', hash: Buffer.alloc(32, place) };
+      if (hasKeys) call.claim = claim;
+      const input = { ...plain, at, name: `odd ${place}` };
+      const item = place === 3 ? { ...input, ...more } : input;
+      return records.create(item as never, call).then(
+        ({ name }) => name,
+        ({ message }) => message,
+      );
+    });
+    return Promise.all(creations);
+  }
+  const others = Array.from({ length: 10 }, (_, place) => `odd ${place}`);
+
+  test('one that cannot be shown fails alone', async () => {
+    const store = await storeWith({});
+    const clause = `when (new.name = 'unseen') execute function spoil()`;
+    for (const statement of [
+      `create function spoil() returns trigger language plpgsql as $$ begin
+        new.price := 'NaN'; return new; end $$`,
+      `create trigger spoil before insert on odd for each row ${clause}`,
+    ])
+      await sql(store.database, statement);
+    const told = expect.stringContaining('odd.price has a value that no');
+    expect(await outcomesWith(store, { name: 'unseen' })).toEqual(
+      others.with(3, hasKeys ? 'unseen' : told),
+    );
+  });
+
+  test('one that no statement can have fails alone', async () => {
+    const store = await storeWith({});
+    expect(await outcomesWith(store, { at: new Date(Number.NaN) })).toEqual(
+      others.with(3, 'Invalid time value'),
+    );
+  });
+});

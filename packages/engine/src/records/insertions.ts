@@ -16,7 +16,7 @@ import {
 } from '../database/idempotency.ts';
 import { sqlState } from '../database/postgres-errors.ts';
 import { refusalIn, ruleBroken } from '../database/transaction.ts';
-import { badInput } from '../errors.ts';
+import { badInput, orError } from '../errors.ts';
 import { givenIn, insertionsInto } from './insert-statements.ts';
 import type { Column, Table } from './rows/table.ts';
 import { type Trace, writerOf } from './trace.ts';
@@ -27,6 +27,8 @@ interface Entry<New> {
   readonly given: New;
   /** Among the rows of its caller; as given when that is refused. */
   item: New;
+  /** Those of its columns. */
+  values?: unknown[];
   readonly claim?: Claim;
   readonly call: Call;
   /** Settles when the last statement with this entry ends. */
@@ -152,6 +154,10 @@ export class Insertions<Item, New extends object> {
     const { given, call } = entry;
     entry.item = await claim(given, call);
     await check?.(entry.item, call);
+    const item = entry.item as Record<string, unknown>;
+    entry.values = this.#given.map((column) =>
+      column.write(item[column.member]),
+    );
   }
 
   /** The answer that is stored for a claim. */
@@ -254,7 +260,7 @@ export class Insertions<Item, New extends object> {
     // A sharded table returns them unordered.
     rows.sort(([a], [b]) => Number(BigInt(`${a}`) - BigInt(`${b}`)));
     return entries.map(({ item }, at) =>
-      this.#merged(item, rows[at] as Generated),
+      orError(() => this.#merged(item, rows[at] as Generated)),
     );
   }
 
@@ -296,7 +302,7 @@ export class Insertions<Item, New extends object> {
           ? await this.#storedItem(entry, row, fingerprint).catch(
               (error: Error) => error,
             )
-          : this.#merged(entry.item, row);
+          : orError(() => this.#merged(entry.item, row));
         outcomes.set(entry, outcome);
       }
     }
@@ -348,9 +354,7 @@ export class Insertions<Item, New extends object> {
 
   /** The values of each column. */
   #columnsOf(entries: Entry<New>[]) {
-    return this.#given.map((column) =>
-      entries.map(({ item }) => column.write(item[column.member as keyof New])),
-    );
+    return this.#given.map((_, at) => entries.map((one) => one.values?.[at]));
   }
 
   /** The values of `writerOf`, where a creation leaves a trace. */
