@@ -1,6 +1,6 @@
 // runs: embedded, postgres
 
-import { sql, whileReadsFail } from '../support/database-access.ts';
+import { sql, whileReadsFail, withRows } from '../support/database-access.ts';
 import {
   type LiveApi,
   liveApis,
@@ -165,25 +165,40 @@ describe.each(liveApis)(
       },
     );
 
-    test('a service that drains opens no stream, and says when to try again', async () => {
+    const drain = () => {
       store.app.isDraining = true;
-      const stream = await following();
-      store.app.isDraining = false;
-      await stream.ended;
-      expect([
-        stream.status,
-        stream.headers['retry-after'],
-        failureIn(stream),
-      ]).toEqual([
-        503,
-        '1',
-        {
+    };
+    test.each([
+      ['drains', drain, () => undefined],
+      [
+        'begins to drain while it reads the position of one',
+        () => undefined,
+        drain,
+      ],
+    ])(
+      'a service that %s opens no stream, and says when to try again',
+      async (_, before, meanwhile) => {
+        before();
+        const stream = await withRows(
+          store.database,
+          (rows) =>
+            async (...statement) => {
+              meanwhile();
+              return rows(...statement) as never;
+            },
+          () => following(),
+        );
+        store.app.isDraining = false;
+        const { status, headers } = stream;
+        expect([status, headers['retry-after']]).toEqual([503, '1']);
+        await stream.ended;
+        expect(failureIn(stream)).toEqual({
           code: 'SERVICE_UNAVAILABLE',
           message: 'The service is shutting down; subscribe again shortly.',
           status: 503,
-        },
-      ]);
-    });
+        });
+      },
+    );
   },
 );
 

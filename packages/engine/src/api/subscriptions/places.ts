@@ -21,16 +21,19 @@ export class Places {
     return this.#taken.has(request);
   }
 
+  /** Why a stream does not begin, although it had a place. */
+  refusalOf(request: FastifyRequest) {
+    if (!this.has(request)) return gone();
+    return request.server.isDraining ? shuttingDown() : undefined;
+  }
+
   /**
    * @throws StoreError TOO_MANY_REQUESTS when the key has too many; Unavailable
    *   when the process has too many, or is shutting down
    */
   take(request: FastifyRequest, response: ServerResponse) {
     const { max, perKey } = this.limits;
-    if (request.server.isDraining)
-      throw new Unavailable(
-        'The service is shutting down; subscribe again shortly.',
-      );
+    if (request.server.isDraining) throw shuttingDown();
     if (this.size >= max)
       throw new Unavailable(
         'Too many subscriptions are open; try again shortly.',
@@ -54,6 +57,6 @@ export class Places {
   }
 }
 
-export function gone(): StoreError {
-  return new Unavailable('The client has disconnected.');
-}
+const gone = () => new Unavailable('The client has disconnected.');
+const shuttingDown = () =>
+  new Unavailable('The service is shutting down; subscribe again shortly.');

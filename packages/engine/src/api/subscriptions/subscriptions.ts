@@ -15,7 +15,7 @@ import { largeBodyBytes, type Unread } from '../http/lifecycle.ts';
 import { EventStream, silenceBeforeCut } from './event-stream.ts';
 import { type StreamFormat, streamHeaders } from './format.ts';
 import { KeyChecks } from './key-checks.ts';
-import { gone, Places } from './places.ts';
+import { Places } from './places.ts';
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -94,11 +94,11 @@ class Subscriptions {
     const { call } = request;
     this.#places.take(request, response);
     const { value } = await batches.next();
-    // The client has left meanwhile, and nothing else would close the
-    // subscription.
-    if (!this.#places.has(request)) {
+    const refusal = this.#places.refusalOf(request);
+    if (refusal) {
+      // Nothing else would close the subscription.
       await batches.return();
-      throw gone();
+      throw refusal;
     }
     call.streamedAfter = performance.now() - call.arrived;
     const stream = new EventStream(response, {
