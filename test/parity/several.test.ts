@@ -412,6 +412,12 @@ describe.each<[string, Class]>([
     expect(await answer(...some)).toEqual(some);
     expect(await answer(refusal, refusal)).toEqual([refusal, refusal]);
     await expect(answer(refusal, failure)).rejects.toBe(failure);
+    // Not sent again as a whole, when one of them may be stored.
+    const late = Unavailable.late();
+    const last = [Unavailable.outcomeUnknown(), new Error('It is not shown.')];
+    for (const one of last)
+      await expect(answer(refusal, late, one, late)).rejects.toBe(one);
+    await expect(answer(refusal, late)).rejects.toBe(late);
   });
 
   test('an input keeps its claim, whether the service refuses one before it, or creates more for it', async () => {

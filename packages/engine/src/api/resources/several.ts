@@ -45,7 +45,8 @@ export function outcomesOf(item: TObject, type: string) {
  * Creates each input, or refuses it by itself; their ids ascend in this order.
  *
  * @param inputs those that are invalid as errors
- * @throws the first failure of the service when none is created
+ * @throws a failure of the service when none is created: the first that may
+ *   have stored its input, if any
  */
 export async function createEach(
   service: ResourceService,
@@ -56,7 +57,7 @@ export async function createEach(
     ? await service.createMany(inputs, call)
     : await createInTurn(service, inputs, call);
   const isNoneCreated = outcomes.every((one) => one instanceof Error);
-  const failure = outcomes.find(isFailure);
+  const failure = outcomes.find(isFinal) ?? outcomes.find(isFailure);
   if (failure && isNoneCreated) throw failure;
   return outcomes;
 }
@@ -65,6 +66,11 @@ export async function createEach(
 function isFailure(outcome: object) {
   const isRefusal = outcome instanceof StoreError && outcome.status < 500;
   return outcome instanceof Error && !isRefusal;
+}
+
+/** True for a failure after which an input may be stored. */
+function isFinal(outcome: object) {
+  return isFailure(outcome) && !(outcome as StoreError).retryAfter;
 }
 
 export function toOutcome(outcome: object, request: FastifyRequest) {
