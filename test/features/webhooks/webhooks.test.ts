@@ -414,6 +414,20 @@ test('what is removed while it is read sends nothing again', async () => {
   expect(receiver.messages).toHaveLength(101);
 });
 
+test('an endpoint that is stored is answered, though it cannot be read then', async () => {
+  const made = await withRows(
+    store.database,
+    (rows) => async (statement, values) => {
+      if (statement.name === 'find_one_webhook') throw Unavailable.late();
+      return rows(statement, values) as never;
+    },
+    () => endpoint(['entries.added']),
+  );
+  await addEntry();
+  const [message] = await receiver.until(1);
+  verified(made.secret, message as never);
+});
+
 test('a position cannot be cleared', async () => {
   const { id } = await endpoint(['entries.added']);
   const change = { version: 1, position: null };

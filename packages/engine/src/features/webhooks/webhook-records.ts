@@ -46,13 +46,17 @@ export class WebhookRecords extends Records<Webhook, NewWebhook> {
     if (owner !== 'key:0')
       throw badInput('owner must be key:0: it gets what an operator may read.');
     const frame = { creates: [WebhookEntity], input };
+    const secrets: string[] = [];
     const added = await this.database.transaction(call, frame, async () => {
       if (!(await this.hasRoom(call)))
         throw badInput(`A caller has at most ${most} webhooks.`);
       const more = { caller, key: newSecret(), ...input, position };
+      secrets.push(more.key);
       // The answer is stored for repetitions, without the secret.
       return { ...(await super.create(more, call)), key: '' };
     });
+    const secret = secrets.at(-1);
+    if (secret) return { ...added, secret };
     const stored = await this.find(added.id, call);
     return { ...added, secret: stored ? sendingTo(stored).key : null };
   }
