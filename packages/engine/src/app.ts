@@ -212,7 +212,7 @@ const build = async (options: AppOptions): Promise<FastifyInstance> => {
       described,
       app.namedSchemas.get(described.className),
       schema.getType(described.className),
-      database.hiding.get(described.tableName)?.hidden,
+      database.hiding.get(described.tableName),
     );
   }
   await app.register(graphQL, {

@@ -69,8 +69,7 @@ export class EntityRecords<Item extends Row, New extends object>
     if (audiences.length > 0) database.owned.set(this.table.name, has);
     const names = this.table.columns.map(({ member }) => member);
     this.owned.assertKnown([...names, ...Object.keys(computed ?? {})]);
-    const isHiding = this.owned.hidden.length > 0;
-    if (isHiding) database.hiding.set(this.table.name, this.owned);
+    database.hiding.set(this.table.name, this.owned.hidden);
   }
 
   get ownerMembers() {

@@ -54,7 +54,6 @@ import { Sessions } from './sessions.ts';
 import { TableShares } from './table-shares.ts';
 import {
   type Frame,
-  type Hiding,
   nestedTransaction,
   refusalIn,
   Transaction,
@@ -166,8 +165,8 @@ export class Database {
   readonly tenanted = new Set<string>();
   /** The tables that live lists follow. */
   readonly followed = new Map<string, RowOrder>();
-  /** What some callers do not see, by tables. */
-  readonly hiding = new Map<string, Hiding>();
+  /** The members that some callers do not see, by tables. */
+  readonly hiding = new Map<string, readonly string[]>();
   /** Collections that leave a trace, by their names. */
   readonly traced = new Map<string, TracedCollection>();
   /** Called after each change that leaves a trace. */

@@ -2,8 +2,9 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { EntityName } from '@mikro-orm/core';
 import type { EntityManager, MikroORM } from '@mikro-orm/postgresql';
 import { type DatabaseError, escapeIdentifier as quoted } from 'pg';
-import { type Call, openTransaction } from '../call.ts';
+import { openTransaction } from '../call.ts';
 import { badInput, StoreError } from '../errors.ts';
+import type { Database } from './database.ts';
 import { orderLocks, type RowOrder } from './order.ts';
 import { isDataError, noSuch, sqlState } from './postgres-errors.ts';
 import { asText, type RunStatement, type Send } from './postgres-server.ts';
@@ -152,14 +153,6 @@ function refusalOfRow(error: unknown, table: string | undefined) {
   return undefined;
 }
 
-/** A table of which some callers do not see all members. */
-export interface Hiding {
-  readonly hidden: readonly string[];
-  /** By which its rows are chosen. */
-  readonly members: readonly string[];
-  hiddenFrom(row: object, call: Call): string[];
-}
-
 /**
  * Converts the error of a row that PostgreSQL refuses: a foreign, unique or
  * exclusive key, or a rule of the database; other errors stay as they are. A
@@ -169,7 +162,7 @@ export interface Hiding {
  *   be a shard
  */
 export function refusalIn(
-  { orm, hiding }: { orm: MikroORM; hiding: ReadonlyMap<string, Hiding> },
+  { orm, hiding }: Pick<Database, 'orm' | 'hiding'>,
   error: unknown,
   {
     table,
@@ -198,7 +191,7 @@ export function refusalIn(
   const names = all.filter((name) => !tenant || name !== tenant);
   // None for an index on an expression.
   const members = names.includes(undefined) ? '' : names.join(' and ');
-  const { hidden = [] } = hiding.get(`${table}`) ?? {};
+  const hidden = hiding.get(`${table}`) ?? [];
   const isHidden = hidden.some((member) => names.includes(member));
   const what = (!isHidden && members) || 'value';
   const conflict = (message: string) =>

@@ -160,7 +160,7 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
     const rules = { owned, check, checkRemoval, stamped };
     this.#changes = new Changes(database, table, rules, trace);
     if (trace) this.#onInserted.push(() => trace.tell());
-    if (owned.hidden.length > 0) database.hiding.set(collection, owned);
+    if (owned.hidden.length > 0) database.hiding.set(collection, owned.hidden);
     if (owned.audiences.length > 0)
       database.owned.set(collection, this.#has.bind(this));
     const isOfAll = owned.audiences.length === 0;
