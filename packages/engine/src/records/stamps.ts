@@ -14,12 +14,12 @@ export interface Stamped<
   readonly actor?: Actor | undefined;
 }
 
-interface Times {
+export interface Times {
   readonly createdAt: Date;
   readonly changedAt: Date;
 }
 
-interface Actor {
+export interface Actor {
   readonly changedBy: string;
 }
 

@@ -236,12 +236,8 @@ export function enumSchema<Value extends string>(
   values: Record<string, Value>,
   description: string,
 ) {
-  if (typeof id !== 'string' || typeof values !== 'object')
-    reportFault(
-      `enumSchema takes a name, values such as { open: 'open' }, and a description; its name is ${JSON.stringify(id)}.`,
-    );
   return Type.Unsafe<Value>({
-    $id: `${id}`,
+    $id: id,
     type: 'string',
     enum: Object.values(values),
     description,

@@ -72,7 +72,7 @@ interface Declaration<
   /** What one is. */
   description: string;
   /** Below `/v1`, in the plural: `/visits`. */
-  path: string;
+  path: `/${string}`;
   operations: readonly OperationName[];
   /** What clients set. */
   members: Members;
@@ -194,6 +194,9 @@ export function resource<
     ThroughName
   >,
 ) {
+  type Item = ItemWith<Members, Computed, Exclude<OwnerName, ThroughName>> &
+    StampsOf<Stamped<Times, Actor>>;
+  type New = Input<TObject<Members>>;
   const { name, path, operations, computed } = declaration;
   assertDeclared(declaration);
   const names = namesFor(name, path);
@@ -211,19 +214,11 @@ export function resource<
     lists: {
       ...declaration,
       computed: mapMembers(computed, ({ of }) => of),
-    } as CollectionOptions<
-      ItemWith<Members, Computed, Exclude<OwnerName, ThroughName>> &
-        StampsOf<Stamped<Times, Actor>>,
-      Input<TObject<Members>>
-    >,
+    } as CollectionOptions<Item, New>,
     /** Its GraphQL type. */
     type,
     schemas,
-    types: {} as {
-      item: ItemWith<Members, Computed, Exclude<OwnerName, ThroughName>> &
-        StampsOf<Stamped<Times, Actor>>;
-      input: Input<TObject<Members>>;
-    },
+    types: {} as { item: Item; input: New },
     serve(service: ResourceService, services: Services = {}): Served {
       const { sample, related = {} } = services;
       const isLive = operations.includes('follow');
@@ -253,14 +248,12 @@ export function resource<
 function assertDeclared(
   declaration: Declaration<TProperties, TProperties, string>,
 ) {
-  const { name, path, operations, members, follow, trace } = declaration;
+  const { name, operations, members, follow, trace } = declaration;
   const ofService = ['id', 'version', ...Object.keys(stampsOf(declaration))];
   if (!/^[A-Z]\w*$/.test(name))
     reportFault(
       `The name of a resource is a word like Toy: ${JSON.stringify(name)}.`,
     );
-  if (!path.startsWith('/'))
-    reportFault(`The path of ${name} begins with a slash: /${path}.`);
   if (operations.includes('follow') && !operations.includes('list'))
     reportFault(`${name} has follow, which needs list.`);
   const isFollowed = operations.includes('follow') && trace;
