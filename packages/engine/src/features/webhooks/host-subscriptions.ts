@@ -121,11 +121,11 @@ export class HostSubscriptions {
   /** @throws ProtocolError for an endpoint that does not want events */
   async #verify(subscription: string, url: string, secret: string) {
     const challenge = randomUUID();
-    const body = JSON.stringify({ type: 'verification', challenge });
+    const body = { type: 'verification', challenge };
     const id = `msg_verification_${randomUUID()}`;
-    const message = { id, body, secrets: [secret], subscription };
+    const receiver = { url, secrets: [secret], subscription };
     const reason = await this.courier
-      .post(url, message)
+      .post(receiver, { id, body })
       .then(({ status, text }) => {
         if (status >= 400) return `http_${Math.trunc(status / 100)}xx`;
         const isTaken = status < 300 && text.includes(`"${challenge}"`);

@@ -3,6 +3,7 @@ import { lookup as resolve } from 'node:dns';
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import https from 'node:https';
 import { BlockList, isIP, type LookupFunction } from 'node:net';
+import { exact } from '@animal-store/exact-json';
 import { badInput } from '../../errors.ts';
 
 /** An import of it would load `fetch`. */
@@ -68,12 +69,18 @@ export function endpointAt(address: string, isLocal: boolean) {
   throw badInput('url must be a public https:// address without a password.');
 }
 
-interface Message {
-  id: string;
-  body: string;
-  secrets: readonly string[];
+interface Receiver {
+  readonly url: string;
+  /** Each signs. */
+  readonly secrets: readonly string[];
   /** The id of a host's subscription. */
-  subscription?: string | null;
+  readonly subscription: string | null;
+}
+
+/** What is sent. */
+export interface Message {
+  readonly id: string;
+  readonly body: object;
 }
 
 /** Posts signed messages (standardwebhooks.com). It follows no redirect. */
@@ -102,10 +109,11 @@ export class Courier {
 
   /** @returns the status of the answer, and its beginning */
   async post(
-    address: string,
-    { id, body, secrets, subscription }: Message,
+    { url: address, secrets, subscription }: Receiver,
+    { id, ...message }: Message,
   ): Promise<{ status: number; text: string }> {
     const url = this.urlOf(address);
+    const body = JSON.stringify(message.body, exact);
     const time = `${Math.floor(Date.now() / 1000)}`;
     const signatures = secrets.map((secret) => {
       const key = Buffer.from(secret.replace('whsec_', ''), 'base64');

@@ -7,7 +7,7 @@ import type { Database, Statement } from '../../database/database.ts';
 import { internalError, StoreError, Unavailable } from '../../errors.ts';
 import type { Identified } from '../../validation/page.ts';
 import { mapMembers } from '../../validation/schemas.ts';
-import type { Courier } from './post.ts';
+import type { Courier, Message } from './post.ts';
 import type { Source, Sources } from './sources.ts';
 import { rowsIn } from './states.ts';
 
@@ -83,11 +83,8 @@ interface Endpoint {
   position: string;
 }
 
-/** What is sent. */
-interface Message {
-  readonly id: string;
+interface TypedMessage extends Message {
   readonly type: string;
-  readonly body: object;
 }
 
 /** Sends events to endpoints, in one process of many. */
@@ -151,7 +148,7 @@ export class Sender {
    */
   async *#messagesFor(
     endpoint: Endpoint,
-  ): AsyncGenerator<[position: string, Message?], void> {
+  ): AsyncGenerator<[position: string, TypedMessage?], void> {
     const { caller, isTested, position, types, subscription } = endpoint;
     if (isTested) {
       const type = 'webhooks.test';
@@ -176,16 +173,13 @@ export class Sender {
     }
   }
 
-  async #deliver({ url, secrets, subscription }: Endpoint, message: Message) {
+  async #deliver(endpoint: Endpoint, message: TypedMessage) {
     const { id, type } = message;
-    const body = JSON.stringify(message.body, exact);
     const began = performance.now();
-    const answer = await this.courier
-      .post(url, { id, body, secrets, subscription })
-      .then(
-        ({ status }) => ({ status }),
-        (error: Error) => ({ error: error.message }),
-      );
+    const answer = await this.courier.post(endpoint, message).then(
+      ({ status }) => ({ status }),
+      (error: Error) => ({ error: error.message }),
+    );
     const ms = Math.round(performance.now() - began);
     return { id, type, at: new Date(), ms, ...answer };
   }
@@ -217,7 +211,7 @@ function messageOf(
   type: string,
   found: Identified,
   subscription: string | null,
-): Message {
+): TypedMessage {
   const values: Record<string, unknown> = { ...found };
   const { at: timestamp = new Date() } = values;
   const data = mapMembers(item.properties, (_, one) => values[one]);
