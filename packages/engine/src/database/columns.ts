@@ -41,14 +41,7 @@ const differences = {
         and not attisdropped
         and relname in (select "table" from wanted)),
     compared as (
-      select "table",
-        attname,
-        name,
-        type,
-        declared,
-        attnotnull,
-        nullable,
-        must_be_set,
+      select *,
         coalesce("table", relname)
           || '.' || coalesce(name, attname) as "column",
         count(attname) over (

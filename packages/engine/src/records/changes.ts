@@ -1,5 +1,5 @@
 import { escapeLiteral as literal, escapeIdentifier as quoted } from 'pg';
-import { Call } from '../call.ts';
+import type { Call } from '../call.ts';
 import type { Batches, Database } from '../database/database.ts';
 import { refusalIn } from '../database/transaction.ts';
 import { badInput, StoreError } from '../errors.ts';
@@ -107,8 +107,8 @@ export class Changes<Item> {
   async change(
     id: Int64 | undefined,
     { version, ...changes }: ChangeOf<Item>,
-    call = new Call(),
-    related: object = {},
+    call: Call,
+    related: object,
   ) {
     if (!this.table.version)
       throw new Error(
@@ -153,11 +153,7 @@ export class Changes<Item> {
     return this.table.decodeRow(row) as Item;
   }
 
-  async remove(
-    id: Int64 | undefined,
-    version: number | undefined,
-    call = new Call(),
-  ) {
+  async remove(id: Int64 | undefined, version: number | undefined, call: Call) {
     const isComparable = version === undefined || this.table.version;
     if (!isComparable) throw badInput('It has no version to compare.');
     const { checkRemoval, owned } = this.rules;

@@ -14,7 +14,7 @@ import { hasScope } from '../scopes.ts';
 import { wholeTime } from '../validation/kinds.ts';
 import { assertPageFits, pageLimit } from '../validation/page-size.ts';
 import {
-  fits,
+  contradicted,
   modulesOf,
   type Ownership,
   type View,
@@ -241,8 +241,9 @@ export class Trace implements TracedCollection {
     const isForAll = !this.traced.owned.viewsIn(call);
     const isRepeated = isForAll && Number(version) > 1;
     if (action === 'created') return isRepeated ? undefined : 'added';
-    const after = (change.after ?? {}) as object;
-    const stays = fits(this.#viewsOf(change, call), wholeOf(after));
+    const after = wholeOf((change.after ?? {}) as object);
+    const views = this.#viewsOf(change, call);
+    const stays = views.some((view) => !contradicted(view, after));
     return isForAll || stays ? `${action}` : 'removed';
   }
 

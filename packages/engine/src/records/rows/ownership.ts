@@ -258,9 +258,9 @@ export class Ownership {
     const open = this.audiences.filter(({ scope }) => !isOfAll(scope));
     const views = this.#viewsOf(caller, open, 'write');
     const own = fitting(views, item, null);
-    const all = orError(() => fitting(own, related));
+    const all = own.filter((view) => !contradicted(view, related));
     // Otherwise it is refused, unless it is stored.
-    const fits = all instanceof Error ? own : all;
+    const fits = all.length > 0 ? all : own;
     const refused = fits.map((view) => this.#refusedBy(view, item));
     const place = refused.findIndex(({ length }) => length === 0);
     if (place === -1) throw notFor('set', refused[0] ?? []);
@@ -482,22 +482,18 @@ function contains({ values }: View, item: object) {
  * @throws StoreError BAD_USER_INPUT without one
  */
 function fitting(views: View[], given: object, absent?: null) {
-  const contradicts = ([member, value]: [string, string]) => {
-    const other = memberIn(given, member);
-    return other !== undefined && other !== absent && other !== value;
-  };
-  const fits = views.filter(
-    ({ values }) => !Object.entries(values).some(contradicts),
-  );
+  const members = views.map((view) => contradicted(view, given, absent));
+  const fits = views.filter((_, at) => members[at] === undefined);
   if (fits.length > 0) return fits;
-  const values = Object.entries(views[0]?.values ?? {});
-  const [member] = values.find(contradicts) ?? [];
-  throw badInput(`${member} must be that of the caller.`);
+  throw badInput(`${members[0]} must be that of the caller.`);
 }
 
-/** Whether one of them has the given members, or says nothing of them. */
-export function fits(views: View[], given: object) {
-  return !(orError(() => fitting(views, given)) instanceof Error);
+/** The member of its rows that is given as another one. */
+export function contradicted({ values }: View, given: object, absent?: null) {
+  return Object.keys(values).find((member) => {
+    const other = memberIn(given, member);
+    return other !== undefined && other !== absent && other !== values[member];
+  });
 }
 
 export function memberIn(item: object, member: string) {
@@ -535,7 +531,7 @@ export async function assertSeen(
   tenant?: unknown,
 ) {
   for (const { member, target } of columns) {
-    const id = (members as Record<string, unknown>)[member];
+    const id = memberIn(members, member);
     const sees = target && id != null && owned.get(target);
     if (sees && !(await sees(id, call, tenant))) throw noSuch(member);
   }
