@@ -173,6 +173,11 @@ export function parseStoredJson(text: string): unknown {
   return JSON.parse(text, read as Reviver);
 }
 
+/** True for a JSON object. */
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
 /**
  * For `JSON.stringify`: writes integers without an exponent, which
  * `parseExactJson` rejects when digits may be lost.

@@ -112,7 +112,7 @@ interface Source {
   readonly type: EventType;
   readonly tool: Tool;
   readonly definition: object;
-  readonly filters: readonly string[];
+  readonly filters: object;
 }
 
 function sourceOf(type: EventType, tool: Tool): Source {
@@ -121,14 +121,14 @@ function sourceOf(type: EventType, tool: Tool): Source {
   const { properties = {} } = inputSchema as Schema;
   const { items } = (outputSchema as Schema).properties ?? {};
   const others = [...paging, ...Object.keys(given)];
-  const filters = Object.keys(properties).filter(
-    (one) => !others.includes(one),
+  const shown = Object.entries(properties).filter(
+    ([one]) => !others.includes(one),
   );
-  const shown = filters.map((one) => [one, properties[one]]);
+  const filters = Object.fromEntries(shown);
   const definition = {
     name,
     description,
-    inputSchema: { type: 'object', properties: Object.fromEntries(shown) },
+    inputSchema: { type: 'object', properties: filters },
     payloadSchema: items?.items,
   };
   return { type, tool, definition, filters };
@@ -221,9 +221,9 @@ export function eventsOf(
           kind: 'event',
         });
       const { filters } = source;
-      if (Object.keys(args).every((one) => filters.includes(one)))
+      if (Object.keys(args).every((one) => Object.hasOwn(filters, one)))
         return source;
-      const known = filters.join(', ') || 'none';
+      const known = Object.keys(filters).join(', ') || 'none';
       throw new ProtocolError(
         -32602,
         `An argument is unknown; known: ${known}`,

@@ -1,4 +1,5 @@
 import { Readable } from 'node:stream';
+import { isRecord } from '@animal-store/exact-json';
 import {
   createMcpHandler,
   isLegacyRequest,
@@ -20,7 +21,6 @@ import {
   type Subscriptions,
 } from './events.ts';
 import {
-  isJsonObject,
   type OpenApi,
   Refused,
   type RestOperation,
@@ -176,13 +176,13 @@ export async function openApiMcp(
 
 /** Whether it is one request or notification, whose id `JSON.parse` kept. */
 function isMessage(body: unknown): body is object {
-  if (!isJsonObject(body) || typeof body.method !== 'string') return false;
+  if (!isRecord(body) || typeof body.method !== 'string') return false;
   const { id = '', params = {} } = body;
   const isId = typeof id === 'string' || Number.isSafeInteger(id);
-  if (!isId || !isJsonObject(params)) return false;
+  if (!isId || !isRecord(params)) return false;
   return [body, params, ...Object.values(params)].every(isShort);
 }
 
 /** The SDK reads each name for a microsecond, and more than once. */
 const isShort = (part: unknown) =>
-  !isJsonObject(part) || Object.keys(part).length <= 1000;
+  !isRecord(part) || Object.keys(part).length <= 1000;

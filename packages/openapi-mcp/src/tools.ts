@@ -4,7 +4,7 @@ import {
   exact,
   InexactNumber,
   isRawJSON,
-  rawJSON,
+  parseStoredJson,
 } from '@animal-store/exact-json';
 import type { FastifyRequest } from 'fastify';
 import inject, { type InjectOptions } from 'light-my-request';
@@ -113,21 +113,16 @@ export function toolsOf(
   const { servers: [server] = [], components: { schemas = {} } = {} } =
     document;
   // Not every assistant follows references.
-  const inlined = (part: unknown): unknown => {
-    if (Array.isArray(part)) return part.map(inlined);
-    if (!isJsonObject(part)) return part;
-    const { $ref = '', ...rest } = part;
-    const name = `${$ref}`.replace(/^.*\//, '');
-    const whole = { ...schemas[name], ...rest };
-    // Examples have numbers where a tool has text.
-    const members = Object.entries(whole).filter(
-      ([name, value]) => name !== 'examples' || !Array.isArray(value),
-    );
-    return Object.fromEntries(
-      members.map(([name, value]) => [name, inlined(value)]),
-    );
-  };
-  const { paths } = inlined(document) as OpenApi;
+  const inlined = (whole: object): OpenApi =>
+    JSON.parse(JSON.stringify(whole), (name, part) => {
+      // They have numbers where a tool has text.
+      if (name === 'examples' && Array.isArray(part)) return undefined;
+      const { $ref, ...beside } = { ...part };
+      if (!$ref) return part;
+      const target = schemas[$ref.replace(/^.*\//, '')];
+      return inlined({ ...target, ...beside });
+    });
+  const { paths } = inlined(document);
   const tools = Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods)
       .filter(
@@ -236,9 +231,10 @@ function toolOf(
     const target = path.replace(/\{(\w+)\}/g, (_, name) =>
       encodeURIComponent(textOf(args[name]).toWellFormed()),
     );
-    const members = Object.keys(body?.properties ?? {})
-      .filter((name) => Object.hasOwn(args, name))
-      .map((name) => [name, args[name]]);
+    const { properties: known = {} } = body ?? {};
+    const members = Object.entries(args).filter(([name]) =>
+      Object.hasOwn(known, name),
+    );
     return {
       method: method as 'get',
       url: `${target}?${search}`,
@@ -322,7 +318,7 @@ function toolOf(
     if (args.isDryRun && !headers['preference-applied'])
       throw new Refused(status, 'It is done: it knows no dry run.');
     if (!output) return undefined;
-    const answer = JSON.parse(payload, asWritten as never);
+    const answer = parseStoredJson(payload);
     const after = /[?&]after=([^&>]+)[^>]*>; rel="next"/.exec(
       `${headers.link}`,
     )?.[1];
@@ -352,10 +348,11 @@ function toolOf(
         const { id, event, data } = Object.fromEntries(
           block.split('\n').map((line) => line.split(/: ?(.*)/s, 2)),
         );
-        const value = data && JSON.parse(data, asWritten as never);
-        if (event === 'error') return yield { error: describe(value) };
+        const value = data && parseStoredJson(data);
+        if (event === 'error')
+          return yield { error: describe(value as object) };
         const item = value && withTextIds(value, answer?.items);
-        yield { id, item };
+        yield { id, item: item as Item };
       }
     }
   }
@@ -464,38 +461,23 @@ function withIntegers(value: unknown, schema?: Schema, place = ''): unknown {
 }
 
 /** The schema of the same value with int64 as text. */
-function textIdsIn(part: unknown): unknown {
-  if (Array.isArray(part)) return part.map(textIdsIn);
-  if (!isJsonObject(part)) return part;
-  const { format, type, description = '' } = part;
-  if (format === 'int64') {
-    const asText = Array.isArray(type) ? ['string', 'null'] : 'string';
+function textIdsIn(schema: object) {
+  return JSON.parse(JSON.stringify(schema), (_, part) => {
+    if (part?.format !== 'int64') return part;
+    const { type, description = '' } = part;
     // What follows the first sentence is about JSON numbers.
-    const [about] = `${description}`.split(/(?<=\.) /);
+    const [about] = description.split(/(?<=\.) /);
     return {
-      type: asText,
+      type: Array.isArray(type) ? ['string', 'null'] : 'string',
       pattern: '^-?\\d+$',
       description: `${about} An integer as text.`.trim(),
     };
-  }
-  return Object.fromEntries(
-    Object.entries(part).map(([name, value]) => [name, textIdsIn(value)]),
-  );
-}
-
-/** For `JSON.parse`: keeps what a double may change as it is written. */
-function asWritten(
-  _name: string,
-  value: unknown,
-  { source }: { source: string },
-): unknown {
-  const isKept = typeof value !== 'number' || Number.isSafeInteger(value);
-  return isKept ? value : rawJSON(source);
+  });
 }
 
 /** An item of JSON with int64 as text. */
 export function withIdsAsText(json: string, schema: object): unknown {
-  return withTextIds(JSON.parse(json, asWritten as never), schema);
+  return withTextIds(parseStoredJson(json), schema);
 }
 
 /** The same value with int64 as text. */
@@ -504,9 +486,4 @@ function withTextIds(value: unknown, schema?: Schema): unknown {
   const isInt64 = known.format === 'int64' && value !== null;
   if (isInt64) return JSON.stringify(value);
   return changed(value, known, withTextIds);
-}
-
-/** True for a JSON object. */
-export function isJsonObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -1,6 +1,7 @@
 import {
   InexactNumber,
   isRawJSON,
+  isRecord,
   nearestDouble,
   rawJSON,
 } from '@animal-store/exact-json';
@@ -8,10 +9,7 @@ import type { TSchema } from 'typebox';
 import Format from 'typebox/format';
 import { int64, int64From, int64FromText } from './int64.ts';
 
-/** True for a JSON object. */
-export function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
+export { isRecord } from '@animal-store/exact-json';
 
 /** @returns undefined for a value that is not right */
 export const onlyIf = <Value>(isRight: boolean, value: Value) =>
