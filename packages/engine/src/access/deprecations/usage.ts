@@ -1,10 +1,11 @@
-import { defineEntity, p } from '@mikro-orm/core';
+import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import type { Caller } from '../../call.ts';
 import type { Database, Statement } from '../../database/database.ts';
 import type { KeyObserver } from '../../runtime/observers.ts';
 import { WriteBehind } from '../write-behind.ts';
 
-const deprecatedCallTable = defineEntity({
+/** The table `deprecated_call`: which keys still call deprecated operations. */
+export const DeprecatedCall = defineEntity({
   name: 'DeprecatedCall',
   tableName: 'deprecated_call',
   properties: {
@@ -19,15 +20,9 @@ const deprecatedCallTable = defineEntity({
   },
 });
 
-/** The table `deprecated_call`: which keys still call deprecated operations. */
-export class DeprecatedCall extends deprecatedCallTable.class {}
+export type DeprecatedCall = InferEntity<typeof DeprecatedCall>;
 
-deprecatedCallTable.setClass(DeprecatedCall);
-
-type Calls = Pick<
-  DeprecatedCall,
-  'keyId' | 'operation' | 'removal' | 'lastCallAt'
-> & { calls: number };
+type Calls = Omit<DeprecatedCall, 'calls'> & { calls: number };
 const columns = [
   'keyId',
   'operation',

@@ -1,6 +1,10 @@
 import { defineEntity, p } from '@mikro-orm/core';
 
-const idempotencyKeyTable = defineEntity({
+/**
+ * The table `idempotency_key`: creations that must not be repeated. Only of
+ * transactions it contains client data.
+ */
+export const IdempotencyKey = defineEntity({
   name: 'IdempotencyKey',
   tableName: 'idempotency_key',
   properties: {
@@ -22,11 +26,3 @@ const idempotencyKeyTable = defineEntity({
     createdAt: p.datetime().defaultRaw('now()').index(),
   },
 });
-
-/**
- * The table `idempotency_key`: creations that must not be repeated. Only of
- * transactions it contains client data.
- */
-export class IdempotencyKey extends idempotencyKeyTable.class {}
-
-idempotencyKeyTable.setClass(IdempotencyKey);

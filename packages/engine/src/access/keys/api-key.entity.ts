@@ -1,6 +1,10 @@
-import { defineEntity, p } from '@mikro-orm/core';
+import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 
-const apiKeyTable = defineEntity({
+/**
+ * The table `api_key`: keys, and subjects of an identity provider, whose hint
+ * begins with `sub_`.
+ */
+export const ApiKey = defineEntity({
   name: 'ApiKey',
   tableName: 'api_key',
   properties: {
@@ -28,15 +32,13 @@ const apiKeyTable = defineEntity({
   },
 });
 
+export type ApiKey = InferEntity<typeof ApiKey>;
+
 /**
- * The table `api_key`: keys, and subjects of an identity provider, whose hint
- * begins with `sub_`.
+ * The table `key_event`: who issued, rotated and revoked keys. Rows are added,
+ * never changed.
  */
-export class ApiKey extends apiKeyTable.class {}
-
-apiKeyTable.setClass(ApiKey);
-
-const keyEventTable = defineEntity({
+export const KeyEvent = defineEntity({
   name: 'KeyEvent',
   tableName: 'key_event',
   properties: {
@@ -59,10 +61,4 @@ const keyEventTable = defineEntity({
   },
 });
 
-/**
- * The table `key_event`: who issued, rotated and revoked keys. Rows are added,
- * never changed.
- */
-export class KeyEvent extends keyEventTable.class {}
-
-keyEventTable.setClass(KeyEvent);
+export type KeyEvent = InferEntity<typeof KeyEvent>;
