@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { IssuedKey, NewKey } from '#engine/access/keys/api-key.service.js';
 import { Authenticator } from '#engine/access/keys/authenticator.js';
-import { createSecret } from '#engine/access/keys/secret.js';
+import { createSecret, hashSecret } from '#engine/access/keys/secret.js';
+import { Call } from '#engine/call.js';
 import { Unavailable } from '#engine/errors.js';
 import { apis } from '../support/apis.ts';
 import { readsOf, sql } from '../support/database-access.ts';
@@ -24,6 +25,9 @@ const endNow =
 
 /** In ms: a node believes its last look-up of a key for 0.9 seconds. */
 const looksAgainAfter = 1000;
+
+const lookUpIn = (authenticator: Authenticator, key: string) =>
+  authenticator.lookUp(key, '127.0.0.1', new Call(), hashSecret(key));
 
 const issue = (newKey: Partial<NewKey> = {}): Promise<IssuedKey> =>
   store.keys.issue({ name: 'shop', ...newKey });
@@ -113,9 +117,9 @@ describe.each(apis)('through $name', (api) => {
 
 test('a node refuses a key that it knows from the millisecond of its expiry on, without a look-up', () =>
   withClock(async (setTo) => {
-    const authenticator = new Authenticator(store.database);
+    const authenticator = new Authenticator(store.database, {});
     const { key } = await issue({ expiresAt: new Date(Date.now() + 500) });
-    const lookUp = () => authenticator.lookUp(key, '127.0.0.1');
+    const lookUp = () => lookUpIn(authenticator, key);
     expect(await lookUp()).toMatchObject({ name: 'shop' });
     setTo(499);
     expect(lookUp()).toMatchObject({ name: 'shop' });
@@ -125,7 +129,7 @@ test('a node refuses a key that it knows from the millisecond of its expiry on, 
 
 test('a hundred parallel requests with two keys share one look-up', async () => {
   const { keys } = store;
-  const authenticator = new Authenticator(store.database);
+  const authenticator = new Authenticator(store.database, {});
   const secrets = [
     (await keys.issue({ name: 'a' })).key,
     (await keys.issue({ name: 'b' })).key,
@@ -133,7 +137,7 @@ test('a hundred parallel requests with two keys share one look-up', async () => 
   const count = await readsOf('api_key', store.database, async () => {
     const callers = await Promise.all(
       Array.from({ length: 100 }, (_, at) =>
-        authenticator.lookUp(secrets[at % 2] ?? '', '127.0.0.1'),
+        lookUpIn(authenticator, secrets[at % 2] ?? ''),
       ),
     );
     expect(new Set(callers.map((caller) => caller?.name))).toEqual(
@@ -146,13 +150,13 @@ test('a hundred parallel requests with two keys share one look-up', async () => 
 test('a key is looked up again after 0.9 seconds, and not before; setting the clock has no effect', () =>
   withClock(async (setTo) => {
     const { key } = await store.keys.issue({ name: 'timed' });
-    const authenticator = new Authenticator(store.database);
+    const authenticator = new Authenticator(store.database, {});
     const lookupsAt = async (offset: number, jump = 0) => {
       setTo(offset);
       const day = Date.now() + jump;
       Date.now = () => day;
       return readsOf('api_key', store.database, async () =>
-        authenticator.lookUp(key, '127.0.0.1'),
+        lookUpIn(authenticator, key),
       );
     };
     expect(await lookupsAt(0)).toBe(1);

@@ -3,7 +3,7 @@ import '@fastify/swagger';
 import '#engine/api/graphql/schema.js';
 import '#engine/api/subscriptions/subscriptions.js';
 import type { FastifyInstance } from 'fastify';
-import { ApiKeyService } from '#engine/access/keys/api-key.service.js';
+import { ApiKeyService, actorOf } from '#engine/access/keys/api-key.service.js';
 import { inMemory } from '#engine/access/limits/limiter.js';
 import type { Module } from '#engine/api/module.js';
 import { buildApp } from '#engine/app.js';
@@ -138,7 +138,7 @@ async function start(
   });
   opened.push(() => app.close());
   const origin = await listening(app);
-  const keys = new ApiKeyService(database);
+  const keys = new ApiKeyService(database, actorOf('test'));
   const { key } = await keys.issue({ name: 'test' });
   return {
     origin,

@@ -1,5 +1,5 @@
 import { hostname } from 'node:os';
-import { ApiKeyService } from '#engine/access/keys/api-key.service.js';
+import { ApiKeyService, actorOf } from '#engine/access/keys/api-key.service.js';
 import type { Database } from '#engine/database/database.js';
 import { databaseForAll } from '../../support/fixtures.ts';
 import { send } from '../../support/http.ts';
@@ -31,7 +31,7 @@ beforeAll(async () => {
     AUTH_FAILURES_PER_MINUTE: '3',
   });
   ({ database: node } = await openNode(database));
-  keys = new ApiKeyService(node);
+  keys = new ApiKeyService(node, actorOf('test'));
   ({ key, id: keyId } = await keys.issue({ name: 'lines' }));
 });
 afterAll(() => node.close());

@@ -2,6 +2,8 @@ import { inMemory } from '#engine/access/limits/limiter.js';
 import { Quota } from '#engine/features/quota/quota.js';
 import { expect, test } from '../../support/jest.ts';
 
+const service = { name: 'service', items: 'items' };
+
 const state = (remaining: number) => ({
   limit: 10,
   remaining,
@@ -9,7 +11,7 @@ const state = (remaining: number) => ({
 });
 
 test('an operation reserves its maximum cost and returns the rest; a client has its own quota', async () => {
-  const quota = new Quota(10, inMemory);
+  const quota = new Quota(10, inMemory, service);
   const first = await quota.reserve(1, 6);
   expect(first).toEqual({
     state: state(4),
@@ -45,7 +47,7 @@ test('unused units of one minute are not returned to the next', async () => {
       return used(0);
     },
   };
-  const quota = new Quota(100, () => limiter as never);
+  const quota = new Quota(100, () => limiter as never, service);
   // The minute ends as the units are taken.
   const { returnUnusedUnits } = await quota.reserve(1, 50);
   await returnUnusedUnits?.(49);

@@ -48,7 +48,7 @@ function userName() {
 export class ApiKeyService {
   constructor(
     private readonly database: Database,
-    private readonly actor: Actor = actorOf('code'),
+    private readonly actor: Actor,
   ) {}
 
   async issue({

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import { Call, type Caller } from '../../call.ts';
+import type { Call, Caller } from '../../call.ts';
 import type { Batches, Database, Statement } from '../../database/database.ts';
 import { StoreError, Unavailable } from '../../errors.ts';
 import type { KeyObserver } from '../../runtime/observers.ts';
@@ -88,7 +88,7 @@ export class Authenticator {
 
   constructor(
     private readonly database: Database,
-    private readonly options: AuthenticatorOptions = {},
+    private readonly options: AuthenticatorOptions,
   ) {
     this.#bootstrapHash =
       options.bootstrapKey && hashSecret(options.bootstrapKey);
@@ -117,12 +117,7 @@ export class Authenticator {
    * @throws StoreError TOO_MANY_REQUESTS, for a token also those of
    *   `Identities`; Unavailable
    */
-  lookUp(
-    secret: string,
-    address: string,
-    call = new Call(),
-    hash = hashSecret(secret),
-  ) {
+  lookUp(secret: string, address: string, call: Call, hash: string) {
     const name = hash === this.#bootstrapHash ? address : hash;
     const known = this.#known.get(name);
     const isFresh = known && performance.now() < known.staleAt;

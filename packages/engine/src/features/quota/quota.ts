@@ -32,7 +32,7 @@ export class Quota {
   constructor(
     readonly perMinute: number,
     limiters: LimiterStore,
-    readonly service = { name: 'service', items: 'items' },
+    readonly service: { name: string; items: string },
   ) {
     this.#limiter = limiters({
       points: perMinute,
