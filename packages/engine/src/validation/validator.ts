@@ -1,6 +1,6 @@
 import { InexactNumber } from '@animal-store/exact-json';
 import type { Static, TObject, TSchema } from 'typebox';
-import { badInput, reportFault } from '../errors.ts';
+import { badInput, orError, reportFault } from '../errors.ts';
 import { int64FromText } from './int64.ts';
 import { kindIn } from './kinds.ts';
 import { assertPageFits } from './page-size.ts';
@@ -239,12 +239,7 @@ function separate(schema: TObject, isLenient: boolean): Rule {
     ...nested(schema, isLenient),
     isLenient,
     read(value) {
-      if (!isRecord(value)) return undefined;
-      try {
-        return read(value);
-      } catch (error) {
-        return error;
-      }
+      return isRecord(value) ? orError(() => read(value)) : undefined;
     },
   };
 }

@@ -208,7 +208,7 @@ export function resource<
   return {
     columns: {
       ...columnsOf(schemas.stored, tenant),
-      ...columnsThrough<ThroughName>(declaration.through),
+      ...columnsThrough(declaration.through),
     },
     /** Options of its `Records`, which take their types from it. */
     lists: {

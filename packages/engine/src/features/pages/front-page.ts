@@ -1,6 +1,7 @@
 import { keep, publicRoute } from '../../api/http/documents.ts';
 import { varyBy } from '../../api/http/negotiation.ts';
 import type { Config } from '../../config/config.ts';
+import { mapMembers } from '../../validation/schemas.ts';
 import { asset, escaped, fill, policyOf, styleOf } from './html.ts';
 import { pageHeaders, prefersHtml, type Site } from './site.ts';
 
@@ -97,12 +98,7 @@ export function serveFrontPage(
     "connect-src 'self'",
   );
   const page = fill(asset('front-page.html').toString(), {
-    ...Object.fromEntries(
-      Object.entries({ ...about, program, command }).map(([name, value]) => [
-        name,
-        escaped(value),
-      ]),
-    ),
+    ...mapMembers({ ...about, program, command }, escaped),
     style: style.element,
   });
   const served = (all: Link[]) => all.filter(({ path }) => site.isServed(path));
