@@ -247,9 +247,11 @@ describe.each([
     ])
       await sql(store.database, statement);
     const told = expect.stringContaining('odd.price has a value that no');
-    expect(await outcomesWith(store, { name: 'unseen' })).toEqual(
-      others.with(3, hasKeys ? 'unseen' : told),
-    );
+    // The second ones have the answers of the first.
+    for (const _ of hasKeys ? [1, 2] : [1])
+      expect(await outcomesWith(store, { name: 'unseen' })).toEqual(
+        others.with(3, told),
+      );
   });
 
   test('one that no statement can have fails alone', async () => {

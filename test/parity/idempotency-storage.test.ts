@@ -12,7 +12,7 @@ import { Records } from '#engine/records/records.js';
 import { PetEntity } from '../../src/pets/pet.entity.ts';
 import type { NewPet, Pet } from '../../src/pets/pet.schemas.ts';
 import { type Created, creators } from '../support/apis.ts';
-import { createTestDatabase } from '../support/database.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { sql, whileWritesWait, withRows } from '../support/database-access.ts';
 import { describe, expect, test } from '../support/jest.ts';
 import { eventually, onPostgres } from '../support/process.ts';
@@ -152,21 +152,24 @@ describe.each(creators)('through $name', ({ create }) => {
   });
 });
 
-describe('concurrent creations with one key', () => {
-  const creating = (store: Store) => {
-    const pets = new Records<Pet, NewPet>(store.database, PetEntity);
-    return (name: string, id = 1) => {
-      const call = new Call();
-      call.caller = { id, name: 'a', scopes: ['write', 'all'] };
-      const hash = Buffer.alloc(32);
-      call.claim = { keyId: 7, operation: 'createPet', hash };
-      const pet = { ...rex, name, status: 'available' } as const;
-      return pets
-        .create(pet as never, call)
-        .catch(({ code }: StoreError) => code);
-    };
+/** @returns creations, with one key unless it is given */
+const creating = (store: Store) => {
+  const pets = new Records<Pet, NewPet>(store.database, PetEntity);
+  return (name: string, id = 1, key = 0) => {
+    const call = new Call();
+    call.caller = { id, name: 'a', scopes: ['write', 'all'] };
+    const hash = Buffer.alloc(32, key);
+    call.claim = { keyId: 7, operation: 'createPet', hash };
+    const pet = { ...rex, name, status: 'available' } as const;
+    return pets
+      .create(pet as never, call)
+      .catch(({ code }: StoreError) => code);
   };
+};
 
+type Creating = ReturnType<typeof creating>;
+
+describe('concurrent creations with one key', () => {
   test.each([
     ['stored', 'Rex'],
     ['refused', 'bad'],
@@ -296,6 +299,19 @@ test('the removal logs no line while the database is unreachable, but logs every
   expect(lines[0]).toContain('this is a bug');
 });
 
+/** Statements of two nodes have begun, and have found no key, before either gets the lock. */
+async function atOnce<T>(database: TestDatabase, creations: () => Promise<T>) {
+  const session = await openSession(database);
+  await session.query("begin; select pg_advisory_xact_lock(hashtext('pet'))");
+  const created = creations();
+  const waiting = `select 1 from pg_locks where locktype = 'advisory' and not granted
+    and database = (select oid from pg_database where datname = current_database())`;
+  await eventually(async () => (await session.query(waiting)).rowCount === 2);
+  await session.query('commit');
+  await session.end();
+  return created;
+}
+
 (onPostgres ? test : test.skip)(
   'a key that another node has stored in the meantime is found (PostgreSQL only: the embedded store has one backend)',
   async () => {
@@ -305,30 +321,39 @@ test('the removal logs no line while the database is unreachable, but logs every
       await startStore({}, { database: other }),
       await startStore({}, { database }),
     ];
-    const session = await openSession(database);
     const once = randomUUID();
-    // Both statements have begun, and have found no key, before either gets the
-    // lock.
-    await session.query("begin; select pg_advisory_xact_lock(hashtext('pet'))");
     const { key } = stores[0] as Store;
-    const creations = stores.map((store, at) =>
-      (creators[at] as (typeof creators)[number]).create(store, rex, {
-        once,
-        key,
-      }),
+    const created = await atOnce(database, () =>
+      Promise.all(
+        stores.map((store, at) =>
+          (creators[at] as (typeof creators)[number]).create(store, rex, {
+            once,
+            key,
+          }),
+        ),
+      ),
     );
-    const waiting = `select 1 from pg_locks where locktype = 'advisory' and not granted
-      and database = (select oid from pg_database where datname = current_database())`;
-    await eventually(async () => (await session.query(waiting)).rowCount === 2);
-    await session.query('commit');
-    const [one, another] = (await Promise.all(creations)) as [Created, Created];
+    const [one, another] = created as [Created, Created];
     expect(one.outcome).toEqual(another.outcome);
     expect([one.replayed, another.replayed].sort()).toEqual([
       'true',
       undefined,
     ]);
     expect(await names(stores[0] as Store)).toEqual(['Rex']);
-    await session.end();
+    // Other creations of its statement are stored.
+    const [here, there] = stores.map(creating) as [Creating, Creating];
+    const others = [2, 3, 4, 5].map((at) => `${at}`);
+    const [first, ...all] = await atOnce(database, () =>
+      Promise.all([
+        here('Ada', 1, 1),
+        there('Ada', 1, 1),
+        ...others.map((name) => there(name, 1, Number(name))),
+      ]),
+    );
+    expect(all[0]).toEqual(first);
+    expect(all).toMatchObject(['Ada', ...others].map((name) => ({ name })));
+    const stored = await names(stores[0] as Store);
+    expect(stored.toSorted()).toEqual([...others, 'Ada', 'Rex']);
     for (const store of stores) await store.close();
   },
 );

@@ -1,11 +1,12 @@
 import { hash } from 'node:crypto';
 import { deserialize, serialize } from 'node:v8';
 import { isRawJSON, rawJSON } from '@animal-store/exact-json';
+import type { DatabaseError } from 'pg';
 import type { Call, Claim } from '../call.ts';
 import { badInput, StoreError, Unavailable } from '../errors.ts';
 import { SharedBudget } from '../shared-budget.ts';
 import { maxWaiting } from './batches.ts';
-import { causeOf, isOutcomeUnknown } from './postgres-errors.ts';
+import { causeOf, isOutcomeUnknown, sqlState } from './postgres-errors.ts';
 import type { RunStatement, Statement } from './postgres-server.ts';
 import { withTimeout } from './with-timeout.ts';
 
@@ -45,6 +46,12 @@ export const findClaim: Statement = {
     from idempotency_key
     where ${ofClaim}`,
 };
+
+/** True when another process has stored a claim after a statement has begun. */
+export function isTaken(error: unknown) {
+  const { table } = error as Partial<DatabaseError>;
+  return sqlState(error) === '23505' && /^idempotency_key/.test(`${table}`);
+}
 
 /** For `JSON.stringify`. */
 const digitsOf = (_name: string, value: unknown) =>

@@ -109,9 +109,8 @@ function orDefault({ fallback }: Column, value: string) {
  * fingerprints, all null for a row without a claim; then those of its trace, if
  * any. It returns one row per place (from 1): null and the generated values, as
  * a JSON array of texts; for a known claim, its fingerprint in hexadecimal and
- * the values generated then. If another process stores the same claim after
- * this statement's snapshot, its place is missing in the result: its item was
- * not inserted, and a repetition finds the claim.
+ * the values generated then. It fails if another process stores a claim after
+ * its snapshot (`isTaken`): a repetition finds the claim.
  */
 function insertOnceInto(table: Table, trace?: Trace): Statement {
   const { name, inserted, generated } = table;
@@ -131,11 +130,12 @@ function insertOnceInto(table: Table, trace?: Trace): Statement {
     return `${orDefault(column, `${name}::${type}`)} as ${name}`;
   });
   const identity = '"#key", "#operation", "#hash"';
-  const rows = `(select inserted.*, "#place" from inserted join accepted on accepted.id = "#id") as placed`;
+  const rows =
+    '(select inserted.*, "#place" from inserted join ready using (id)) as placed';
   const writers = writersAt(types.length + 1);
   const stored = trace?.store('created', rows, writers);
   const areAsRead = copied.map((one) => {
-    return `(select array_agg(${one} order by id) from inserted) = (select array_agg(${one} order by id) from accepted)`;
+    return `(select array_agg(${one} order by id) from inserted) = (select array_agg(${one} order by id) from ready)`;
   });
   return {
     name: `insert_once_${name}`,
@@ -152,25 +152,18 @@ function insertOnceInto(table: Table, trace?: Trace): Statement {
           select fingerprint, generated from idempotency_key where (key_id, operation, hash) = (${identity}) limit 1
         ) as stored),
       ready as materialized (
-        select *, array[${generated.map(({ text }) => text).join(', ')}] as "#generated" from (
-          select nextval((select pg_get_serial_sequence(${literal(quoted(name))}, 'id')::regclass)) as id,
-            ${[...values, identity].join(', ')}, "#fingerprint", "#place"
-          from (select * from input where "#place" not in (select "#place" from known) order by "#place") as unknown
-        ) as drawn),
-      claimed as (
-        insert into idempotency_key (key_id, operation, hash, fingerprint, generated)
-        select ${identity}, "#fingerprint", "#generated" from ready where "#hash" is not null
-        on conflict do nothing
-        returning key_id, operation, hash),
-      accepted as materialized (
-        select * from ready
-        where "#hash" is null or (${identity}) in (select key_id, operation, hash from claimed)),
+        select nextval((select pg_get_serial_sequence(${literal(quoted(name))}, 'id')::regclass)) as id,
+          ${[...values, identity].join(', ')}, "#fingerprint", "#place"
+        from (select * from input where "#place" not in (select "#place" from known) order by "#place") as unknown),
       inserted as (
         insert into ${quoted(name)} (${columns})
-        select ${columns} from accepted order by "#place"
-        returning ${['id', ...copied].join(', ')}${trace?.returned ?? ''})${stored ?? ''}
-      select "#place", null as fingerprint, to_json("#generated")::text from accepted
-      where ${areAllIn('(select count(*) from accepted)', areAsRead)}
+        select ${columns} from ready order by "#place"
+        returning ${['id', ...copied].join(', ')}, array[${generated.map(({ text }) => text).join(', ')}] as "#generated"${trace?.returned ?? ''})${stored ?? ''},
+      claimed as (
+        insert into idempotency_key (key_id, operation, hash, fingerprint, generated)
+        select ${identity}, "#fingerprint", "#generated" from inserted join ready using (id) where "#hash" is not null)
+      select "#place", null as fingerprint, to_json("#generated")::text from inserted join ready using (id)
+      where ${areAllIn('(select count(*) from ready)', areAsRead)}
       union all
       select "#place", encode(fingerprint, 'hex'), to_json(generated)::text from known`,
   };

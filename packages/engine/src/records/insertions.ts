@@ -9,6 +9,7 @@ import {
   findClaim,
   fingerprintOf,
   inUse,
+  isTaken,
   nameOf,
   namesIn,
   reused,
@@ -287,7 +288,12 @@ export class Insertions<Item, New extends object> {
       ...this.#writersOf(firsts),
     ];
     const { once } = this.#statements;
-    const rows = await this.database.rows<InsertedRow>(once, values);
+    const rows = await this.database
+      .rows<InsertedRow>(once, values)
+      .catch((error) => {
+        if (isTaken(error) && firsts.length === 1) return [];
+        throw error;
+      });
     const outcomes = new Map<Entry<New>, Item | Error>();
     for (const [place, earlier, generated] of rows) {
       const at = Number(place) - 1;
