@@ -287,13 +287,18 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
   }
 
   /** Does work, for a trial in a transaction, which is rolled back. */
-  #tried<Answer>(call: Call, work: () => Promise<Answer>) {
+  #tried<Answer>(
+    call: Call,
+    work: () => Promise<Answer>,
+    creates: EntityName[] = [],
+  ) {
     if (!call.onRolledBack || currentTransaction()) return work();
-    return this.database.transaction(call, { creates: [this.entity] }, work);
+    return this.database.transaction(call, { creates }, work);
   }
 
   create(item: New, call = new Call()): Promise<Item> {
-    return this.#tried(call, () => this.#create(item, call));
+    const create = () => this.#create(item, call);
+    return this.#tried(call, create, [this.entity]);
   }
 
   async #create(item: New, call: Call) {
