@@ -130,8 +130,8 @@ export class Batches<In, Out> {
   #answeredAt = 0;
   /** Batches in flight, with the time since when. */
   readonly #inFlight = new Map<Batch, number>();
-  /** Those of them that may have an effect. */
-  readonly #sent = new WeakSet<Batch>();
+  /** Those that run: they may have an effect, if they have a connection. */
+  readonly #running = new WeakSet<Batch>();
   #blocking: Batch | undefined;
   #releaseTimer: NodeJS.Timeout | undefined;
   #isScheduled = false;
@@ -325,7 +325,7 @@ export class Batches<In, Out> {
   }
 
   async #send(batch: Batch, since: number) {
-    this.#sent.add(batch);
+    this.#running.add(batch);
     keepWanted(batch);
     if (batch.length === 0) return;
     const outputs = await this.#run(batch.map(({ input }) => input));
@@ -369,7 +369,7 @@ export class Batches<In, Out> {
   #rejectLate() {
     const now = performance.now();
     for (const batch of this.#inFlight.keys()) {
-      const isUnknown = this.#options.isWrite && this.#sent.has(batch);
+      const isUnknown = this.#options.isWrite && this.#running.has(batch);
       const late = isUnknown ? Unavailable.outcomeUnknown : Unavailable.late;
       for (const { call, reject } of batch)
         if (call.deadline <= now) reject(late());

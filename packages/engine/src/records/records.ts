@@ -361,7 +361,7 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
     id: Int64 | undefined,
     change: Validated<ChangeOf<Item>>,
     call: Call,
-    isAgain = this.#copied.length === 0,
+    mayRepeat = this.#copied.length > 0,
   ): Promise<Item | null> {
     const { database, owned, table } = this;
     const seesTenants = owned.tenant && !owned.viewsIn(call);
@@ -375,8 +375,8 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
     } catch (error) {
       // The other row may have changed since it was read.
       const mayDiffer = sqlState((error as Error).cause) === '22012';
-      if (!mayDiffer || isAgain || currentTransaction()) throw error;
-      return this.#change(id, change, call, true);
+      if (!mayDiffer || !mayRepeat || currentTransaction()) throw error;
+      return this.#change(id, change, call, false);
     }
   }
 
