@@ -53,14 +53,10 @@ const freeLeaves = 10;
 const complexityOf = ({ extensions }: Field) =>
   extensions.complexity as FieldCost | number | undefined;
 
-const hasResolver = ({ extensions }: Field) => extensions.hasResolver === true;
-
 const isList = ({ type }: Field) => isListType(getNullableType(type));
 
 const pageSizeOf = ({ args }: Field) =>
   args.find(({ name }) => name === 'limit' || name === 'first');
-
-const isPaged = (field: Field) => pageSizeOf(field) !== undefined;
 
 /**
  * The cost of a field: its `complexity`, if it has one. Otherwise, with `limit`
@@ -79,7 +75,7 @@ export function costOf(
   const pageSize = pageSizeOf(field);
   if (complexity === undefined && pageSize)
     return pageCost(mostItems, pageSize);
-  const usual = isRoot ? 2 : Number(hasResolver(field));
+  const usual = isRoot ? 2 : Number(field.extensions.hasResolver === true);
   const own = complexity ?? usual;
   let items = 1;
   if (isList(field)) items = mostItems(Number.POSITIVE_INFINITY);
@@ -103,8 +99,12 @@ function pageCost(
 const countedAbove: FieldCost = ({ childComplexity }) => childComplexity;
 
 /** How many values the arguments have that are lists (`state_in`). */
-const listedValues = (args: Values) =>
-  Object.values(args).filter(Array.isArray).flat().length;
+function listedValues(args: Values) {
+  let listed = 0;
+  for (const value of Object.values(args))
+    if (Array.isArray(value)) listed += value.length;
+  return listed;
+}
 
 /**
  * The number of objects in the lists of an input: each may be written. It does
@@ -139,7 +139,7 @@ export function assertCosts(schema: GraphQLSchema) {
     for (const field of Object.values(owner.getFields())) {
       if (!field.resolve) continue;
       field.extensions = { ...field.extensions, hasResolver: true };
-      const hasBound = isPaged(field) || complexityOf(field) !== undefined;
+      const hasBound = pageSizeOf(field) || complexityOf(field) !== undefined;
       if (isList(field) && !hasBound)
         faults.push(
           `${owner.name}.${field.name} must say what it costs (complexity).`,
@@ -196,7 +196,7 @@ type Role = 'items' | 'connection' | 'itemsOfConnection' | 'part';
 /** @param isItem true for a field of an item */
 function roleOf(field: Field, costsItself: boolean, isItem: boolean): Role {
   const isListed = isList(field);
-  if (isPaged(field)) return isListed ? 'items' : 'connection';
+  if (pageSizeOf(field)) return isListed ? 'items' : 'connection';
   if (costsItself) return 'items';
   if (!isListed) return 'part';
   return isItem ? 'items' : 'itemsOfConnection';
@@ -218,6 +218,7 @@ export function estimateOf(
   const { operation, selectionSet, variableDefinitions = [] } = node;
   const root = schema.getRootType(operation) as GraphQLNamedType;
   const fragments = fragmentsOf(document);
+  let hasSurplus = false;
 
   /** @param isItem false in a connection itself, true in its lists */
   function levelOf(
@@ -250,7 +251,7 @@ export function estimateOf(
     if (!field) return { costs: [], leaves: 0 };
 
     const isRoot = type === root;
-    const isResolved = hasResolver(field);
+    const isResolved = field.extensions.hasResolver === true;
     const costsItself =
       isRoot || isResolved || complexityOf(field) !== undefined;
     const role = roleOf(field, costsItself, isItem);
@@ -264,6 +265,7 @@ export function estimateOf(
     let surplus = 0;
     if (isPart) leaves += below.leaves;
     else surplus = Math.max(0, below.leaves - freeLeaves);
+    hasSurplus ||= surplus > 0;
     const isNested = below.costs.length > 0;
     if (!costsItself && !isNested && surplus === 0)
       return { costs: [], leaves };
@@ -273,12 +275,13 @@ export function estimateOf(
     let costOfField = costOf(field, isRoot, mostItems);
     if (role === 'itemsOfConnection') costOfField = countedAbove;
     const least = Number(costsItself);
+    const argumentsIn = argumentReader(node, field);
     const cost: Cost = {
       isOnce: !isItem && role !== 'itemsOfConnection',
       name: (node.alias ?? node.name).value,
       isNested,
       of(variables, leafCost) {
-        const args = argumentValues(node, field, variables);
+        const args = argumentsIn(variables);
         const childComplexity =
           sumOf(perItem, variables, leafCost) + surplus * leafCost;
         const own = costOfField({ args, childComplexity });
@@ -292,14 +295,16 @@ export function estimateOf(
   const introspection = fieldsIn(selectionSet, fragments).filter(({ name }) =>
     /^__(?:schema|type)$/.test(name.value),
   ).length;
-  // Without a prototype, because a variable may be named `toString`.
-  const defaults: Values = { __proto__: null };
-  for (const { variable, defaultValue } of variableDefinitions) {
-    if (defaultValue)
-      defaults[variable.name.value] = valueFromASTUntyped(defaultValue);
-  }
+  const isNested = costs.some((one) => one.isNested);
+  // Each is an own member, because a variable may be named `toString`.
+  const defaults = Object.fromEntries(
+    variableDefinitions.map(({ variable, defaultValue }) => [
+      variable.name.value,
+      defaultValue && valueFromASTUntyped(defaultValue),
+    ]),
+  );
   function estimate(given: Values): Estimate {
-    const variables: Values = { __proto__: null, ...defaults, ...given };
+    const variables: Values = { ...defaults, ...given };
     const cost = introspection + sumOf(costs, variables, 1);
     if (cost > maxCost) {
       const of = (one: Cost) => one.of(variables, 1);
@@ -311,21 +316,12 @@ export function estimateOf(
         extensions: { code: 'QUERY_TOO_COSTLY' },
       });
     }
-    return {
-      cost,
-      get surcharge() {
-        return cost - sumOf(costs, variables, 0);
-      },
-      rootFields: costs.length,
-      isNested: costs.some((one) => one.isNested),
-    };
+    const surcharge = hasSurplus
+      ? cost - sumOf(costs, variables, 0)
+      : introspection;
+    return { cost, surcharge, rootFields: costs.length, isNested };
   }
-  if (variableDefinitions.length > 0) return estimate;
-  let known: Estimate | undefined;
-  return () => {
-    known ??= estimate({});
-    return known;
-  };
+  return estimate;
 }
 
 /** The selections of each field, which execution merges. */
@@ -334,21 +330,20 @@ const mergedFields = (nodes: FieldNode[]) =>
     print({ ...node, directives: [], selectionSet: undefined }),
   );
 
-function sumOf(costs: Cost[], ...given: Parameters<Cost['of']>) {
-  return costs.reduce((sum, cost) => sum + cost.of(...given), 0);
+function sumOf(costs: Cost[], variables: Values, leafCost: number) {
+  return costs.reduce((sum, cost) => sum + cost.of(variables, leafCost), 0);
 }
 
-function argumentValues(
-  node: FieldNode,
-  { args }: Field,
-  variables: Values,
-): Values {
-  const values = Object.fromEntries(
+function argumentReader(node: FieldNode, { args }: Field) {
+  const defaults: Values = Object.fromEntries(
     args.map(({ name, defaultValue }) => [name, defaultValue]),
   );
-  for (const { name, value } of node.arguments ?? []) {
-    const given = valueFromASTUntyped(value, variables);
-    if (given !== undefined) values[name.value] = given;
-  }
-  return values;
+  return (variables: Values) => {
+    const values = { ...defaults };
+    for (const { name, value } of node.arguments ?? []) {
+      const given = valueFromASTUntyped(value, variables);
+      if (given !== undefined) values[name.value] = given;
+    }
+    return values;
+  };
 }
