@@ -111,7 +111,11 @@ export class PostgresServer {
     values: unknown[],
   ) =>
     retry(
-      async () => (await this.inOneSession([statement, values]))[0] as Row[],
+      () =>
+        this.#inSession(
+          (client) => this.#query(client, statement, values) as Promise<Row[]>,
+          statement.isWrite,
+        ),
       afterConflict,
     );
 

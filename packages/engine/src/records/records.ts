@@ -184,9 +184,12 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
   async list(query: Query<Item>, call = new Call()) {
     const own = this.narrow(query, call);
     const listing = this.#interpreter.interpret(own);
-    const page = await this.#lists.add(listing, call).catch((error) => {
+    let page: Page<Item>;
+    try {
+      page = await this.#lists.add(listing, call);
+    } catch (error) {
       throw refusalOfCursor(listing, error);
-    });
+    }
     // The operation itself costs one, and each further value of a filter one
     // more.
     call.count(page.items.length + listing.furtherValues);

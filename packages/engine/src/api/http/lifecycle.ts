@@ -99,17 +99,7 @@ export function lifecycle(
     });
     done();
   });
-  answers(app);
-  app.addHook('onSend', (request, { raw: response }, payload, done) => {
-    if (isLong(payload) && !isOwn(request))
-      response.setTimeout(slowReader, () => {
-        // The client has read all that there is of a live list.
-        if (response.writableLength === 0) return;
-        request.call.cut ??= 'slow';
-        response.destroy();
-      });
-    done(null, payload);
-  });
+  answers(app, slowReader);
 }
 
 /** The service makes it itself: it passes no network. */
@@ -158,7 +148,7 @@ function cutOff(socket: Socket) {
 export const largeBodyBytes = 65_536;
 
 /** Ends each answer, within the bound of what clients have not read. */
-function answers(app: FastifyInstance) {
+function answers(app: FastifyInstance, slowReader: number) {
   const { unread } = app;
   // Large answers are made one after another, and small requests are served in
   // between. Of the answers that the budget refuses, one is in memory.
@@ -182,6 +172,14 @@ function answers(app: FastifyInstance) {
     // Also for a GraphQL operation that needs another method.
     if (reply.statusCode === 405)
       reply.header('allow', app.allowedMethods.of(request).join(', '));
+    const { raw: response } = reply;
+    if (isLong(payload) && !isOwn(request))
+      response.setTimeout(slowReader, () => {
+        // The client has read all that there is of a live list.
+        if (response.writableLength === 0) return;
+        request.call.cut ??= 'slow';
+        response.destroy();
+      });
     // A Buffer is a file, which all of its answers share.
     if (typeof payload !== 'string') return done(null, payload);
     const bytes = Buffer.byteLength(payload);

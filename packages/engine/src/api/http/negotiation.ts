@@ -135,7 +135,7 @@ function withoutParameters(range: string) {
  * The codings that a client accepts, without a `*` beside others:
  * @fastify/compress takes it for gzip, even where gzip has a weight of 0.
  */
-function codingsIn(field = '') {
+function codingsIn(field: string) {
   if (field.length > longest) return '';
   if (!field.includes('*')) return field;
   const named = listOf(field).filter((one) => !one.startsWith('*'));
@@ -159,7 +159,8 @@ export async function caching(app: FastifyInstance, compression: boolean) {
   app.decorateReply('contentTag', undefined);
   app.addHook('onSend', (request, reply, payload, done) => {
     const { headers, call } = request;
-    headers['accept-encoding'] = codingsIn(headers['accept-encoding']);
+    const codings = headers['accept-encoding'];
+    if (codings) headers['accept-encoding'] = codingsIn(codings);
     const isContent = typeof payload === 'string' || Buffer.isBuffer(payload);
     if (!isContent || !mayKeep(request, reply)) return done(null, payload);
     // A route may have set its own.

@@ -157,8 +157,9 @@ export class ListInterpreter {
   /** For all rows no index is needed when no caller sees them. */
   #indexesFor(by: readonly Column[], few?: readonly string[]) {
     const [, ...audiences] = this.#seen;
-    const isOfAll = audiences.length === 0 || audiences.some(isEmpty);
-    const isSeen = [isOfAll, ...audiences.map((one) => !isEmpty(one))];
+    const hasFilters = audiences.map(({ length }) => length > 0);
+    const isOfAll = hasFilters.length === 0 || hasFilters.includes(false);
+    const isSeen = [isOfAll, ...hasFilters];
     const all = this.#seen.map((seen) => {
       const own = seen.map(({ column }) => column);
       return this.#combinations.map((one) => [...new Set([...own, ...one])]);
@@ -182,7 +183,8 @@ export class ListInterpreter {
   interpret(query: ListQuery): Listing {
     const { limit = 0, before, fromEnd = before !== undefined } = query;
     const shape = this.#shapeOf(query, fromEnd);
-    const hasNulls = shape.by.some(({ path }) => path);
+    const { page, by } = shape;
+    const hasNulls = by.some(({ path }) => path);
     const place = placeIn(query, shape.sort, hasNulls);
     const values: Record<string, unknown> = {
       // One item more than a page has, to detect a next one.
@@ -198,8 +200,13 @@ export class ListInterpreter {
       for (const { name, slot, convert } of this.#seenBy(view.at + 1))
         values[slot] = convert(view.values[name]);
     }
+    // Most lists have nothing else, and JSON takes longer.
+    const isPlain = page.slots.length === 2 && by.length === 0;
+    const asked = isPlain
+      ? `${limit} ${values.place_id}`
+      : JSON.stringify(values);
     return {
-      key: `${shape.page.name} ${Number(fromEnd)} ${JSON.stringify(values)}`,
+      key: `${page.name} ${Number(fromEnd)} ${asked}`,
       shape,
       limit,
       values,
@@ -293,7 +300,12 @@ export class ListInterpreter {
     const seen = views?.map(({ at }) => at + 1) ?? [0];
     const order = this.#orderBy(sort);
     const { by } = order;
-    if (end && !by.includes(end.column)) throw ofOtherOrder(end, sort);
+    if (end && !by.includes(end.column)) {
+      const { member } = end.column;
+      throw badInput(
+        `${end.name} goes with the order ${member} or ${member}_desc, not ${sort}.`,
+      );
+    }
     const given = filters.filter((filter) => !isEnd(filter));
     const parts = this.#eachOf(given).flatMap((own) =>
       this.#partsOf(order, seen, own, this.#placeOf(own)),
@@ -461,19 +473,10 @@ function furtherValuesIn({ several }: Shape, values: Listing['values']) {
   return counts.reduce((more, one) => more + one - 1, 0);
 }
 
-const isEmpty = (filters: readonly Filter[]) => filters.length === 0;
-
 /** All of them, from none to all. */
 function subsets(columns: readonly Column[]) {
   return Array.from({ length: 2 ** columns.length }, (_, bits) =>
     columns.filter((_, at) => bits & (1 << at)),
-  );
-}
-
-function ofOtherOrder({ name, column }: Filter, sort: string) {
-  const { member } = column;
-  return badInput(
-    `${name} goes with the order ${member} or ${member}_desc, not ${sort}.`,
   );
 }
 

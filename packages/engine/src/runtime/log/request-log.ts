@@ -80,7 +80,7 @@ export function requestLog(
   });
   // The path of a route without parameters contains nothing of the client.
   const pathOf = ({ originalUrl, routeOptions: { url } }: FastifyRequest) => {
-    const [path = ''] = originalUrl.split('?', 1);
+    const path = originalUrl.replace(/\?.*/s, '');
     return path === url ? path : redactor.redactPath(originalUrl);
   };
 
@@ -115,7 +115,7 @@ export function requestLog(
       if (userAgent) line += `,"userAgent":${userAgents.memo(userAgent)}`;
       if (caller) line += `,"key":${caller.id}`;
       if (keyHint) line += `,"keyHint":${quoted(keyHint)}`;
-      line += `,"api":${quoted(api)}`;
+      line += `,"api":"${api}"`;
       if (name) line += `,"operation":${quoted(name)}`;
       if (operation?.fieldNames)
         line += `,"fields":[${operation.fieldNames.map(quoted)}]`;
@@ -159,5 +159,5 @@ function rounded(milliseconds: number) {
  */
 export function addressOf({ ip }: { ip: string }) {
   if (isIP(ip) === 0) return undefined;
-  return ip.split('%', 1)[0];
+  return ip.replace(/%.*/, '');
 }
