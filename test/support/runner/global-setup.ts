@@ -1,10 +1,4 @@
-import {
-  chmodSync,
-  lstatSync,
-  mkdtempSync,
-  rmSync,
-  symlinkSync,
-} from 'node:fs';
+import { chmodSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { open as openInspector } from 'node:inspector';
 import { join } from 'node:path';
 import { scratch } from '../folder.ts';
@@ -40,7 +34,13 @@ export default function globalSetup({
  * from `dist`.
  */
 function linkPackages(): void {
-  const link = 'dist/test/deep/node_modules';
-  if (!lstatSync(link, { throwIfNoEntry: false }))
-    symlinkSync('../../../test/deep/node_modules', link);
+  try {
+    symlinkSync(
+      '../../../test/deep/node_modules',
+      'dist/test/deep/node_modules',
+    );
+  } catch (error) {
+    // Another run may be making it.
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+  }
 }
