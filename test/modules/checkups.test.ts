@@ -1,3 +1,5 @@
+// runs: embedded, postgres, postgres-12, postgres-18
+
 import { defineEntity, p } from '@mikro-orm/core';
 import { MikroORM } from '@mikro-orm/postgresql';
 import { type Module, openModules } from '#engine/api/module.js';

@@ -1,3 +1,5 @@
+// runs: embedded, postgres
+
 import { globSync, readFileSync } from 'node:fs';
 import { text } from '#engine/config/variables.js';
 import { feature } from '#engine/feature.js';

@@ -1,3 +1,5 @@
+// runs: embedded, postgres
+
 import { databaseForAll } from '../support/fixtures.ts';
 import { afterAll, beforeAll, expect, test } from '../support/jest.ts';
 import { cli, freePort, killAll, runFile } from '../support/process.ts';

@@ -1,3 +1,5 @@
+// runs: embedded, postgres
+
 import { defineEntity, p } from '@mikro-orm/core';
 import { MikroORM } from '@mikro-orm/postgresql';
 import {

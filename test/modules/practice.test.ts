@@ -1,3 +1,5 @@
+// runs: embedded, postgres, postgres-12, postgres-18
+
 import { globSync, readFileSync } from 'node:fs';
 import type { Module } from '#engine/api/module.js';
 import { openStream } from '../support/events.ts';

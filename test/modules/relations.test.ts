@@ -1,3 +1,5 @@
+// runs: embedded, postgres
+
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Log } from '#engine/runtime/log/log.js';
 import { features } from '../../src/features.ts';

@@ -1,4 +1,4 @@
-// runs: embedded, postgres, postgres-12, postgres-18, pgbouncer
+// runs: embedded, postgres, postgres-12, postgres-18
 
 import { randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
