@@ -1,12 +1,12 @@
 // runs: embedded, postgres
 
-import { createOwnDatabase } from '../../../support/database.ts';
+import { createTestDatabase } from '../../../support/database.ts';
 import { databaseForEach } from '../../../support/fixtures.ts';
 import { expect, test } from '../../../support/jest.ts';
 import { cli, onPlainPostgres } from '../../../support/process.ts';
 import { doctor, ok } from '../../support/doctor.ts';
 
-const database = databaseForEach(createOwnDatabase);
+const database = databaseForEach(createTestDatabase);
 
 test('commands add, list, test, rotate, replay and remove an endpoint, and doctor counts them', async () => {
   const env = { ...database.env, WEBHOOKS: 'true' };
