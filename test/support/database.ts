@@ -10,6 +10,7 @@ import { databaseOptions } from '#engine/feature.js';
 import { service } from '../../src/service.ts';
 import { features } from './features.ts';
 import { newFolder } from './folder.ts';
+import { eventually } from './process.ts';
 import { citusLayout, createOnCluster } from './servers/citus-database.ts';
 import { query } from './session.ts';
 
@@ -104,8 +105,12 @@ async function createOnServer(server: string): Promise<TestDatabase> {
   await query(server, `create database ${name}`);
   // PostgreSQL 12 has no `with (force)`.
   const endSessions = `select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}'`;
-  const drop = async () =>
-    void (await query(server, endSessions, `drop database ${name}`));
+  // On a busy machine sessions end late, and a pooler may open others.
+  const drop = () =>
+    eventually(async () => {
+      await query(server, endSessions, `drop database if exists ${name}`);
+      return true;
+    });
   return { env: { DATABASE_URL: pooled(url) }, drop };
 }
 
