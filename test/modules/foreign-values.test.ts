@@ -235,7 +235,7 @@ describe.each([
     });
     return Promise.all(creations);
   }
-  const others = Array.from({ length: 10 }, (_, place) => `odd ${place}`);
+  const others: unknown[] = Array.from({ length: 10 }, (_, at) => `odd ${at}`);
 
   test('one that cannot be shown fails alone', async () => {
     const store = await storeWith({});

@@ -17,8 +17,9 @@ afterAll(() => receiver.close());
 async function failureAfter(answer: string, after: (all: Courier) => void) {
   const courier = new Courier(true);
   receiver.answer = ({ socket }) => socket?.write(answer, () => after(courier));
-  const message = { id: 'id', body: '{}', secrets: [] };
-  return courier.post(receiver.url, message).catch((error) => error.message);
+  const endpoint = { url: receiver.url, secrets: [], subscription: null };
+  const message = { id: 'id', body: {} };
+  return courier.post(endpoint, message).catch((error) => error.message);
 }
 
 const upgrade = 'Connection: Upgrade\r\nUpgrade: websocket';
