@@ -382,6 +382,23 @@ describe('callers take turns', () => {
     expect(inputs()).toEqual([[1, 2], [3]]);
   });
 
+  test('a write is not sent again when its deadline is too near for a trip as long as the last', async () => {
+    let now = 0;
+    mock.method(performance, 'now', () => now);
+    const { add, inputs, trips, answerFrom } = withTrips({ isWrite: true });
+    const outputs = [99, 101, 1000].map((left) => add(left, patientFor(left)));
+    const outcomes = Promise.all(outputs.map(outcomeOf));
+    await departures();
+    now = 50;
+    trips[0]?.fail(new Error('One is at fault.'));
+    await answerFrom(1, 2);
+    mock.restoreAll();
+    const told = 'The database did not answer in time; try again shortly.';
+    const seen = [refusal(told), ...names([101, 1000])];
+    expect(await outcomes).toEqual(seen);
+    expect(inputs()).toEqual([[99, 101, 1000], [101], [1000]]);
+  });
+
   test('and more again when the database has become slower for good', async () => {
     let now = 0;
     mock.method(performance, 'now', () => now);

@@ -18,6 +18,7 @@ const longName = String.fromCodePoint(
 /** One that makes a row too large for a page. */
 const wide = `wide ${'x'.repeat(900)}`;
 const rule = 'A rule of the database refuses this.';
+const late = 'The database cannot answer in time; try again shortly.';
 const failed = 'The service failed to answer this request.';
 const refusals = [
   { name: 'raised', status: 400, message: rule },
@@ -33,6 +34,8 @@ const refusals = [
   { name: wide, status: 400, message: 'It is too large for the database.' },
   { name: 'twin', status: 409, message: 'Another one excludes this name.' },
   { name: 'unique', status: 409, message: 'Another one has this name.' },
+  { name: 'conflicting', status: 503, message: late },
+  { name: 'locked', status: 503, message: late },
   { name: 'odd', status: 500, message: failed },
   { name: 'limited', status: 500, message: failed },
   { name: 'unready', status: 500, message: failed },
@@ -47,6 +50,8 @@ where('inputs that the database refuses (Citus has no triggers)', () => {
       `create function judge() returns trigger language plpgsql as $$ begin
         case new.name
           when 'raised' then raise exception 'this is a test';
+          when 'conflicting' then raise exception 'this is a test' using errcode = '40001';
+          when 'locked' then raise exception 'this is a test' using errcode = '55P03';
           when 'odd' then raise exception 'this is a test' using errcode = 'XY123';
           when 'limited' then raise exception 'this is a test' using errcode = '42501';
           when 'unready' then raise exception 'this is a test' using errcode = '55000';

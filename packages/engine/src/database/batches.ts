@@ -122,7 +122,8 @@ export class Batches<In, Out> {
    * then halves. So a few faulty inputs cost a few more trips; if all are
    * faulty, two trips for each. Callers take turns here, too, and a retry takes
    * turns with a batch of callers without retries: faults delay only their own
-   * caller, whose inputs keep their order.
+   * caller, whose inputs keep their order. One that takes too long is the
+   * exception: it fails its whole batch.
    */
   readonly #retries = new FairQueue<Batch>(Number.POSITIVE_INFINITY);
   #isTurnOfRetry = true;
@@ -287,7 +288,7 @@ export class Batches<In, Out> {
     while (this.#length > 0 && this.#room > 0) {
       const next = this.#takeNext();
       this.#window.isLimiting = this.#waiting.length > 0;
-      const batch = next.filter(isWanted);
+      const batch = next.filter((one) => isWanted(one));
       if (batch.length > 0) return batch;
     }
     return [];
@@ -316,7 +317,7 @@ export class Batches<In, Out> {
       await this.#options.share(() => this.#send(batch, sentAt));
     } catch (error) {
       failure = failureOf(error);
-      this.#fail(batch, error);
+      this.#fail(batch, error, sentAt);
     }
     for (const end of endings) end(failure);
     this.#inFlight.delete(batch);
@@ -341,20 +342,25 @@ export class Batches<In, Out> {
     return observers.map((observer) => observer.sent(sent));
   }
 
-  #fail(batch: Batch, error: unknown) {
+  #fail(batch: Batch, error: unknown, sentAt: number) {
     const isRetried = batch.length > 1 && this.#options.isRetryable(error);
-    if (isRetried) this.#retry(batch);
+    if (isRetried) this.#retry(batch, sentAt);
     else for (const one of batch) one.reject(error);
   }
 
   /** They wait once more, from now on. */
-  #retry(batch: Batch) {
+  #retry(batch: Batch, sentAt: number) {
     const since = performance.now();
-    const again = batch.map((one) => ({ ...one, since }));
+    const { isWrite } = this.#options;
+    // Of a write that then takes as long, the outcome is known.
+    const end = isWrite ? 2 * since - sentAt : since;
+    const again = batch
+      .filter((one) => isWanted(one, end))
+      .map((one) => ({ ...one, since }));
     const byCaller = Map.groupBy(again, holderOf);
-    const half = Math.ceil(batch.length / 2);
-    const most = byCaller.size > 1 ? batch.length : half;
-    const size = this.#options.isWrite ? most : 1;
+    const half = Math.ceil(again.length / 2);
+    const most = byCaller.size > 1 ? again.length : half;
+    const size = isWrite ? most : 1;
     for (const [holder, own] of byCaller) {
       const parts: Batch[] = [];
       while (own.length > 0) parts.push(own.splice(0, size));
@@ -374,7 +380,7 @@ export class Batches<In, Out> {
       for (const { call, reject } of batch)
         if (call.deadline <= now) reject(late());
     }
-    this.#waiting.filter(isWanted);
+    this.#waiting.filter((one) => isWanted(one));
     this.#retries.filter((part) => {
       keepWanted(part);
       return part.length > 0;
@@ -392,16 +398,17 @@ function settle({ resolve, reject }: Waiting, output: unknown) {
 }
 
 /**
- * Rejects an input whose deadline has passed or whose client has disconnected.
+ * Rejects an input whose deadline has passed by then, or whose client has
+ * disconnected.
  */
-function isWanted({ call, reject }: Waiting) {
-  const isOver = call.deadline <= performance.now() || call.hasLeft;
+function isWanted({ call, reject }: Waiting, then = performance.now()) {
+  const isOver = call.deadline <= then || call.hasLeft;
   if (isOver) reject(Unavailable.late());
   return !isOver;
 }
 
 function keepWanted(batch: Batch) {
-  batch.splice(0, batch.length, ...batch.filter(isWanted));
+  batch.splice(0, batch.length, ...batch.filter((one) => isWanted(one)));
 }
 
 function holderOf({ call }: Waiting): Holder {

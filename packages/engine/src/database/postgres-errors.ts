@@ -9,7 +9,7 @@ interface Meaning {
    * The shared statements that are repeated in parts, because one input may be
    * at fault. PostgreSQL has rolled back what it refused.
    */
-  retry?: 'reads' | 'all';
+  retry?: 'reads' | 'writes' | 'all';
   /** True for a refusal, after which the session serves others. */
   keepsSession?: boolean;
   /** The session is lost, or none can be opened. */
@@ -24,7 +24,8 @@ const lost: Meaning = { cannot: 'be reached', isLost: true };
 const passing: Meaning = { ...wrong, cannot: 'be reached' };
 const late: Meaning = { ...wrong, cannot: 'answer in time' };
 const readOnly: Meaning = { ...wrong, cannot: 'write now' };
-const conflict: Meaning = { cannot: 'answer in time' };
+/** Every read would meet it again. */
+const conflict: Meaning = { retry: 'writes', cannot: 'answer in time' };
 
 /**
  * By SQLSTATE, its first three characters, or its class (PostgreSQL's manual,
@@ -48,7 +49,7 @@ const meanings: Record<string, Meaning> = {
   '3D': lost,
   // Serialization, deadlock, unknown completion.
   '40': conflict,
-  '40003': { ...conflict, isOutcomeUnknown: true },
+  '40003': { cannot: 'answer in time', isOutcomeUnknown: true },
   // No such table or column, a prepared statement twice.
   '42P01': wrong,
   '42703': wrong,
@@ -59,7 +60,7 @@ const meanings: Record<string, Meaning> = {
   '53300': lost,
   '53400': { cannot: 'be reached' },
   // A lock.
-  '55P03': late,
+  '55P03': { ...late, retry: 'all' },
   // Operator intervention: a timeout, a shutdown.
   '57': passing,
   '57014': late,
@@ -144,10 +145,11 @@ export function isDataError(error: unknown) {
 
 /**
  * True when one input may have failed a shared write: a constraint, a trigger,
- * a policy, a row too large.
+ * a policy, a row too large, a lock, a conflict.
  */
 export function isInputAtFault(error: unknown) {
-  return meaningOf(error).retry === 'all';
+  const { retry } = meaningOf(causeOf(error));
+  return retry === 'all' || retry === 'writes';
 }
 
 /** True for what PostgreSQL or a rule refuses: the session is not broken. */
@@ -162,7 +164,8 @@ export function keepsSessionUsable(error: unknown) {
  * would fail, too.
  */
 export function isWorthAnotherTry(error: unknown) {
-  return meaningOf(causeOf(error)).retry !== undefined;
+  const { retry } = meaningOf(causeOf(error));
+  return retry === 'all' || retry === 'reads';
 }
 
 /** True when the database is reached, and has not answered in time. */
