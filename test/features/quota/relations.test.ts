@@ -1,4 +1,5 @@
-import { sql } from '../../support/database-access.ts';
+import { Unavailable } from '#engine/errors.js';
+import { sql, withRows } from '../../support/database-access.ts';
 import { openStream } from '../../support/events.ts';
 import { graphqlText } from '../../support/graphql.ts';
 import { describe, expect, test } from '../../support/jest.ts';
@@ -67,6 +68,27 @@ describe('with a quota', () => {
       // The subscription, three events, the friends of each, the creation, and
       // this request.
       expect(before - (await unitsLeft(node))).toBe(1 + 3 + 3 * 3 + 2 + 1);
+    });
+  });
+
+  test('a subscription is not charged for an event that is not sent, because its fields cannot be read', async () => {
+    await onNode(store, { QUOTA_PER_MINUTE: '1000' }, async (node) => {
+      const before = await unitsLeft(node);
+      const query = 'subscription { petAdded(after: "3") { friend { id } } }';
+      const stream = await withRows(
+        store.database,
+        (rows) => async (statement, values) => {
+          if (statement.name.startsWith('find_')) throw Unavailable.late();
+          return rows(statement, values) as never;
+        },
+        async () => {
+          const opened = await openStream(node, { body: { query } });
+          expect(await opened.ended).toBe('cut');
+          return opened;
+        },
+      );
+      expect(stream.events).toEqual([]);
+      expect(before - (await unitsLeft(node))).toBe(1 + 1);
     });
   });
 });

@@ -115,9 +115,9 @@ class Subscriptions {
   }
 
   /**
-   * Charges items to the quota and yields their frames. Cuts the subscription
-   * when they cannot be made, too much is unsent, or the client has left. Frames that read are made
-   * one item at a time, so that a client that does not read holds one item.
+   * Charges items to the quota and yields their frames. Without frames it cuts
+   * the subscription. Frames that read are made one item at a time, so that a
+   * client that does not read holds one item.
    *
    * @throws StoreError TOO_MANY_REQUESTS
    */
@@ -130,12 +130,12 @@ class Subscriptions {
     const { meter } = call;
     const parts = feed.readsMore ? page.map((item) => [item]) : [page];
     for (const items of parts) {
-      await meter?.charge(items.length * feed.units);
       const frames = await this.#make(items, request, feed);
       if (!frames) {
         if (this.unread.isOver(request)) call.cut = 'unread';
         return this.#streams.get(request)?.cut();
       }
+      await meter?.charge(items.length * feed.units);
       call.items += items.length;
       this.delivered += items.length;
       yield frames;
@@ -145,6 +145,9 @@ class Subscriptions {
   /**
    * Makes frames. Those that read nothing take turns, because all subscriptions
    * read at the same moment. Unsent bytes are counted before more are made.
+   *
+   * @returns undefined when they cannot be made, too much is unsent, or the
+   *   client has left
    */
   async #make(
     items: ListEvent['items'],
