@@ -14,8 +14,8 @@ import { toLoggedFailure } from '../http/failures.ts';
 import { largeBodyBytes, type Unread } from '../http/lifecycle.ts';
 import { EventStream, silenceBeforeCut } from './event-stream.ts';
 import { type StreamFormat, streamHeaders } from './format.ts';
-import { KeyChecks } from './key-checks.ts';
-import { Places } from './places.ts';
+import { keyChecks } from './key-checks.ts';
+import { assertPlace, refusalOf } from './places.ts';
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -57,9 +57,10 @@ const tickInterval = 50;
 class Subscriptions {
   /** Number of items sent so far. */
   delivered = 0;
-  readonly #places: Places;
+  /** Those that subscribe, until their responses are closed. */
+  readonly #places = new Set<FastifyRequest>();
   readonly #streams = new Map<FastifyRequest, EventStream>();
-  readonly #keys: KeyChecks;
+  readonly #checkKey;
   #timer: NodeJS.Timeout | undefined;
   /** Settles when the previous frames are made. */
   #turn: Promise<unknown> = Promise.resolve();
@@ -69,9 +70,7 @@ class Subscriptions {
     private readonly limits: Config['subscriptions'],
     private readonly unread: Unread,
   ) {
-    const left = (one: FastifyRequest) => this.#streams.delete(one);
-    this.#places = new Places(limits, left);
-    this.#keys = new KeyChecks(keys, this.#streams);
+    this.#checkKey = keyChecks(keys, this.#streams);
   }
 
   get count() {
@@ -92,9 +91,14 @@ class Subscriptions {
   ) {
     const { format, batches } = feed;
     const { call } = request;
-    this.#places.take(request, response);
+    assertPlace(request, this.#places, this.limits);
+    this.#places.add(request);
+    response.once('close', () => {
+      this.#places.delete(request);
+      this.#streams.delete(request);
+    });
     const { value } = await batches.next();
-    const refusal = this.#places.refusalOf(request);
+    const refusal = refusalOf(request, this.#places);
     if (refusal) {
       // Nothing else would close the subscription.
       await batches.return();
@@ -204,7 +208,7 @@ class Subscriptions {
         if (isSlow) request.call.cut = 'unread';
         stream.cut();
       } else stream.keepAlive();
-      void this.#keys.check(request);
+      void this.#checkKey(request);
     }
     // What was cut is in memory until its connection is closed.
     this.#countUnsent();
