@@ -142,10 +142,12 @@ export function keyCommands(program: Command, service: Service) {
 type ListedRow = Record<string, unknown>;
 
 async function listDeprecatedCalls(keys: ApiKeyService, database: Database) {
-  const { DeprecationUsage } = await import('../access/deprecations/usage.ts');
+  const { DeprecatedCall } = await import('../access/deprecations/usage.ts');
   const known = await keys.list();
   const names = new Map(known.map(({ id, name }) => [id, name]));
-  const calls = await new DeprecationUsage(database).list();
+  const em = database.orm.em.fork();
+  const latest = { orderBy: { lastCallAt: 'desc' } } as const;
+  const calls = await em.find(DeprecatedCall, {}, latest);
   return calls.map((one) => rowOfCalls(one, names));
 }
 

@@ -58,8 +58,8 @@ export class DeprecationUsage {
   readonly calls: WriteBehind<Calls>;
 
   constructor(
-    private readonly database: Database,
-    private readonly observers: readonly KeyObserver[] = [],
+    database: Database,
+    private readonly observers: readonly KeyObserver[],
   ) {
     this.calls = new WriteBehind(
       (calls) =>
@@ -86,12 +86,5 @@ export class DeprecationUsage {
     });
     for (const observer of this.observers)
       observer.deprecatedCall(operation, name);
-  }
-
-  /** The most recently called first. */
-  async list() {
-    return this.database.orm.em
-      .fork()
-      .find(DeprecatedCall, {}, { orderBy: { lastCallAt: 'desc' } });
   }
 }

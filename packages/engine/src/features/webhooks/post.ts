@@ -43,31 +43,11 @@ function isPublic(address: string) {
  * The connection gets the addresses that it has checked. The error does not
  * tell which private names exist.
  */
-const publicOnly: LookupFunction = (host, options, done) =>
+export const publicOnly: LookupFunction = (host, options, done) =>
   resolve(host, { ...options, all: true }, (error, found) => {
     const isOpen = !error && found.every(({ address }) => isPublic(address));
     done(isOpen ? null : new Error('It has no public address.'), found);
   });
-
-/** @param isLocal for development */
-export function agentFor(isLocal: boolean) {
-  const lookup = isLocal ? resolve : publicOnly;
-  return new https.Agent({ keepAlive: true, lookup });
-}
-
-/**
- * @param isLocal for development
- * @throws StoreError BAD_USER_INPUT
- */
-export function endpointAt(address: string, isLocal: boolean) {
-  const url = URL.parse(address);
-  const { protocol = '', hostname = '', username, password } = url ?? {};
-  const host = hostname.replace(/[[\]]/g, '');
-  const isOpen = isLocal || !isIP(host) || isPublic(host);
-  const isSpoken = protocol === 'https:' || (isLocal && protocol === 'http:');
-  if (url && isOpen && isSpoken && !username && !password) return url;
-  throw badInput('url must be a public https:// address without a password.');
-}
 
 interface Receiver {
   readonly url: string;
@@ -90,12 +70,20 @@ export class Courier {
 
   /** @param isLocal for development */
   constructor(private readonly isLocal: boolean) {
-    this.#agent = agentFor(isLocal);
+    const lookup = isLocal ? resolve : publicOnly;
+    this.#agent = new https.Agent({ keepAlive: true, lookup });
   }
 
   /** @throws StoreError BAD_USER_INPUT for an address that is not permitted */
   urlOf(address: string) {
-    return endpointAt(address, this.isLocal);
+    const { isLocal } = this;
+    const url = URL.parse(address);
+    const { protocol = '', hostname = '', username, password } = url ?? {};
+    const host = hostname.replace(/[[\]]/g, '');
+    const isOpen = isLocal || !isIP(host) || isPublic(host);
+    const isSpoken = protocol === 'https:' || (isLocal && protocol === 'http:');
+    if (url && isOpen && isSpoken && !username && !password) return url;
+    throw badInput('url must be a public https:// address without a password.');
   }
 
   get isClosed() {
