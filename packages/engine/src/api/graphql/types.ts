@@ -23,6 +23,7 @@ import {
 } from 'type-graphql';
 import { type TObject, type TSchema, Type } from 'typebox';
 import { badInput } from '../../errors.ts';
+import { once } from '../../once.ts';
 import { type Int64, int64FromText } from '../../validation/int64.ts';
 import { kinds } from '../../validation/kinds.ts';
 import {
@@ -216,12 +217,7 @@ export function toConnection(
     startCursor: edges.at(0)?.cursor ?? null,
     endCursor: edges.at(-1)?.cursor ?? null,
   };
-  let counting: Promise<Total> | undefined;
-  const total = () => {
-    counting ??= count();
-    return counting;
-  };
-  return { edges, nodes: items, pageInfo, total };
+  return { edges, nodes: items, pageInfo, total: once(count) };
 }
 
 /**

@@ -3,6 +3,7 @@ import type { FastifyInstance } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
 import type { Config } from '../../config/config.ts';
 import { reportFault, reportThrown } from '../../errors.ts';
+import { once } from '../../once.ts';
 import { shownInJson } from '../../validation/int64.ts';
 import { isRecord } from '../../validation/rules.ts';
 import { mapMembers } from '../../validation/schemas.ts';
@@ -115,11 +116,8 @@ export const openApi = fastifyPlugin<{
       serveDocument(app, path, textOf, headers);
     };
     serve('/v1/openapi.json', () => app.swagger());
-    let older: object | undefined;
-    serve('/v1/openapi-3.0.json', () => {
-      older ??= toOpenApi30(app.swagger());
-      return older;
-    });
+    const older = once(() => toOpenApi30(app.swagger()));
+    serve('/v1/openapi-3.0.json', older);
   },
   { name: 'openapi' },
 );

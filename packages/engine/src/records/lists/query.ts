@@ -2,6 +2,7 @@ import { hash } from 'node:crypto';
 import type { Statement } from '../../database/database.ts';
 import { isDataError } from '../../database/postgres-errors.ts';
 import { badInput } from '../../errors.ts';
+import { once } from '../../once.ts';
 import type { Int64 } from '../../validation/int64.ts';
 import {
   type Lists,
@@ -478,9 +479,4 @@ function subsets(columns: readonly Column[]) {
   return Array.from({ length: 2 ** columns.length }, (_, bits) =>
     columns.filter((_, at) => bits & (1 << at)),
   );
-}
-
-function once<Made>(make: () => Made) {
-  let made: Made | undefined;
-  return () => (made ??= make());
 }

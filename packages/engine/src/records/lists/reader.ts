@@ -9,7 +9,7 @@ import {
   type Total,
 } from '../../validation/page.ts';
 import { seenRows, type View } from '../rows/ownership.ts';
-import { type Table, textsOf } from '../rows/table.ts';
+import { type Column, type Table, textsOf } from '../rows/table.ts';
 import { cursorOf } from './cursor.ts';
 import {
   type ListInterpreter,
@@ -161,7 +161,7 @@ export class ListReader<Item extends Identified> {
   /** At most `limit` items, up to the end. */
   #itemsIn(row: ListRow, { limit, end }: Listing) {
     const { columns, decodeColumns } = this.table;
-    const ids = `${row[0]}`.split(',');
+    const ids = textsOf(columns[0] as Column, `${row[0]}`);
     const texts = columns.map((column, at) =>
       at === 0 ? ids : textsOf(column, `${row[at]}`, ids),
     );

@@ -4,6 +4,7 @@ import type { Statement } from '../../database/database.ts';
 import { tenantIn } from '../../database/tenant-keys.ts';
 import { assertShort, pathOf } from '../../database/through.ts';
 import { reportFault } from '../../errors.ts';
+import { int64FromDigits } from '../../validation/int64.ts';
 import { kinds, wholeTime } from '../../validation/kinds.ts';
 import {
   type Codec,
@@ -308,6 +309,7 @@ function columnOf(property: EntityProperty, table: string) {
     isOfModule: !ownCodecs.includes(kind?.codec),
     place,
     isSafeToJoin: !codec.isAnyText,
+    isInteger: codec.fromText === int64FromDigits,
     /** PostgreSQL may spell its value in another way. */
     isSpelled: codec.isSpelled === true,
     isNullable: nullable === true,
@@ -416,20 +418,25 @@ function decoderOf(codec: Codec, place: string, isNullable: boolean) {
   };
 }
 
+const smallIntegers = /^-?\d{1,15}(?:,-?\d{1,15})*$/;
+
 /**
- * Splits a column that `ListStatements` aggregated into its texts.
+ * Splits a column that `ListStatements` aggregated into its texts; small
+ * integers are numbers, which JSON makes of them at once.
  *
- * @param ids of the rows
+ * @param ids of the rows, if they are known
  * @throws Error when a value has a comma, which would move the next ones
  */
 export function textsOf(
-  { isSafeToJoin, place }: Column,
+  { isSafeToJoin, isInteger, place }: Column,
   aggregate: string,
-  ids: readonly string[],
-): Array<string | null> {
+  ids?: readonly unknown[],
+): unknown[] {
   if (!isSafeToJoin) return JSON.parse(aggregate);
+  if (isInteger && smallIntegers.test(aggregate))
+    return JSON.parse(`[${aggregate}]`);
   const texts = aggregate.split(',');
-  if (texts.length !== ids.length)
+  if (ids && texts.length !== ids.length)
     throw new Error(
       `${place} has a value with a comma, in one of the rows ${ids.join(', ')}.`,
     );

@@ -9,6 +9,7 @@ import {
   LogController,
 } from 'fastify';
 import { LRUCache } from 'lru-cache';
+import { once } from '../../once.ts';
 import type { RequestObserver } from '../observers.ts';
 import type { Log } from './log.ts';
 
@@ -45,11 +46,9 @@ export function loggingOptions(
 export function makeChildrenLate(log: FastifyBaseLogger) {
   const { child } = log;
   log.child = (...bindings) => {
-    let made: FastifyBaseLogger | undefined;
-    const own = () => {
-      made ??= Object.assign(child.apply(log, bindings), { child });
-      return made;
-    };
+    const own = once(() =>
+      Object.assign(child.apply(log, bindings), { child }),
+    );
     return new Proxy(log, {
       get: (_, name) => Reflect.get(own(), name),
       set: (_, name, value) => Reflect.set(own(), name, value),
