@@ -1,5 +1,6 @@
 import { escapeLiteral as literal, escapeIdentifier as quoted } from 'pg';
-import type { Statement } from '../database/database.ts';
+import { currentTransaction, type Statement } from '../database/database.ts';
+import { sqlState } from '../database/postgres-errors.ts';
 import type { Column, Table } from './rows/table.ts';
 import { type Trace, writerAt, writersAt } from './trace.ts';
 
@@ -96,6 +97,20 @@ const placed = `(select *, row_number() over () as "#place" from inserted) as pl
 function areAllIn(count: string, further: string[]) {
   const counted = `(select count(*) from inserted) = ${count}`;
   return `1 / (${[counted, ...further].join(' and ')})::int = 1`;
+}
+
+/** Each is lost only to a change of another row that is stored. */
+const attempts = 10;
+
+/**
+ * Whether another row, of which a write has members, may be as it was read when
+ * the write is repeated.
+ *
+ * @param error that of a division by zero
+ */
+export function mayBeAsRead(error: unknown, attempt: number) {
+  const isRefused = sqlState(error) === '22012' && !currentTransaction();
+  return isRefused && attempt < attempts;
 }
 
 function orDefault({ fallback }: Column, value: string) {

@@ -15,10 +15,9 @@ import {
   reused,
   safeToRepeat,
 } from '../database/idempotency.ts';
-import { sqlState } from '../database/postgres-errors.ts';
 import { refusalIn, ruleBroken } from '../database/transaction.ts';
 import { badInput, orError } from '../errors.ts';
-import { givenIn, insertionsInto } from './insert-statements.ts';
+import { givenIn, insertionsInto, mayBeAsRead } from './insert-statements.ts';
 import type { Column, Table } from './rows/table.ts';
 import { type Trace, writerOf } from './trace.ts';
 
@@ -38,7 +37,7 @@ interface Entry<New> {
   isReplay?: boolean;
   /** Of an earlier request, where the rules would refuse it today. */
   answer?: unknown;
-  readonly isAgain?: boolean;
+  readonly attempt: number;
 }
 /** The values that the database generated, as texts. */
 type Generated = Array<string | null>;
@@ -142,7 +141,7 @@ export class Insertions<Item, New extends object> {
   async #allowed(given: New | Error, call: Call) {
     const claim = this.#claimIn(call);
     if (given instanceof Error) throw given;
-    const entry: Entry<New> = { given, item: given, claim, call };
+    const entry: Entry<New> = { given, item: given, claim, call, attempt: 1 };
     await this.#allow(entry).catch(async (refusal) => {
       entry.answer = claim && (await this.#answerTo(entry, claim));
       if (!entry.answer) throw refusal;
@@ -191,12 +190,11 @@ export class Insertions<Item, New extends object> {
       call.count(1);
       return inserted as Item;
     } catch (error) {
-      const mayDiffer = this.#isCopied && sqlState(error) === '22012';
-      if (!mayDiffer || entry.isAgain || currentTransaction())
+      const mayDiffer = this.#isCopied && mayBeAsRead(error, entry.attempt);
+      if (!mayDiffer)
         throw refusalIn(this.database, error, { table: this.table.name });
-      // A row to which it refers may have changed since it was read, and with it
-      // the rights of the caller.
-      const again = { ...entry, isAgain: true };
+      // With the row to which it refers, the rights of the caller change.
+      const again = { ...entry, attempt: entry.attempt + 1 };
       await this.#allow(again);
       return this.#insertAllowed(again);
     }

@@ -8,7 +8,6 @@ import {
   type Database,
 } from '../database/database.ts';
 import { lastVisible } from '../database/order.ts';
-import { sqlState } from '../database/postgres-errors.ts';
 import { orError, reportFault } from '../errors.ts';
 import { type Int64, int64 } from '../validation/int64.ts';
 import type { FilterOf } from '../validation/list-query.ts';
@@ -23,6 +22,7 @@ import type { Removal } from '../validation/schemas.ts';
 import type { Validated } from '../validation/validator.ts';
 import { type ChangeOf, Changes, reads } from './changes.ts';
 import { createInTurn } from './create-in-turn.ts';
+import { mayBeAsRead } from './insert-statements.ts';
 import { type Check, Insertions } from './insertions.ts';
 import {
   ListInterpreter,
@@ -364,7 +364,7 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
     id: Int64 | undefined,
     change: Validated<ChangeOf<Item>>,
     call: Call,
-    mayRepeat = this.#copied.length > 0,
+    attempt = 1,
   ): Promise<Item | null> {
     const { database, owned, table } = this;
     const seesTenants = owned.tenant && !owned.viewsIn(call);
@@ -377,9 +377,10 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
       return changed && owned.show(changed, call);
     } catch (error) {
       // The other row may have changed since it was read.
-      const mayDiffer = sqlState((error as Error).cause) === '22012';
-      if (!mayDiffer || !mayRepeat || currentTransaction()) throw error;
-      return this.#change(id, change, call, false);
+      const { cause } = error as Error;
+      const mayDiffer = this.#copied.length > 0 && mayBeAsRead(cause, attempt);
+      if (!mayDiffer) throw error;
+      return this.#change(id, change, call, attempt + 1);
     }
   }
 
