@@ -8,7 +8,6 @@ import {
   claimColumns,
   findClaim,
   fingerprintOf,
-  inUse,
   isTaken,
   nameOf,
   namesIn,
@@ -31,7 +30,7 @@ interface Entry<New> {
   values?: unknown[];
   readonly claim?: Claim;
   readonly call: Call;
-  /** Settles when the last statement with this entry ends. */
+  /** The last statement with this entry, if one is sent. */
   sent?: Promise<unknown>;
   /** True when an earlier request has created it. */
   isReplay?: boolean;
@@ -82,7 +81,7 @@ interface Rules<New> {
 
 /** Inserts rows; concurrent insertions share one statement. */
 export class Insertions<Item, New extends object> {
-  readonly #batches: Batches<Entry<New>, Item | null>;
+  readonly #batches: Batches<Entry<New>, Item>;
   readonly #statements: ReturnType<typeof insertionsInto>;
   readonly #given: readonly Column[];
   /** Whether triggers copy members of other rows. */
@@ -188,7 +187,7 @@ export class Insertions<Item, New extends object> {
     try {
       const inserted = await inserting;
       call.count(1);
-      return inserted as Item;
+      return inserted;
     } catch (error) {
       const mayDiffer = this.#isCopied && mayBeAsRead(error, entry.attempt);
       if (!mayDiffer)
@@ -221,22 +220,20 @@ export class Insertions<Item, New extends object> {
 
   async #insertRetryably(entry: Entry<New>) {
     const { call } = entry;
-    const add = () =>
-      this.#batches.add(entry, call).catch((error) => {
+    const add = () => this.#batches.add(entry, call);
+    const inserted = await add()
+      .catch((error) => {
+        // Another process has stored the key first: the next statement sees it.
+        if (isTaken(error)) return add();
+        throw error;
+      })
+      .catch((error) => {
         throw safeToRepeat(error);
       });
-    // Retries once when another process stored the same key first: the next
-    // statement sees its row.
-    const inserted = (await add()) ?? (await add());
-    if (!inserted) throw inUse();
     call.replayed(entry.isReplay === true);
     return inserted;
   }
 
-  /**
-   * @returns null for an entry whose key another process stored after the
-   *   snapshot of this statement
-   */
   #insert(entries: Entry<New>[]) {
     const hasClaims = entries.some(({ claim }) => claim !== undefined);
     if (!hasClaims) return this.#insertPlain(entries);
@@ -286,12 +283,7 @@ export class Insertions<Item, New extends object> {
       ...this.#writersOf(firsts),
     ];
     const { once } = this.#statements;
-    const rows = await this.database
-      .rows<InsertedRow>(once, values)
-      .catch((error) => {
-        if (isTaken(error) && firsts.length === 1) return [];
-        throw error;
-      });
+    const rows = await this.database.rows<InsertedRow>(once, values);
     const outcomes = new Map<Entry<New>, Item | Error>();
     for (const [place, earlier, generated] of rows) {
       const at = Number(place) - 1;
@@ -310,7 +302,7 @@ export class Insertions<Item, New extends object> {
         outcomes.set(entry, outcome);
       }
     }
-    return entries.map((entry) => outcomes.get(entry) ?? null);
+    return entries.map((entry) => outcomes.get(entry) as Item | Error);
   }
 
   /** @param fingerprint of the input that was stored */
