@@ -108,7 +108,7 @@ export interface TracedCollection {
   shown: ((values: Record<string, unknown>) => object) | undefined;
 }
 
-/** The commit that follows has nothing to do. */
+/** The commit that `inTransaction` still sends has nothing to do. */
 async function rollBack(send: Send) {
   await send({ text: 'set constraints all immediate' });
   await send({ text: 'rollback' });

@@ -17,7 +17,8 @@ import { withTimeout } from './with-timeout.ts';
 // - is new: that of its work
 // - has done the same: the stored answer again
 // - has done something else: 422, `reused`
-// - is at work until the request's deadline: 409, `inUse`
+// - is at work in this process until the request's deadline: 409, `inUse`; in
+//   another one: 503, because PostgreSQL tells nothing but the time
 // - was sent to a database that gave no answer: 503, `safeToRepeat`
 
 const ofClaim = '(key_id, operation, hash) = ($1::int, $2, $3)';

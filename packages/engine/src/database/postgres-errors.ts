@@ -122,6 +122,7 @@ function meaningOfBreak(error: BrokenConnection): Meaning {
   return {
     cannot: isSilent ? 'answer in time' : 'be reached',
     isLost: !exhausted.test(message),
+    // Also of a refused connection, through which no write is sent.
     isOutcomeUnknown: !unsent.test(message),
   };
 }
