@@ -4,7 +4,6 @@ import {
   isConflict,
   isConnectionLoss,
   isDataError,
-  isInputAtFault,
   isStalePlan,
   isUnsupported,
   isWorthAnotherTry,
@@ -120,7 +119,7 @@ test.each(['GetNewTransactionId', 'GetNewMultiXactId'])(
     expect(unavailable(error)).toMatchObject({
       message: 'The database cannot write now; try again shortly.',
     });
-    expect(isInputAtFault(error)).toBe(false);
+    expect(isWorthAnotherTry(error, 'writes')).toBe(false);
   },
 );
 
@@ -152,14 +151,30 @@ describe('the outcome of a failed write', () => {
   );
 });
 
+test.each(['23505', '40001', '40P01', '55P03', 'XX000'])(
+  'a write that failed in a batch is retried in parts after %s',
+  (code) => {
+    const told = unavailable(thrown(code)) ?? thrown(code);
+    expect(isWorthAnotherTry(told, 'writes')).toBe(true);
+  },
+);
+
+test.each(['08006', '40003', '53100', '57014', '57P01', 'ECONNRESET'])(
+  'a write that failed in a batch is not retried after %s',
+  (code) => {
+    const told = unavailable(thrown(code)) ?? thrown(code);
+    expect(isWorthAnotherTry(told, 'writes')).toBe(false);
+  },
+);
+
 describe('a read that failed in a batch', () => {
   test.each(['22021', '53200', '54000', '55P03', '57014', 'XX000'])(
     'is retried alone after %s',
     (code) => {
-      expect(isWorthAnotherTry(thrown(code))).toBe(true);
-      expect(isWorthAnotherTry(unavailable(thrown(code)) ?? thrown(code))).toBe(
-        true,
-      );
+      expect(isWorthAnotherTry(thrown(code), 'reads')).toBe(true);
+      expect(
+        isWorthAnotherTry(unavailable(thrown(code)) ?? thrown(code), 'reads'),
+      ).toBe(true);
     },
   );
 
@@ -173,10 +188,10 @@ describe('a read that failed in a batch', () => {
     'ECONNRESET',
     undefined,
   ])('is not retried after %s, because every read would fail again', (code) => {
-    expect(isWorthAnotherTry(thrown(code))).toBe(false);
-    expect(isWorthAnotherTry(unavailable(thrown(code)) ?? thrown(code))).toBe(
-      false,
-    );
+    expect(isWorthAnotherTry(thrown(code), 'reads')).toBe(false);
+    expect(
+      isWorthAnotherTry(unavailable(thrown(code)) ?? thrown(code), 'reads'),
+    ).toBe(false);
   });
 });
 

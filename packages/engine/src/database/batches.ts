@@ -6,7 +6,6 @@ import { FairQueue } from './fair-queue.ts';
 import {
   type Failure,
   failureOf,
-  isInputAtFault,
   isWorthAnotherTry,
 } from './postgres-errors.ts';
 
@@ -151,7 +150,8 @@ export class Batches<In, Out> {
     this.#waiting = new FairQueue(options.maxWaiting);
     this.#options = {
       isWrite,
-      isRetryable: isWrite ? isInputAtFault : isWorthAnotherTry,
+      isRetryable: (error) =>
+        isWorthAnotherTry(error, isWrite ? 'writes' : 'reads'),
       share: (send) => send(),
       weigh: () => 1,
       minWindow: Number.POSITIVE_INFINITY,
@@ -317,7 +317,9 @@ export class Batches<In, Out> {
       await this.#options.share(() => this.#send(batch, sentAt));
     } catch (error) {
       failure = failureOf(error);
-      this.#fail(batch, error, sentAt);
+      const isRetried = batch.length > 1 && this.#options.isRetryable(error);
+      if (isRetried) this.#retry(batch, sentAt);
+      else for (const one of batch) one.reject(error);
     }
     for (const end of endings) end(failure);
     this.#inFlight.delete(batch);
@@ -340,12 +342,6 @@ export class Batches<In, Out> {
     const calls = batch.map(({ call }) => call);
     const sent = { collection, operation, size: batch.length, calls };
     return observers.map((observer) => observer.sent(sent));
-  }
-
-  #fail(batch: Batch, error: unknown, sentAt: number) {
-    const isRetried = batch.length > 1 && this.#options.isRetryable(error);
-    if (isRetried) this.#retry(batch, sentAt);
-    else for (const one of batch) one.reject(error);
   }
 
   /** They wait once more, from now on. */

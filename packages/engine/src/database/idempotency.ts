@@ -6,7 +6,7 @@ import type { Call, Claim } from '../call.ts';
 import { badInput, StoreError, Unavailable } from '../errors.ts';
 import { SharedBudget } from '../shared-budget.ts';
 import { maxWaiting } from './batches.ts';
-import { causeOf, isOutcomeUnknown, sqlState } from './postgres-errors.ts';
+import { causeOf, isOutcomeUnknown } from './postgres-errors.ts';
 import type { RunStatement, Statement } from './postgres-server.ts';
 import { withTimeout } from './with-timeout.ts';
 
@@ -50,8 +50,8 @@ export const findClaim: Statement = {
 
 /** True when another process has stored a claim after a statement has begun. */
 export function isTaken(error: unknown) {
-  const { table } = error as Partial<DatabaseError>;
-  return sqlState(error) === '23505' && /^idempotency_key/.test(`${table}`);
+  const { code, table } = error as Partial<DatabaseError>;
+  return code === '23505' && /^idempotency_key/.test(`${table}`);
 }
 
 /** For `JSON.stringify`. */

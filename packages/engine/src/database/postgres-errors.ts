@@ -144,15 +144,6 @@ export function isDataError(error: unknown) {
   return /^2[23]/.test(sqlState(error) ?? '');
 }
 
-/**
- * True when one input may have failed a shared write: a constraint, a trigger,
- * a policy, a row too large, a lock, a conflict.
- */
-export function isInputAtFault(error: unknown) {
-  const { retry } = meaningOf(causeOf(error));
-  return retry === 'all' || retry === 'writes';
-}
-
 /** True for what PostgreSQL or a rule refuses: the session is not broken. */
 export function keepsSessionUsable(error: unknown) {
   if (error instanceof Unavailable) return false;
@@ -160,13 +151,13 @@ export function keepsSessionUsable(error: unknown) {
 }
 
 /**
- * True when one input may have failed a whole batch of reads, by its data, size
- * or duration. False when the database is unavailable, because every retry
- * would fail, too.
+ * True when one input may have failed a whole batch: a read by its data, size or
+ * duration, a write by a rule, a lock or a conflict. False when the database is
+ * unavailable, because every retry would fail, too.
  */
-export function isWorthAnotherTry(error: unknown) {
+export function isWorthAnotherTry(error: unknown, kind: 'reads' | 'writes') {
   const { retry } = meaningOf(causeOf(error));
-  return retry === 'all' || retry === 'reads';
+  return retry === 'all' || retry === kind;
 }
 
 /** True when the database is reached, and has not answered in time. */
