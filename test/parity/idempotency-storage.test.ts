@@ -7,7 +7,7 @@ import {
   removeExpiredKeys,
 } from '#engine/access/idempotency/expiry.js';
 import { Call } from '#engine/call.js';
-import { type StoreError, Unavailable } from '#engine/errors.js';
+import { badInput, type StoreError, Unavailable } from '#engine/errors.js';
 import { Records } from '#engine/records/records.js';
 import { PetEntity } from '../../src/pets/pet.entity.ts';
 import type { NewPet, Pet } from '../../src/pets/pet.schemas.ts';
@@ -225,6 +225,27 @@ describe('concurrent creations with one key', () => {
     expect(await names(store)).toEqual(['Rex']);
     await store.close();
   });
+});
+
+test('a rule that returns no promise judges a creation, and its repetition', async () => {
+  const store = await startStore();
+  let isClosed = false;
+  const check = () => {
+    if (isClosed) throw badInput('It is closed.');
+  };
+  const options = { check: check as never };
+  const pets = new Records<Pet, NewPet>(store.database, PetEntity, options);
+  const create = (key: number) => {
+    const call = new Call();
+    const hash = Buffer.alloc(32, key);
+    call.claim = { keyId: 7, operation: 'createPet', hash };
+    return pets.create({ ...rex, status: 'available' } as never, call);
+  };
+  const first = await create(1);
+  isClosed = true;
+  expect(await create(1)).toEqual(first);
+  await expect(create(2)).rejects.toThrow('It is closed.');
+  await store.close();
 });
 
 test('expired keys are removed a thousand at a time, and no others', async () => {
