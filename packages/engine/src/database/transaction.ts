@@ -4,7 +4,6 @@ import type { EntityManager, MikroORM } from '@mikro-orm/postgresql';
 import { type DatabaseError, escapeIdentifier as quoted } from 'pg';
 import { openTransaction } from '../call.ts';
 import { badInput, StoreError } from '../errors.ts';
-import type { Database } from './database.ts';
 import { orderLocks, type RowOrder } from './order.ts';
 import { isDataError, noSuch, sqlState } from './postgres-errors.ts';
 import { asText, type RunStatement, type Send } from './postgres-server.ts';
@@ -153,6 +152,12 @@ function refusalOfRow(error: unknown, table: string | undefined) {
   return undefined;
 }
 
+/** The tables, and the members of each that some callers do not see. */
+interface Refusing {
+  readonly orm: MikroORM;
+  readonly hiding: ReadonlyMap<string, readonly string[]>;
+}
+
 /**
  * Converts the error of a row that PostgreSQL refuses: a foreign, unique or
  * exclusive key, or a rule of the database; other errors stay as they are. A
@@ -162,7 +167,7 @@ function refusalOfRow(error: unknown, table: string | undefined) {
  *   be a shard
  */
 export function refusalIn(
-  { orm, hiding }: Pick<Database, 'orm' | 'hiding'>,
+  { orm, hiding }: Refusing,
   error: unknown,
   {
     table,

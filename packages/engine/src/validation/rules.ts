@@ -9,8 +9,6 @@ import type { TSchema } from 'typebox';
 import Format from 'typebox/format';
 import { int64, int64From, int64FromText } from './int64.ts';
 
-export { isRecord } from '@animal-store/exact-json';
-
 /** @returns undefined for a value that is not right */
 export const onlyIf = <Value>(isRight: boolean, value: Value) =>
   isRight ? value : undefined;

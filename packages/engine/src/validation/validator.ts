@@ -1,11 +1,10 @@
-import { InexactNumber } from '@animal-store/exact-json';
+import { InexactNumber, isRecord } from '@animal-store/exact-json';
 import type { Static, TObject, TSchema } from 'typebox';
 import { badInput, orError, reportFault } from '../errors.ts';
 import { int64FromText } from './int64.ts';
 import { kindIn } from './kinds.ts';
 import { assertPageFits } from './page-size.ts';
 import {
-  isRecord,
   isSeparate,
   type MemberSchema,
   onlyIf,

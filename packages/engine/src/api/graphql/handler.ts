@@ -1,8 +1,8 @@
+import { isRecord } from '@animal-store/exact-json';
 import type { Values } from '@animal-store/graphql-limits/cost';
 import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify';
 import type { GraphQLSchema } from 'graphql';
 import { StoreError } from '../../errors.ts';
-import { isRecord } from '../../validation/rules.ts';
 import { parseJson } from '../http/bodies.ts';
 import { exceeds } from '../http/lifecycle.ts';
 import { STATUS_CODES } from '../http/malformed.ts';

@@ -1,4 +1,4 @@
-import { isRecord } from '../../validation/rules.ts';
+import { isRecord } from '@animal-store/exact-json';
 import { mapMembers } from '../../validation/schemas.ts';
 
 /**

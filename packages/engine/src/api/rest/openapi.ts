@@ -1,3 +1,4 @@
+import { isRecord } from '@animal-store/exact-json';
 import swagger from '@fastify/swagger';
 import type { FastifyInstance } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
@@ -5,7 +6,6 @@ import type { Config } from '../../config/config.ts';
 import { reportFault, reportThrown } from '../../errors.ts';
 import { once } from '../../once.ts';
 import { shownInJson } from '../../validation/int64.ts';
-import { isRecord } from '../../validation/rules.ts';
 import { mapMembers } from '../../validation/schemas.ts';
 import { serveDocument } from '../http/documents.ts';
 import type { Routes } from '../http/routes.ts';

@@ -1,6 +1,6 @@
+import { isRecord } from '@animal-store/exact-json';
 import type { JWK } from 'jose';
 import { decodedText } from '../../config/text-file.ts';
-import { isRecord } from '../../validation/rules.ts';
 
 /** An identity provider, and how its tokens are accepted. */
 export interface Provider {

@@ -1,12 +1,12 @@
 import { Duplex } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { exact, parseExactJson } from '@animal-store/exact-json';
+import { exact, isRecord, parseExactJson } from '@animal-store/exact-json';
 import { parse } from 'csv-parse';
 import { stringify } from 'csv-stringify/sync';
 import type { TObject, TSchema } from 'typebox';
 import { linesOf } from '../../commands/files.ts';
 import { kindIn, kinds } from '../../validation/kinds.ts';
-import { isRecord, type Kind, unwrapped } from '../../validation/rules.ts';
+import { type Kind, unwrapped } from '../../validation/rules.ts';
 
 /**
  * An item and the line (from 1) where it begins, or the reason why it cannot be

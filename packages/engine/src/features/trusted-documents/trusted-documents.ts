@@ -1,9 +1,9 @@
 import { hash } from 'node:crypto';
+import { isRecord } from '@animal-store/exact-json';
 import type { RequestParameters } from '../../api/graphql/context.ts';
 import type { GraphQLParts } from '../../api/graphql/handler.ts';
 import { readText } from '../../config/text-file.ts';
 import { StoreError } from '../../errors.ts';
-import { isRecord } from '../../validation/rules.ts';
 
 /** The documents that may run, by hash. */
 type TrustedDocuments = ReadonlyMap<unknown, string>;
