@@ -22,7 +22,7 @@ import {
 import { validator } from '#engine/validation/validator.js';
 import { PetEntity } from '../../src/pets/pet.entity.ts';
 import { petsModule } from '../../src/pets/pets.module.ts';
-import { sql } from '../support/database-access.ts';
+import { overtaken, sql } from '../support/database-access.ts';
 import { openStream } from '../support/events.ts';
 import { graphqlText } from '../support/graphql.ts';
 import {
@@ -960,12 +960,23 @@ describeHere('checkups', () => {
       const { id } = (await ruled.keys.list())[0] ?? {};
       const caller = { id, name: 'test', scopes: ['write'] };
       for (const one of callers) expect(one).toMatchObject(caller);
-      // Another version is refused as such: the rule sees the one it is for.
-      const outdated = await ask('PATCH', path, { ...change, version: 2 });
-      expect(outdated.json).toMatchObject({ code: 'CONFLICT', version: 1 });
-      expect((await ask('DELETE', `${path}?version=2`)).json).toMatchObject({
-        version: 1,
-      });
+      // Another version is refused as such: the rule sees the one it is for,
+      // and none is written that comes meanwhile.
+      const next = `update checkup set version = 2 where id = ${json.id}`;
+      const tried = (query: string) => graphqlText(ruled, { query });
+      for (const send of [
+        () => ask('PATCH', path, { ...change, version: 2 }),
+        () => ask('DELETE', `${path}?version=2`),
+        () =>
+          tried(
+            `mutation { changeCheckup(id: "${json.id}", change: { version: 2, state: planned }) { id } }`,
+          ),
+        () => tried(`mutation { removeCheckup(id: "${json.id}", version: 2) }`),
+      ]) {
+        const answer = await overtaken<any>(ruled.database, next, send);
+        const refusal = answer.json ?? answer.errors[0].extensions;
+        expect(refusal).toMatchObject({ code: 'CONFLICT', version: 1 });
+      }
       const missing = '/v1/checkups/9007199254740993';
       expect((await ask('PATCH', missing, change)).status).toBe(404);
       expect((await ask('DELETE', missing)).status).toBe(404);

@@ -57,6 +57,25 @@ export async function withRows<Result>(
   }
 }
 
+/** Runs `work`, and SQL before the first statement of a name in it. */
+export async function overtaken<Result>(
+  database: Database,
+  text: string,
+  work: () => Promise<Result>,
+  name = /^(?:change|remove)_/,
+): Promise<Result> {
+  let isFirst = true;
+  const overtake =
+    (rows: Database['rows']) =>
+    async (statement: Statement, values: unknown[]) => {
+      const isOvertaken = isFirst && name.test(statement.name);
+      if (isOvertaken) isFirst = false;
+      if (isOvertaken) await rows({ name: '', text }, []);
+      return rows(statement, values) as never;
+    };
+  return withRows(database, overtake, work);
+}
+
 /** How often `work` reads a table: the price of what it does. */
 export async function readsOf(
   table: string,

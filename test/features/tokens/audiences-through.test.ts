@@ -14,7 +14,7 @@ import {
   LineEntity,
   line,
 } from '../../modules/bills/bills.module.ts';
-import { sql, withRows } from '../../support/database-access.ts';
+import { overtaken, sql, withRows } from '../../support/database-access.ts';
 import { openStream } from '../../support/events.ts';
 import { newFolder } from '../../support/folder.ts';
 import { graphqlText } from '../../support/graphql.ts';
@@ -41,6 +41,7 @@ const callers: Record<string, { sub: string; org: string; scope: string }> = {
   'clerk ann': { sub: 'ann', org: 'a', scope: 'clerks' },
   'cid a': { sub: 'cid', org: 'a', scope: 'writers' },
   'ann writes': { sub: 'ann', org: 'a', scope: 'clerks writers' },
+  'ann reads': { sub: 'ann', org: 'a', scope: 'buyers readers' },
   'staff b': { sub: 'staff', org: 'b', scope: 'bills' },
   'ann b': { sub: 'ann', org: 'b', scope: 'buyers' },
   support: { sub: 'sue', org: 'a', scope: 'bills support' },
@@ -97,7 +98,7 @@ describeHere('lines of bills', () => {
       MCP: 'true',
       GRAPHQL_FEDERATION: 'true',
       JWT_SCOPES:
-        'bills=bills:write,buyers=buyers:write,clerks=clerks:write,writers=writers:write,support=bills:all',
+        'bills=bills:write,buyers=buyers:write,clerks=clerks:write,writers=writers:write,readers=readers:write,support=bills:all',
     }),
   );
   const store = storeForAll(env, undefined, { more: billModules });
@@ -434,6 +435,28 @@ describeHere('lines of bills', () => {
       expect(written.item).toMatchObject({ clerk: 'ann', amount: 5 });
       const moved = await change({ version: 2, billId: bea.id });
       expect(moved.item).toMatchObject({ clerk: 'ann', amount: null });
+    });
+
+    test('rights are those of the audience that a line has when it is written', async () => {
+      const { id } = rows['of ann'];
+      const caller = 'ann reads';
+      const { item } = await api.change('staff a', id, {
+        ...{ version: 1, clerk: 'ann' },
+      });
+      const handOver = `update bill set login = 'bea' where id = ${bills.ann.id}`;
+      for (const [deed, write] of [
+        ['set title', () => api.change(caller, id, { version: 2, title: 'x' })],
+        ['remove it', () => api.remove(caller, id)],
+        ['remove it', () => api.remove(caller, id, 2)],
+      ] as Array<[string, () => Promise<Answer>]>) {
+        const { error } = await overtaken(store.database, handOver, write);
+        const message = `This caller may not ${deed}.`;
+        expect(error).toEqual({ code: 'FORBIDDEN', status: 403, message });
+        expect(await api.find('staff a', id)).toEqual({ item });
+        await sql(store.database, handOver.replace('bea', 'ann'));
+      }
+      const changed = await api.change(caller, id, { version: 2, title: 'x' });
+      expect(changed.item).toMatchObject({ title: 'x' });
     });
 
     test('lines follow their bill', async () => {

@@ -17,6 +17,7 @@ import {
   type NewCard,
 } from '../../modules/wards/card.ts';
 import { wardsOn } from '../../modules/wards/wards.module.ts';
+import { overtaken } from '../../support/database-access.ts';
 import { openStream } from '../../support/events.ts';
 import { graphqlText } from '../../support/graphql.ts';
 import { beforeAll, describe, expect, test } from '../../support/jest.ts';
@@ -374,6 +375,24 @@ describeHere.each(collections)('cards on %s', (_name, Collection) => {
     expect((await ask('ann', `${path}/calm`, 'POST')).status).toBe(400);
     expect((await ask('ann b', path, 'DELETE')).status).toBe(404);
     expect((await ask('staff', path, 'DELETE')).status).toBe(204);
+  });
+
+  test('rights are judged by the version that is changed, not by the one before it', async () => {
+    const { id } = await add('staff', { name: 'Gil', login: 'ann' });
+    const next = `update card set version = 2 where id = ${id}`;
+    const text = `mutation { changeCard(id: "${id}", change: { version: 2, name: "x", note: "y" }) { id } }`;
+    const change = { version: 2, name: 'x', note: 'y' };
+    const answer = await overtaken(store.database, next, () =>
+      ask('ann', `/cards/${id}`, 'PATCH', change),
+    );
+    const { errors } = await overtaken(store.database, next, () =>
+      query('ann', text),
+    );
+    expect([answer.json, errors?.[0]?.extensions]).toMatchObject([
+      { code: 'CONFLICT', version: 1 },
+      { code: 'CONFLICT', version: 1 },
+    ]);
+    expect(await rowOf(id)).toMatchObject({ name: 'Gil', note: '' });
   });
 
   test('live lists send what each sees, on both APIs', async () => {

@@ -7,7 +7,7 @@ import { importLines } from '#engine/features/transfer/import.js';
 import { statesIn } from '#engine/features/webhooks/states.js';
 import { UniqueSubscription } from '#engine/features/webhooks/unique-subscription.js';
 import { ledgersModule } from '../../modules/ledgers/ledgers.module.ts';
-import { sql, withRows } from '../../support/database-access.ts';
+import { overtaken, sql, withRows } from '../../support/database-access.ts';
 import { graphqlText } from '../../support/graphql.ts';
 import {
   afterAll,
@@ -498,6 +498,25 @@ test('an endpoint whose address another caller sends back keeps its rights', asy
   const titles = await addEntries(1);
   await receiver.until(1);
   expect(titlesIn(receiver)).toEqual(titles);
+});
+
+test('an endpoint that is moved meanwhile does not lend its rights to whom sends its first address', async () => {
+  const scope = 'webhooks:write webhooks:all';
+  const { key } = await store.keys.issue({ name: 'manager', scope });
+  const made = await endpoint(['entries.added']);
+  const move = `update webhook set url = '${other.url}', version = 2 where id = ${made.id}`;
+  const change = { version: 2, url: made.url };
+  const send = () => ask('PATCH', `/webhooks/${made.id}`, change, key);
+  const { status } = await overtaken(
+    store.database,
+    move,
+    send,
+    /^find_webhook/,
+  );
+  expect(status).toBe(200);
+  await addEntry();
+  await eventually(async () => (await stateOf(made)).state === 'failing');
+  expect(receiver.messages).toEqual([]);
 });
 
 test('of subscriptions that an earlier release added twice the first one stays', async () => {

@@ -84,6 +84,11 @@ export const line = resource({
       rows: { firm: 'tenant', clerk: 'subject' },
       hides: ['amount'],
     },
+    {
+      scope: 'readers',
+      rows: { firm: 'tenant', clerk: 'subject' },
+      writes: [],
+    },
     { scope: 'bills:all', rows: {} },
   ],
   filters: ['billId', 'bill_login'],
@@ -144,7 +149,7 @@ const ownLines = operation({
 });
 
 const statements = await createdBy([BillEntity, LineEntity] as never[]);
-const names = ['buyers', 'clerks', 'writers'];
+const names = ['buyers', 'clerks', 'writers', 'readers'];
 export const billModules: Module[] = [
   {
     tag: { name: 'Bills', description: 'Bills and their lines.' },

@@ -210,10 +210,10 @@ export class EntityRecords<Item extends Row, New extends object>
     return this.#write(call, undefined, async (em) => {
       const row = await this.#locked(em, id, call);
       if (!row) return null;
-      if (this.owned.restricts(call))
-        this.owned.assertDoes('remove', row, call);
       const isStale = version !== undefined && row.version !== version;
       if (isStale) throw staleVersion(row.version, version);
+      if (this.owned.restricts(call))
+        this.owned.assertDoes('remove', row, call);
       await checkRemoval?.(this.#itemOf(row), call);
       await em.remove(row).flush();
       return true;

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { escapeLiteral as literal, escapeIdentifier as quoted } from 'pg';
 import type { Call } from '../call.ts';
 import type { Batches, Database } from '../database/database.ts';
@@ -6,7 +7,7 @@ import { badInput, StoreError } from '../errors.ts';
 import type { Int64 } from '../validation/int64.ts';
 import { wholeTime } from '../validation/kinds.ts';
 import type { Check } from './insertions.ts';
-import type { Ownership, View } from './rows/ownership.ts';
+import { memberIn, type Ownership, type View } from './rows/ownership.ts';
 import type { Table } from './rows/table.ts';
 import { type Stamped, stamp } from './stamps.ts';
 import { type Trace, writerAt, writerOf } from './trace.ts';
@@ -120,18 +121,6 @@ export class Changes<Item> {
     if (given.length === 0)
       throw badInput('The change names no member to change.');
     const { check, owned, stamped } = this.rules;
-    const after = { ...changes, ...related };
-    const seen = owned.changeable(after, call);
-    const isRestricted = owned.restricts(call);
-    if (check || isRestricted) {
-      const stored = await this.stored(id, call, 'write');
-      if (!stored) return null;
-      // The statement refuses another version.
-      if (this.#versionOf(stored) === version) {
-        if (isRestricted) owned.assertMakes(changes, stored, call);
-        await check?.(changes, call, stored);
-      }
-    }
     const { columns } = this.table;
     const members = Object.fromEntries(
       given.map(([name, value]) => {
@@ -141,14 +130,22 @@ export class Changes<Item> {
     );
     const all = { ...members, ...related, ...stamp(stamped, call) };
     const json = JSON.stringify(all);
+    const after = { ...changes, ...related };
+    const seen = owned.changeable(after, call);
+    const isRestricted = owned.restricts(call);
+    const judge = async (stored: Item & object) => {
+      owned.changeable(after, call, stored);
+      if (isRestricted) owned.assertMakes(changes, stored, call);
+      await check?.(changes, call, stored);
+    };
     const write: Write = [id, version, json];
-    const row = await this.#write(this.#changes, call, write, seen);
-    if (!row) {
-      // It may be one that the change would take from its caller.
-      const kept = seen && (await this.stored(id, call, 'write'));
-      if (kept) owned.changeable(after, call, kept);
-      return null;
-    }
+    const isJudged = check || isRestricted;
+    const written =
+      !isJudged && (await this.#write(this.#changes, call, write, seen));
+    // The change may take from its caller what it does not find.
+    const row =
+      written || (await this.#judged(this.#changes, call, write, judge));
+    if (!row) return null;
     call.count(1);
     return this.table.decodeRow(row) as Item;
   }
@@ -157,20 +154,41 @@ export class Changes<Item> {
     const isComparable = version === undefined || this.table.version;
     if (!isComparable) throw badInput('It has no version to compare.');
     const { checkRemoval, owned } = this.rules;
-    let expected = version;
     const isRestricted = owned.restricts(call);
-    if (checkRemoval || isRestricted) {
-      const stored = await this.stored(id, call, 'write');
-      if (!stored) return null;
+    const judge = async (stored: Item & object) => {
       if (isRestricted) owned.assertDoes('remove', stored, call);
-      const current = this.#versionOf(stored);
-      expected ??= current;
-      if (expected === current) await checkRemoval?.(stored, call);
-    }
-    const seen = owned.viewsIn(call, 'write');
-    const write: Write = [id, expected];
-    const removed = await this.#write(this.#removals, call, write, seen);
+      await checkRemoval?.(stored, call);
+    };
+    const write: Write = [id, version];
+    const removed = await (checkRemoval || isRestricted
+      ? this.#judged(this.#removals, call, write, judge)
+      : this.#write(this.#removals, call, write, owned.viewsIn(call, 'write')));
     return removed && true;
+  }
+
+  /** Writes an item that is judged, while it has that version and callers. */
+  async #judged(
+    queue: Batches<unknown[], Written>,
+    call: Call,
+    [id, version, ...more]: Write,
+    judge: (stored: Item & object) => Promise<void>,
+  ) {
+    const { rules, table } = this;
+    let tried: View | undefined;
+    for (;;) {
+      const stored = await this.stored(id, call, 'write');
+      const own = stored && rules.owned.viewOf(stored);
+      if (!own || isDeepStrictEqual(own, tried)) return null;
+      const current = memberIn(stored, `${table.version?.member}`) as number;
+      if (version !== undefined && version !== current)
+        throw staleVersion(current, version);
+      await judge(stored);
+      const write: Write = [id, current, ...more];
+      const row = await this.#write(queue, call, write, [own]);
+      if (row) return row;
+      // It is gone, or of other callers.
+      tried = own;
+    }
   }
 
   /**
@@ -198,11 +216,6 @@ export class Changes<Item> {
     const rows = await this.database.rows<Row>(find, [[...new Set(ids)]]);
     const byId = new Map(rows.map((row) => [row[0], row]));
     return ids.map((id) => byId.get(id) ?? null);
-  }
-
-  #versionOf(item: Item) {
-    const member = this.table.version?.member as keyof Item | undefined;
-    return member && (item[member] as number);
   }
 
   /** @returns null when there is no such row */

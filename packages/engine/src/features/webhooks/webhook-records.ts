@@ -79,8 +79,10 @@ export class WebhookRecords extends Records<Webhook, NewWebhook> {
     call: Call,
   ) {
     const { caller } = call;
-    const stored = change.url && (await this.find(id, call));
-    const isMoved = stored && stored.url !== change.url;
+    const { url, version } = change;
+    const stored = url && (await this.find(id, call));
+    const isMoved =
+      stored && (stored.url !== url || stored.version !== version);
     const rights = isMoved ? { caller } : {};
     const more = { ...active, ...rights, ...change };
     const changed = await super.change(id, more as never, call);

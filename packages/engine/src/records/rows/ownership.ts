@@ -307,6 +307,13 @@ export class Ownership {
     return own && fitting(own, change);
   }
 
+  /** The rows of the same callers as this one. */
+  viewOf(row: object): View {
+    const own = this.members.map((member) => [member, memberIn(row, member)]);
+    const named = own.filter(([, name]) => name !== null);
+    return { at: 0, values: Object.fromEntries(named) };
+  }
+
   /** The tenant of an item; undefined where rows belong to none. */
   tenantOf(item: object) {
     return this.tenant && memberIn(item, this.tenant);
