@@ -1,15 +1,18 @@
 // runs: embedded, postgres
 
 import { defineEntity } from '@mikro-orm/core';
+import { Type } from 'typebox';
 import type { Module } from '#engine/api/module.js';
+import { operation } from '#engine/api/resources/operation.js';
 import {
   type ItemOf,
   type NewOf,
   resource,
 } from '#engine/api/resources/resource.js';
 import { Records } from '#engine/records/records.js';
+import { select } from '#engine/records/select.js';
 import { nullable } from '#engine/validation/schemas.js';
-import { moneyPattern, moneySchema } from '../../modules/money/money.ts';
+import { money, moneyPattern, moneySchema } from '../../modules/money/money.ts';
 import { sql } from '../../support/database-access.ts';
 import { openStream } from '../../support/events.ts';
 import { graphqlThrice } from '../../support/graphql.ts';
@@ -41,6 +44,14 @@ const DueEntity = defineEntity({
   properties: due.columns,
   indexes: [{ properties: ['sum', 'id'] }],
 });
+const { write } = money.codec;
+const largeDues = operation({
+  name: 'largeDues',
+  description: 'Those of at least so much.',
+  path: '/large-dues',
+  input: Type.Object({ from: moneySchema({ description: 'How much.' }) }),
+  output: Type.Array(due.schemas.item, { $id: 'LargeDues', maxItems: 100 }),
+});
 const dues: Module = {
   tag: { name: 'Dues', description: 'Dues.' },
   entities: [DueEntity],
@@ -52,17 +63,19 @@ const dues: Module = {
       'create index "due_sum_id_index" on "due" ("sum", "id")',
     ]),
   ],
-  open: ({ database }) => ({
-    resources: [
-      due.serve(
-        new Records<ItemOf<typeof due>, NewOf<typeof due>>(
-          database,
-          DueEntity,
-          due.lists,
-        ),
-      ),
-    ],
-  }),
+  open({ database }) {
+    const all = new Records<ItemOf<typeof due>, NewOf<typeof due>>(
+      database,
+      DueEntity,
+      due.lists,
+    );
+    const large = largeDues.serve(
+      database,
+      ({ from }, call) => select(call, all)`
+        select * from ${all} as due where sum >= ${write(from)} order by id`,
+    );
+    return { resources: [due.serve(all), large] };
+  },
 };
 const store = storeForAll({}, undefined, { more: [dues] });
 const most = '9999999999999999.99';
@@ -89,6 +102,16 @@ test('REST stores cents, and shows one text of each amount', async () => {
   });
   expect(changed).toEqual({ id: 1, version: 2, sum: '7.10', fee: '0.30' });
   expect((await rest(store, '/v1/dues/1')).json).toEqual(changed);
+});
+
+test('own SQL compares it, as its codec writes it, on both APIs', async () => {
+  const { json } = await rest(store, '/v1/large-dues?from=12.5');
+  const sums = json.map(({ sum }: { sum: string }) => sum);
+  expect(sums).toEqual(['12.50', most, '12.50']);
+  const { data } = await graphqlThrice(store, {
+    query: '{ largeDues(from: "12.5") { sum } }',
+  });
+  expect(data.largeDues.map(({ sum }: any) => sum)).toEqual(sums);
 });
 
 test('a trace shows it as an answer does', async () => {

@@ -18,7 +18,7 @@ function textOf(cents: bigint) {
 }
 
 /** Money: cents in a `bigint`, shown as a text such as `12.50`. */
-const money: Kind = {
+export const money = {
   rule: () => ({
     keywords: ['pattern'],
     describe: () => 'an amount such as 12.50',
@@ -33,7 +33,7 @@ const money: Kind = {
     write: (text: string) => `${centsOf(text)}`,
   },
   graphql: { name: 'Money', description: 'An exact amount, such as "12.50".' },
-};
+} satisfies Kind;
 
 export function moneySchema(options: { description: string }) {
   return Type.Unsafe<string>({
