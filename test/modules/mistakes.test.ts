@@ -33,7 +33,6 @@ const faults = [
   'sort has two meanings in the list of kennels.',
   'Kennel has no relation dog.',
   "kennels lists kennels by ownerId alone: declare ['ownerId'] among the filters, and the combinations if any.",
-  /^No rule checks length .*Return only.*: bound it \(maxLength/,
   'Two kinds have the GraphQL name Size.',
   /^No rule checks length .*Its length.*: bound it \(maxLength/,
   /^kennel\.story has an unsupported type: varchar\(10\)\. Supported are /,

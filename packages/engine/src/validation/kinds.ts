@@ -231,7 +231,7 @@ function decimalRule(member: MemberSchema, scale?: number, bounds?: Bounds) {
 export function decimalOf(
   precision: number,
   scale: number,
-  bounds: Bounds,
+  bounds?: Bounds,
 ): Kind {
   return {
     ...kinds.decimal,

@@ -8,7 +8,7 @@ import {
 } from 'typebox';
 import { reportFault } from '../errors.ts';
 import { int64 } from './int64.ts';
-import { kindIn, kinds } from './kinds.ts';
+import { decimalOf, kindIn, kinds } from './kinds.ts';
 import {
   maxSortedLength,
   type PageQuery,
@@ -16,7 +16,7 @@ import {
   sortSchema,
 } from './page.ts';
 import { assertPageFits, longestPage } from './page-size.ts';
-import { mostGiven, unwrapped } from './rules.ts';
+import { mostGiven, ofKind, ofNumbers, unwrapped } from './rules.ts';
 import { memberOf, textSchema, use } from './schemas.ts';
 
 /** Members of an item, by which its lists are filtered and sorted. */
@@ -206,7 +206,10 @@ export function longestOf(schema: TSchema): number | undefined {
   return member[mostGiven] ?? kindIn(member)?.rule(member)?.maxLength;
 }
 
-/** The schema of a filter by a member: never null, and without a default. */
+/**
+ * The schema of a filter by a member: never null, without a default, and without
+ * the bounds of inputs, because some values may have been stored before these.
+ */
 function described(schema: TSchema, description: string) {
   if ('items' in schema) return { ...schema, description };
   const { kind } = memberOf(schema);
@@ -214,5 +217,14 @@ function described(schema: TSchema, description: string) {
   const { [mostGiven]: maxLength = 1000 } = member;
   if (kind === kinds.string) return textSchema({ maxLength, description });
   if (kind === kinds.enum) return use(member as TSchema, description);
-  return { ...member, description } as TSchema;
+  for (const bound of ofNumbers) delete member[bound];
+  const { digits } = kind;
+  return {
+    ...member,
+    ...(kind === kinds.integer && int32),
+    ...(digits && { [ofKind]: decimalOf(...digits) }),
+    description,
+  } as TSchema;
 }
+
+const int32 = { minimum: -(2 ** 31), maximum: 2 ** 31 - 1 };

@@ -149,7 +149,9 @@ const conditions = {
     isNearWhole(value / bound, Number.isInteger(bound) ? 0 : Number.EPSILON),
   ),
 };
-const ofNumbers = Object.keys(conditions) as Array<keyof typeof conditions>;
+export const ofNumbers = Object.keys(conditions) as Array<
+  keyof typeof conditions
+>;
 
 /** The schema of a member without `nullable` and `use`. */
 export function unwrapped(

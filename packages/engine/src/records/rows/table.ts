@@ -239,12 +239,13 @@ function columnOf(property: EntityProperty, table: string) {
   const declared = columnTypes?.[0] ?? property.type;
   const type = declared
     .replace(/serial$/, 'int')
+    .replace('smallint', 'int')
     .replace(/^timestamptz\([3-6]\)$/, 'timestamptz');
   const { runtimeType } = targetMeta?.getPrimaryProps()[0] ?? property;
   const isWord =
     type === 'text' && items?.every((item) => /^\w+$/.test(`${item}`));
   const plain = type.replace(/^numeric\(.+/, 'numeric');
-  const types = `${plain.replace('smallint', 'int')} ${runtimeType}`;
+  const types = `${plain} ${runtimeType}`;
   const { [ofKind]: carried, [mostGiven]: longest } = property as {
     [ofKind]?: () => Kind;
     [mostGiven]?: number;
