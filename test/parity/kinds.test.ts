@@ -2,10 +2,12 @@
 
 import { hash } from 'node:crypto';
 import { rawJSON } from '@animal-store/exact-json';
+import { Type } from 'typebox';
 import { Call } from '#engine/call.js';
 import { namingAllFaults } from '#engine/errors.js';
 import { Records } from '#engine/records/records.js';
 import { listQuery } from '#engine/validation/list-query.js';
+import { textSchema } from '#engine/validation/schemas.js';
 import {
   chip,
   expected,
@@ -430,16 +432,33 @@ test('MikroORM reads the same values', async () => {
 });
 
 test.each([
-  [{ filters: ['data'] }, 'data'],
-  [{ orders: ['marks'] }, 'marks'],
-  [{ prefixes: ['data'] }, 'data'],
-])('the service does not start with a list by %j', async (lists, member) => {
+  [{ filters: ['data'] }, 'data, which cannot be compared.'],
+  [{ orders: ['marks'] }, 'marks, which cannot be compared.'],
+  [{ prefixes: ['data'] }, 'data, which cannot be compared.'],
+  [{ filters: ['id'] }, 'id, which all of them are sorted by.'],
+  [{ in: ['id'] }, 'id, which all of them are sorted by.'],
+  [{ orders: ['id'] }, 'id, which all of them are sorted by.'],
+  [{ ranges: ['id'] }, 'id, which all of them are sorted by.'],
+])('the service does not start with a list by %j', async (lists, fault) => {
   const build = async () =>
     void listQuery('passport', passport.schemas.item, lists as never);
   await expect(namingAllFaults(build)).rejects.toThrow(
-    `The lists of passports name ${member}, which cannot be compared.`,
+    `The lists of passports name ${fault}`,
   );
 });
+
+test.each(['orders', 'ranges', 'prefixes'])(
+  'the service does not start with %s by a name of another order',
+  async (option) => {
+    const name_desc = textSchema({ description: 'x' });
+    const item = Type.Object({ name_desc });
+    const build = async () =>
+      void listQuery('toy', item, { [option]: ['name_desc'] });
+    await expect(namingAllFaults(build)).rejects.toThrow(
+      'No list is sorted by name_desc: it names another order.',
+    );
+  },
+);
 
 test('the service does not start with a prefix of what is no text', async () => {
   const lists = { prefixes: ['chip'] } as never;

@@ -141,8 +141,10 @@ export function listQuery<Item extends TObject>(
   const properties: Record<string, TSchema> = {};
   const schemaOf = (member: string) => {
     const schema = item.properties[member];
-    if (schema && !memberOf(schema).kind.isOpaque) return schema;
-    const fault = schema ? 'cannot be compared' : 'is no member';
+    const isId = member === 'id';
+    if (schema && !isId && !memberOf(schema).kind.isOpaque) return schema;
+    const other = isId ? 'all of them are sorted by' : 'cannot be compared';
+    const fault = schema ? other : 'is no member';
     reportFault(`The lists of ${noun}s name ${member}, which ${fault}.`);
     return Type.String();
   };
@@ -159,6 +161,8 @@ export function listQuery<Item extends TObject>(
       reportFault(
         `No list is sorted by ${member} of ${noun}s: a cursor takes ${maxSortedLength} characters of it, not ${length}.`,
       );
+    if (member.endsWith('_desc'))
+      reportFault(`No list is sorted by ${member}: it names another order.`);
   }
   for (const member of filters) {
     const schema = schemaOf(member);
