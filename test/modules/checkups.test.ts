@@ -778,15 +778,13 @@ describeHere('checkups', () => {
       ).toEqual([['0.30']]);
     });
 
-    const pattern = '^-?(0|[1-9]\\d{0,35})(\\.\\d{1,2})?$';
     test.each<[unknown, string]>([
-      ...['0.001', '1e3', '', '.5', '01', '1'.repeat(37)].map(
+      ...['0.001', '1e3', '', '.5', '01', '1'.repeat(37), '1'.repeat(41)].map(
         (text): [string, string] => [
           text,
-          `a text that matches ${pattern}, like 12.50`,
+          'a decimal of at most 36 digits before the point and 2 after it',
         ],
       ),
-      ['1'.repeat(41), 'at most 40 characters long'],
       [0.5, 'a string'],
     ])('%j is refused on both APIs', async (price, must) => {
       const message = `price must be ${must}, or null${typeof price === 'string' ? '' : ', not a number'}.`;

@@ -661,6 +661,11 @@ const longText = (maxLength: number) => textSchema({ maxLength, ...described });
 const column = 'c'.repeat(64);
 test.each([
   [{ name: '' }, 'The name of a resource is a word like Toy: "".'],
+  [{ path: '/strap' }, 'The path of Strap must name several, not strap.'],
+  ...['no way', 'half-way', '2', 'true', ''].map((value) => [
+    { members: { size: enumSchema(`Of${value}`, { value }, 'x') } },
+    `GraphQL has no name for "${value}" of Of${value}.`,
+  ]),
   [{ operations: ['follow'] }, 'Strap has follow, which needs list.'],
   [
     { members: { text: longText(2797) }, mostItems: 1000 },

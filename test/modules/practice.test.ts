@@ -416,7 +416,7 @@ describeHere.each(collections)('a practice on %s', (_name, module) => {
   test.each<[object, string]>([
     [
       { treatments: [treatment(), treatment(), treatment({ price: 'x' })] },
-      'treatments[2].price must be a text that matches ^-?(0|[1-9]\\d{0,9})(\\.\\d{1,2})?$.',
+      'treatments[2].price must be a decimal of at most 10 digits before the point and 2 after it.',
     ],
     [
       { treatments: [] },
@@ -428,7 +428,7 @@ describeHere.each(collections)('a practice on %s', (_name, module) => {
     ],
     [
       { reason: 'x', treatments: [treatment({ name: '\u0000', price: '-' })] },
-      'reason must be 3 to 1000 characters long; treatments[0].name must be free of U+0000 and of lone surrogates; treatments[0].price must be a text that matches ^-?(0|[1-9]\\d{0,9})(\\.\\d{1,2})?$.',
+      'reason must be 3 to 1000 characters long; treatments[0].name must be free of U+0000 and of lone surrogates; treatments[0].price must be a decimal of at most 10 digits before the point and 2 after it.',
     ],
     [{ ownerId: 999_999 }, 'ownerId must be the id of one that exists.'],
   ])(

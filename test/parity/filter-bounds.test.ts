@@ -111,8 +111,14 @@ test.each([
 });
 
 test.each([
-  ['price_gte=1.005', 'price_gte must be a text that matches'],
-  ['price_gte=1234567', 'price_gte must be a text that matches'],
+  [
+    'price_gte=1.005',
+    'price_gte must be a decimal of at most 6 digits before the point and 2 after it.',
+  ],
+  [
+    'price_gte=1234567',
+    'price_gte must be a decimal of at most 6 digits before the point and 2 after it.',
+  ],
   [
     'steps_lt=2147483648',
     'steps_lt must be an integer between -2147483648 and 2147483647.',

@@ -104,3 +104,12 @@ describe.each(ways)('through %s', (_name, add) => {
     },
   );
 });
+
+test.each(['1e400', '9007199254740993.5', '"1"'])(
+  'the words about %s say what a number is',
+  async (grams) => {
+    const body = `{ "grams": ${grams} }`;
+    const { json } = await rest(store, '/v1/weights', { method: 'POST', body });
+    expect(json.message).toMatch(/^grams must be a number of double precision/);
+  },
+);

@@ -222,22 +222,26 @@ export const kinds = {
   },
 } satisfies Record<string, Kind>;
 
-function decimalRule(member: MemberSchema, scale?: number, bounds?: Bounds) {
+function decimalRule(
+  member: MemberSchema,
+  digits?: Kind['digits'],
+  bounds?: Bounds,
+) {
   const text = boundedText(member);
-  return text && decimal(text, scale, bounds);
+  return text && decimal(text, digits, bounds);
 }
 
 /** A decimal of a column `numeric(precision, scale)`. */
 export function decimalOf(
-  precision: number,
-  scale: number,
+  digits: NonNullable<Kind['digits']>,
   bounds?: Bounds,
 ): Kind {
+  const [precision, scale] = digits;
   return {
     ...kinds.decimal,
-    rule: (member) => decimalRule(member, scale, bounds),
+    rule: (member) => decimalRule(member, digits, bounds),
     column: () => p.decimal().precision(precision).scale(scale),
-    digits: [precision, scale],
+    digits,
   };
 }
 

@@ -241,7 +241,8 @@ export function finite(bounds: MemberSchema): Rule {
   const given = namesIn(bounds);
   return {
     keywords: ofNumbers,
-    describe: () => ['a number', ...wordsOf(bounds)].join(', '),
+    describe: () =>
+      ['a number of double precision', ...wordsOf(bounds)].join(', '),
     parse: (text) => onlyIf(digits.test(text), Number(text)),
     read(value) {
       const number = nearestDouble(value);
@@ -310,16 +311,17 @@ function wholeOf(text: string, scale: number) {
 /** One text for each number: 1.10 is 1.1, and -0.0 is 0. */
 export function decimal(
   { read, describe, ...rule }: Rule,
-  scale = 0,
+  [precision, scale]: NonNullable<Kind['digits']> = [0, 0],
   bounds: Bounds = {},
 ): Rule {
   const given = namesIn(bounds);
-  const words = ['a decimal', ...wordsOf(bounds)].join(', ');
+  const form = `a decimal of at most ${precision - scale} digits before the point and ${scale} after it`;
+  const words = [form, ...wordsOf(bounds)].join(', ');
   const shortest = (text: string) =>
     text.replace(/\.0*$|(\.\d*?)0+$/, '$1').replace(/^-0$/, '0');
   return {
     ...rule,
-    describe: (value) => (read(value) === undefined ? describe(value) : words),
+    describe: (value) => (typeof value === 'string' ? words : describe(value)),
     read(value) {
       if (read(value) === undefined) return undefined;
       const text = `${value}`;

@@ -228,6 +228,9 @@ function enumOf(
 ) {
   const registered = metadataOf('enums').find(({ name }) => name === $id);
   if (registered) return registered.enumObj;
+  for (const value of values)
+    if (!/^(?!__|(?:true|false|null)$)[a-z_]\w*$/i.test(value))
+      reportFault(`GraphQL has no name for "${value}" of ${$id}.`);
   const own = Object.fromEntries(values.map((value) => [value, value]));
   const valuesConfig = mapMembers(own, (value) => ({
     description: wordsOf?.(value),

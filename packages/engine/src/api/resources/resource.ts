@@ -254,6 +254,9 @@ function assertDeclared(
     reportFault(
       `The name of a resource is a word like Toy: ${JSON.stringify(name)}.`,
     );
+  const { one, many } = namesFor(name, declaration.path);
+  if (one === many)
+    reportFault(`The path of ${name} must name several, not ${many}.`);
   if (operations.includes('follow') && !operations.includes('list'))
     reportFault(`${name} has follow, which needs list.`);
   const isFollowed = operations.includes('follow') && trace;
