@@ -623,7 +623,7 @@ test.each([
     if (taken) expect(check({ at: given }).at.toISOString()).toBe(taken);
     else
       expect(() => check({ at: given })).toThrow(
-        `at must be ${why ?? 'a'} date and time like 2030-12-05T00:00:00Z`,
+        `at must be ${why ?? 'a'} date and time like 2030-12-05T00:00:00.000Z`,
       );
   },
 );

@@ -544,10 +544,10 @@ describeHere.each(collections)('a practice on %s', (_name, module) => {
         'turnover(from: "now", before: "then") { total }',
       );
       expect(refused.ofRest.message).toBe(
-        'from must be a date and time like 2030-12-05T00:00:00Z; before is required.',
+        'from must be a date and time like 2030-12-05T00:00:00.000Z; before is required.',
       );
       expect(refused.errors?.[0]?.message).toBe(
-        'from must be a date and time like 2030-12-05T00:00:00Z; before must be a date and time like 2030-12-05T00:00:00Z.',
+        'from must be a date and time like 2030-12-05T00:00:00.000Z; before must be a date and time like 2030-12-05T00:00:00.000Z.',
       );
     });
 

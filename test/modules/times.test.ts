@@ -113,6 +113,19 @@ test('a shown time finds its item, if others have stored microseconds', async ()
   expect(await idsOf(next)).toEqual([4]);
 });
 
+test.each(['due=', 'createdAt_lt=', 'createdAt_gte='])(
+  '%s of a part of a millisecond is refused, not cut',
+  async (filter) => {
+    const time = '1969-11-29T11:00:00.000';
+    const ask = (part: string) =>
+      rest(store, `/v1/memos?${filter}${time}${part}Z`);
+    expect((await ask('000')).status).toBe(200);
+    expect((await ask('9')).json.message).toMatch(
+      / must be a date and time like 2030-12-05T00:00:00\.000Z\.$/,
+    );
+  },
+);
+
 test('a shown time finds its item by its value, whatever others have stored', async () => {
   const { properties } = store.database.orm.getMetadata(MemoEntity);
   expect(properties.due.columnTypes).toEqual(['timestamptz(3)']);

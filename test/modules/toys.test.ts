@@ -155,7 +155,7 @@ describe.each(collections)('toys on %s', (_name, module) => {
       const mutation = `mutation { createToy(input: { name: "x", kind: ball, madeAt: "yesterday" }) { id } }`;
       const { errors } = await graphqlText(store, { query: mutation });
       expect(errors?.[0]?.message).toBe(
-        'madeAt must be a date and time like 2030-12-05T00:00:00Z.',
+        'madeAt must be a date and time like 2030-12-05T00:00:00.000Z.',
       );
     });
 

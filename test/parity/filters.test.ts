@@ -316,7 +316,7 @@ describe('a list', () => {
     [
       'at_gte=2026-01-01',
       'at_gte: "2026-01-01"',
-      '400 at_gte must be a date and time like 2030-12-05T00:00:00Z.',
+      '400 at_gte must be a date and time like 2030-12-05T00:00:00.000Z.',
     ],
     [
       'weight_gte=9223372036854775808',

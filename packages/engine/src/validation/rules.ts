@@ -337,7 +337,7 @@ export function decimal(
 const ofFormats = ['format', 'maxLength'];
 
 const rfc3339 =
-  /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/i;
+  /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,3}0{0,6})?(?:Z|[+-]\d\d:\d\d)$/i;
 const isRfc3339 = (value: unknown): value is string =>
   typeof value === 'string' && rfc3339.test(value);
 const firstYear = Date.parse('0001-01-01T00:00:00Z');
@@ -348,7 +348,7 @@ export const dateTime: Rule = {
   keywords: ofFormats,
   describe(value) {
     const article = isRfc3339(value) ? 'an existing' : 'a';
-    return `${article} date and time like 2030-12-05T00:00:00Z`;
+    return `${article} date and time like 2030-12-05T00:00:00.000Z`;
   },
   read(value) {
     // Date reads 30 February as 1 March, and 24:00 as the next day.
