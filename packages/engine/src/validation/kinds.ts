@@ -62,7 +62,7 @@ export const kinds = {
     graphql: { name: 'ID' },
   },
   decimal: {
-    rule: (member) => decimalRule(member),
+    rule: boundedText,
     column: () => p.decimal(),
     // Not NaN, and no infinity.
     codec: {
@@ -222,26 +222,20 @@ export const kinds = {
   },
 } satisfies Record<string, Kind>;
 
-function decimalRule(
-  member: MemberSchema,
-  digits?: Kind['digits'],
-  bounds?: Bounds,
-) {
-  const text = boundedText(member);
-  return text && decimal(text, digits, bounds);
-}
-
 /** A decimal of a column `numeric(precision, scale)`. */
 export function decimalOf(
-  digits: NonNullable<Kind['digits']>,
+  precision: number,
+  scale: number,
   bounds?: Bounds,
 ): Kind {
-  const [precision, scale] = digits;
   return {
     ...kinds.decimal,
-    rule: (member) => decimalRule(member, digits, bounds),
+    rule(member) {
+      const text = boundedText(member);
+      return text && decimal(text, precision, scale, bounds);
+    },
     column: () => p.decimal().precision(precision).scale(scale),
-    digits,
+    digits: [precision, scale],
   };
 }
 

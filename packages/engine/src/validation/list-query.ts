@@ -226,7 +226,7 @@ function described(schema: TSchema, description: string) {
   return {
     ...member,
     ...(kind === kinds.integer && int32),
-    ...(digits && { [ofKind]: decimalOf(digits) }),
+    ...(digits && { [ofKind]: decimalOf(...digits) }),
     description,
   } as TSchema;
 }

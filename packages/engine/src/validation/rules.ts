@@ -311,7 +311,8 @@ function wholeOf(text: string, scale: number) {
 /** One text for each number: 1.10 is 1.1, and -0.0 is 0. */
 export function decimal(
   { read, describe, ...rule }: Rule,
-  [precision, scale]: NonNullable<Kind['digits']> = [0, 0],
+  precision: number,
+  scale: number,
   bounds: Bounds = {},
 ): Rule {
   const given = namesIn(bounds);

@@ -80,7 +80,7 @@ export function decimalSchema(
     // With a sign, a point, and the zero before it.
     maxLength: Math.max(precision, scale + 1) + 2,
     pattern,
-    [ofKind]: decimalOf([precision, scale], given),
+    [ofKind]: decimalOf(precision, scale, given),
   });
 }
 
