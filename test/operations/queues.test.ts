@@ -64,6 +64,7 @@ test.each([
   ],
   ['log-output.ts', 'maxPending = 4 * 1024', '4 MiB'],
   ['traces.ts', '?? 2048', '2048 ('],
+  ['sender.ts', 'mostSending = 1000', '1,000 at once'],
 ])('%s has `%s`, and the page says `%s`', (file, constant, words) => {
   expect(textOf(file)).toContain(constant);
   expect(table).toContain(words);

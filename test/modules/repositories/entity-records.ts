@@ -78,7 +78,7 @@ export class EntityRecords<Item extends Row, New extends object>
 
   /** The rows that a call sees, or may write. */
   #seenBy(call: Call, action?: 'write') {
-    const views = this.owned.viewsIn(call, action);
+    const views = this.owned.requireViews(call, action);
     return views ? { $or: views.map(({ values }) => ({ ...values })) } : {};
   }
 

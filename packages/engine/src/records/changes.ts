@@ -162,7 +162,12 @@ export class Changes<Item> {
     const write: Write = [id, version];
     const removed = await (checkRemoval || isRestricted
       ? this.#judged(this.#removals, call, write, judge)
-      : this.#write(this.#removals, call, write, owned.viewsIn(call, 'write')));
+      : this.#write(
+          this.#removals,
+          call,
+          write,
+          owned.requireViews(call, 'write'),
+        ));
     return removed && true;
   }
 

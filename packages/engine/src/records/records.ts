@@ -167,7 +167,7 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
     if (!isOfAll || !database.referred.has(collection))
       database.referred.set(collection, {
         showing(member, call, parameter) {
-          const views = owned.viewsOf(member, call);
+          const views = owned.requireViewsShowing(member, call);
           return views && seenRows(views, table, parameter);
         },
         stored: (id, call) => this.#changes.storedOfAny(`${id}`, call),
@@ -280,7 +280,7 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
    */
   async #has(id: unknown, call: Call, tenant: unknown) {
     const { owned } = this;
-    const views = owned.viewsIn(call);
+    const views = owned.requireViews(call);
     // The database refuses what does not exist.
     if (!views && !tenant) return true;
     const stored = await this.#changes.stored(`${id}`, call);
@@ -367,7 +367,7 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
     attempt = 1,
   ): Promise<Item | null> {
     const { database, owned, table } = this;
-    const seesTenants = owned.tenant && !owned.viewsIn(call);
+    const seesTenants = owned.tenant && !owned.requireViews(call);
     const stored = seesTenants && (await this.#changes.stored(id, call));
     const tenant = stored && owned.tenantOf(stored);
     await assertSeen(database, table, change, call, tenant);
@@ -392,7 +392,7 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
   async lastId(call = new Call()) {
     const reader = this.#followed ?? this.#reader;
     const all = this.#followed && [];
-    const views = this.owned.viewsIn(call) ?? all;
+    const views = this.owned.requireViews(call) ?? all;
     const queue = { collection: this.table.name, operation: 'last' };
     return this.database.inTurn(call, queue, () => reader.lastId(views));
   }

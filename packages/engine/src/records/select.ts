@@ -124,7 +124,7 @@ function rowsFor(
     (column) => `${shown(column)} as ${quoted(column.member)}`,
   );
   const all = `select ${members.join(', ')} from ${quoted(name)}`;
-  const views = owned.viewsIn(call);
+  const views = owned.requireViews(call);
   if (!views) return `(${all})`;
   return `(${all} where ${seenRows(views, table, parameter)})`;
 }

@@ -211,7 +211,7 @@ export class Trace implements TracedCollection {
       .some((one) => hasScope(call.caller, `${one}:read`));
     if (!isReader) return [];
     try {
-      const views = owned.viewsIn(call, 'read', named);
+      const views = owned.requireViews(call, 'read', named);
       if (owned.members.length === 0) return [{ by: 'audience', name }];
       return views?.map((view) => this.#readerBy(view));
     } catch {
@@ -238,7 +238,7 @@ export class Trace implements TracedCollection {
 
   eventFor(change: Record<string, unknown>, call: Call) {
     const { action, version } = change;
-    const isForAll = !this.traced.owned.viewsIn(call);
+    const isForAll = !this.traced.owned.requireViews(call);
     const isRepeated = isForAll && Number(version) > 1;
     if (action === 'created') return isRepeated ? undefined : 'added';
     const after = wholeOf((change.after ?? {}) as object);
@@ -249,7 +249,7 @@ export class Trace implements TracedCollection {
 
   /** The views of a call that had the row before. */
   #viewsOf(change: Record<string, unknown>, call: Call) {
-    const views = this.traced.owned.heldIn(call) ?? [];
+    const views = this.traced.owned.views(call) ?? [];
     return views.filter((view) => {
       const { by, name } = this.#readerBy(view);
       return change[by] === name;

@@ -69,6 +69,9 @@ const note: Statement = {
     returning is_off::text`,
 };
 
+/** Endpoints to which a process sends at once: others wait half a second. */
+const mostSending = 1000;
+
 interface Endpoint {
   readonly id: string;
   readonly url: string;
@@ -107,8 +110,9 @@ export class Sender {
     if (rows.length > 0) this.#leasedUntil = asked + lease;
     for (const [row] of rows) {
       const endpoint: Endpoint | null = JSON.parse(row ?? 'null');
-      if (!endpoint || this.#sending.has(endpoint.id)) continue;
+      if (!endpoint || this.#sending.size === mostSending) break;
       const { id } = endpoint;
+      if (this.#sending.has(id)) continue;
       const sent = this.#send(endpoint)
         .catch((err) => this.log.warn({ err, webhook: id }, 'nothing is sent'))
         .finally(() => this.#sending.delete(id));

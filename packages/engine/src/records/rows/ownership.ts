@@ -57,7 +57,12 @@ export interface Owned<Member extends string> {
   readonly members?: TProperties | undefined;
 }
 
-/** The rows that a call sees by an audience, with its rights. */
+/**
+ * The rows that a call sees by an audience, with its rights. Where a function
+ * returns several views, undefined stands for all rows. Of a caller of no
+ * audience `views` and `viewsShowing` return none, and those throw whose name
+ * begins with `require`.
+ */
 export interface View extends Partial<Audience> {
   /** The place of the audience. */
   readonly at: number;
@@ -123,15 +128,14 @@ export class Ownership {
    * The rows that a call sees, or may write.
    *
    * @param named members that they must see
-   * @returns undefined for all rows
    * @throws StoreError FORBIDDEN for a caller of no audience, or one that does
    *   not see these members, or a token that names no usable owner
    */
-  viewsIn(call: Call, action: Action = 'read', named: string[] = []) {
+  requireViews(call: Call, action: Action = 'read', named: string[] = []) {
     if (this.audiences.length === 0) return undefined;
     const caller = callerIn(call);
     if (caller.isOperator) return undefined;
-    const all = this.#viewsOf(caller, this.audiences, action);
+    const all = this.#usableViews(caller, this.audiences, action);
     const views = all.filter((view) => !named.some((one) => hides(view, one)));
     if (views.length === 0) throw notFor('see', named);
     const seesAll = views.some(({ values }) => isEmpty(values));
@@ -140,7 +144,7 @@ export class Ownership {
 
   /** Whether a call sees an item, or may write it. */
   sees(item: object, call: Call, action: Action = 'read') {
-    const views = this.viewsIn(call, action);
+    const views = this.requireViews(call, action);
     return views?.some((view) => contains(view, item)) ?? true;
   }
 
@@ -151,19 +155,23 @@ export class Ownership {
     further: readonly string[] = [],
   ) {
     const hidden = this.#hiddenAskedBy(query, further);
-    const views = this.viewsIn(call, 'read', hidden);
+    const views = this.requireViews(call, 'read', hidden);
     return views ? { ...query, [seenBy]: views } : query;
   }
 
-  /** The rows of which a call sees a member, as in `viewsIn`. */
-  viewsOf(member: string, call: Call) {
+  /**
+   * The rows of which a call sees a member.
+   *
+   * @throws StoreError FORBIDDEN
+   */
+  requireViewsShowing(member: string, call: Call) {
     const { audiences, module } = this;
     const { caller } = call;
     const scope = `${module}:read` as const;
     const isOpen = !module || !caller || caller.isOperator;
     const mayRead = isOpen || hasScope(caller, scope);
     if (audiences.length === 0 && !mayRead) throw forbidden(scope, caller);
-    return this.viewsIn(call, 'read', this.#hiddenAskedBy({}, [member]));
+    return this.requireViews(call, 'read', this.#hiddenAskedBy({}, [member]));
   }
 
   #hiddenAskedBy(query: object, further: readonly string[]) {
@@ -175,7 +183,7 @@ export class Ownership {
   /** Items without the members that a call does not see. */
   shown<Item extends object>(items: readonly Item[], call: Call) {
     if (this.hidden.length === 0) return items;
-    const held = this.heldIn(call);
+    const held = this.views(call);
     return items.map((one) => without(one, this.hiddenFrom(one, call, held)));
   }
 
@@ -186,30 +194,32 @@ export class Ownership {
   /** The members of a row that a call does not see. */
   hiddenFrom(row: object, call: Call, held?: View[]) {
     if (this.hidden.length === 0) return [];
-    const views = held ?? this.heldIn(call);
+    const views = held ?? this.views(call);
     const own = views?.filter((view) => contains(view, row));
     return this.hidden.filter((one) => own?.every((view) => hides(view, one)));
   }
 
-  /** @returns undefined for all rows */
+  /** The rows of which a call sees a member that some audience does not. */
   viewsShowing(member: string, call: Call) {
     if (!this.hidden.includes(member)) return undefined;
-    const views = orError(() => this.viewsIn(call, 'read', [member]));
+    const views = orError(() => this.requireViews(call, 'read', [member]));
     return views instanceof Error ? [] : views;
   }
 
-  /** @returns undefined for operators, none for a caller of no audience */
-  heldIn(call: Call, action: Action = 'read') {
+  /** By each audience of a call. */
+  views(call: Call, action: Action = 'read') {
     const caller = callerIn(call);
     if (caller.isOperator) return undefined;
-    const views = orError(() => this.#viewsOf(caller, this.audiences, action));
+    const views = orError(() =>
+      this.#usableViews(caller, this.audiences, action),
+    );
     return views instanceof Error ? [] : views;
   }
 
   /** Whether a write depends on who may do what. */
   restricts(call: Call) {
     if (!this.audiences.some(restricts)) return false;
-    return this.heldIn(call, 'write')?.some(restricts) ?? false;
+    return this.views(call, 'write')?.some(restricts) ?? false;
   }
 
   /**
@@ -222,7 +232,7 @@ export class Ownership {
   }
 
   #writingTo(row: object, call: Call) {
-    const held = this.heldIn(call, 'write');
+    const held = this.views(call, 'write');
     return held?.filter((view) => contains(view, row));
   }
 
@@ -256,7 +266,7 @@ export class Ownership {
     const caller = callerIn(call);
     if (caller.isOperator) return this.#claimedByOperator(item);
     const open = this.audiences.filter(({ scope }) => !isOfAll(scope));
-    const views = this.#viewsOf(caller, open, 'write');
+    const views = this.#usableViews(caller, open, 'write');
     const own = fitting(views, item, null);
     const all = own.filter((view) => !contradicted(view, related));
     // Otherwise it is refused, unless it is stored.
@@ -302,7 +312,7 @@ export class Ownership {
    * @throws StoreError BAD_USER_INPUT when no row would
    */
   changeable(change: object, call: Call, row?: object) {
-    const views = this.viewsIn(call, 'write');
+    const views = this.requireViews(call, 'write');
     const own = views?.filter((view) => !row || contains(view, row));
     return own && fitting(own, change);
   }
@@ -319,7 +329,7 @@ export class Ownership {
     return this.tenant && memberIn(item, this.tenant);
   }
 
-  #viewsOf(
+  #usableViews(
     caller: Caller,
     audiences: readonly Audience[],
     action: Action,
