@@ -42,7 +42,7 @@ export type FieldCost = (estimate: {
  *   it is not given
  * @param maximum in the extensions of the argument `limit` or `first`
  */
-type MostItems = (asked: unknown, maximum?: number) => number;
+type MostFor = (asked: unknown, maximum?: number) => number;
 
 /**
  * The number of leaf fields that an item has for nothing. Each further one
@@ -68,29 +68,28 @@ const pageSizeOf = ({ args }: Field) =>
 export function costOf(
   field: Field,
   isRoot: boolean,
-  mostItems: MostItems,
+  mostFor: MostFor,
 ): FieldCost {
   const complexity = complexityOf(field);
   if (typeof complexity === 'function') return complexity;
   const pageSize = pageSizeOf(field);
-  if (complexity === undefined && pageSize)
-    return pageCost(mostItems, pageSize);
+  if (complexity === undefined && pageSize) return pageCost(mostFor, pageSize);
   const usual = isRoot ? 2 : Number(field.extensions.hasResolver === true);
   const own = complexity ?? usual;
   let items = 1;
-  if (isList(field)) items = mostItems(Number.POSITIVE_INFINITY);
+  if (isList(field)) items = mostFor(Number.POSITIVE_INFINITY);
   return ({ args, childComplexity }) =>
     own + listedIn(args) + items * childComplexity;
 }
 
 function pageCost(
-  mostItems: MostItems,
+  mostFor: MostFor,
   { extensions }: GraphQLArgument,
 ): FieldCost {
   const maximum = extensions.maximum as number | undefined;
   return ({ args, childComplexity }) => {
     const asked = args.limit ?? args.last ?? args.first;
-    const items = mostItems(asked, maximum);
+    const items = mostFor(asked, maximum);
     return 1 + listedValues(args) + items * (1 + childComplexity);
   };
 }
@@ -189,7 +188,13 @@ interface Level {
 
 /**
  * What a field has: an item or items; a connection's own fields; the items of
- * the connection above (`nodes`, `edges`); or a part of the item above.
+ * the connection above; or a part of the item above. In
+ *
+ *     { petsConnection(first: 2) { totalCount nodes { id place { city } } } }
+ *
+ * `petsConnection` is `connection`, `nodes` is `itemsOfConnection`, and all else
+ * is `part`: `totalCount` of the connection, `place` of an item. `pets` and a
+ * field with a resolver, such as `owner`, are `items`.
  */
 type Role = 'items' | 'connection' | 'itemsOfConnection' | 'part';
 
@@ -213,7 +218,7 @@ export function estimateOf(
   schema: GraphQLSchema,
   document: DocumentNode,
   node: OperationDefinitionNode,
-  { maxCost, mostItems }: { maxCost: number; mostItems: MostItems },
+  { maxCost, mostFor }: { maxCost: number; mostFor: MostFor },
 ): (variables: Values) => Estimate {
   const { operation, selectionSet, variableDefinitions = [] } = node;
   const root = schema.getRootType(operation) as GraphQLNamedType;
@@ -272,7 +277,7 @@ export function estimateOf(
 
     const once = below.costs.filter(({ isOnce }) => isOnce);
     const perItem = below.costs.filter(({ isOnce }) => !isOnce);
-    let costOfField = costOf(field, isRoot, mostItems);
+    let costOfField = costOf(field, isRoot, mostFor);
     if (role === 'itemsOfConnection') costOfField = countedAbove;
     const least = Number(costsItself);
     const argumentsIn = argumentReader(node, field);

@@ -10,12 +10,12 @@ import { resolve, schema } from './schema.ts';
 
 /** What an operation may cost: one unit for a field, and for each item. */
 
-const mostItems = (limit: unknown) =>
+const mostFor = (limit: unknown) =>
   Math.min(limit == null ? 20 : Number(limit), 100);
 const estimate = (text: string, variables = {}, maxCost = 1_000_000) => {
   const document = parse(text);
   const node = getOperationAST(document) as OperationDefinitionNode;
-  return estimateOf(schema, document, node, { maxCost, mostItems })(variables);
+  return estimateOf(schema, document, node, { maxCost, mostFor })(variables);
 };
 const ids = (count: number, name = 'a') =>
   Array.from({ length: count }, (_, at) => `${name}${at}: id`).join(' ');

@@ -153,7 +153,7 @@ export function pageQueryMembers(
  *
  * @param most what the schema of the list allows
  */
-export function mostItems(limit: unknown, most: number = pageLimit.max) {
+export function mostFor(limit: unknown, most: number = pageLimit.max) {
   const count = Number(limit ?? pageLimit.default);
   if (!Number.isInteger(count)) return most;
   return Math.min(Math.max(count, 0), most);

@@ -39,7 +39,10 @@ export interface Rule {
   readonly hasPlaces?: boolean;
 }
 
-/** A keyword of arrays: an invalid value is refused without the others. */
+/**
+ * A keyword of arrays, set by `several.ts`: an invalid value is
+ * refused without the others.
+ */
 export const isSeparate = 'x-separate';
 
 /**

@@ -86,7 +86,10 @@ function readerOf(schema: TObject, isLenient: boolean) {
       reportFault(
         `The default of ${name} must be ${expected(rule, otherwise)}.`,
       );
-    // Null and absence are one input, so one is dropped.
+    // A null counts as absent where both are one input: of a member that may be
+    // null and has no other default; in GraphQL, whose clients send null for
+    // what they leave out, of one that may not be null. Not in a change, where
+    // null is a value, nor of a required member.
     const mayBeNull = rule.read(null) === null;
     const isSame = mayBeNull && otherwise === undefined;
     const isIgnored = !mayBeNull && isLenient;
@@ -176,7 +179,7 @@ function ruleOf(schema: TSchema, isLenient: boolean, name = '') {
   if (isUnknown || unchecked.length > 0) {
     const what = isUnknown ? '' : `${unchecked.join(' and ')} of `;
     reportFault(
-      `No rule checks ${what}${name} ${JSON.stringify(member)}: bound it (maxLength, minimum and maximum, maxItems), or give it a rule in validation/validator.ts.`,
+      `No rule checks ${what}${name} ${JSON.stringify(member)}: bound it (maxLength, minimum and maximum, maxItems), or give it a kind (ofKind).`,
     );
   }
   let rule: Rule = { type: member.type, ...found };

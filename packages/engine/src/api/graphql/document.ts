@@ -28,7 +28,7 @@ import {
 } from 'graphql';
 import { LRUCache } from 'lru-cache';
 import type { Config } from '../../config/config.ts';
-import { mostItems } from '../../validation/page.ts';
+import { mostFor } from '../../validation/page.ts';
 import { formatError, graphQLErrorOf, type Outcome } from './answer.ts';
 import type { Execute } from './context.ts';
 import { type Uses, usesOf } from './scopes.ts';
@@ -91,7 +91,7 @@ export class Operation {
     this.fieldNames = [...new Set(this.fields.values())];
     this.isSeries = this.type === 'mutation' && this.fields.size > 1;
     this.uses = usesOf(schema, document, node);
-    this.estimate = estimateOf(schema, document, node, { maxCost, mostItems });
+    this.estimate = estimateOf(schema, document, node, { maxCost, mostFor });
     this.execute = executor(this);
   }
 }

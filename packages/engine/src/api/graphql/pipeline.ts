@@ -27,7 +27,7 @@ import type { Claim, Meter } from '../../call.ts';
 import { badInput, orError, StoreError } from '../../errors.ts';
 import type { OperationObserver } from '../../runtime/observers.ts';
 import { forbidden, hasScope } from '../../scopes.ts';
-import { mostItems } from '../../validation/page.ts';
+import { mostFor } from '../../validation/page.ts';
 import { bytesOf } from '../http/bodies.ts';
 import { offerTrial } from '../http/negotiation.ts';
 import { type Outcome, outcomeOf, refused } from './answer.ts';
@@ -233,7 +233,8 @@ async function chargeRest(
   meter: Meter,
   { cost, surcharge, rootFields, isNested }: Estimate,
 ) {
-  // The release of a reservation charges one root field.
+  // A reservation that is released charges one root field (`QuotaMeter`: 1, and
+  // each item that was read).
   let charged = surcharge;
   if (isNested) charged += rootFields - 1;
   if (charged > 0) await meter.charge(charged);
@@ -259,7 +260,7 @@ function guardRoot(
   isMutation: boolean,
 ) {
   const { resolve = defaultFieldResolver } = field;
-  const cost = costOf(field, true, mostItems);
+  const cost = costOf(field, true, mostFor);
   const scope = scopeOf(field);
   field.resolve = (root, args, context, info) => {
     const { call } = context;

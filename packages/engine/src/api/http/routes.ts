@@ -235,8 +235,8 @@ export function routeHooks(
       idempotencyHooks(route),
       lastHooks(route),
     ];
-    // Fastify's own HEAD hook measures the content, so it must run after the
-    // compression.
+    // The hook of Fastify's `exposeHeadRoutes`, which sets Content-Length, must
+    // run after the compression.
     if (route.method === 'HEAD' && Array.isArray(route.onSend))
       route.onSend.reverse();
     for (const phase of phases) {

@@ -7,7 +7,7 @@ import type {
 } from 'fastify';
 import type { TObject } from 'typebox';
 import type { FeatureContext, Parts } from '../../feature.ts';
-import { mostItems } from '../../validation/page.ts';
+import { mostFor } from '../../validation/page.ts';
 import type { MemberSchema } from '../../validation/rules.ts';
 import { describeQuota } from './contract.ts';
 import { QuotaMeter } from './meter.ts';
@@ -95,6 +95,6 @@ function mostUnits(
   const { limit, ...filters } = query as Values;
   const lists = Object.values(filters).filter(Array.isArray);
   const values = lists.flat();
-  const read = mostItems(limit, limitSchema.maximum) + values.length;
+  const read = mostFor(limit, limitSchema.maximum) + values.length;
   return operation + read + written;
 }

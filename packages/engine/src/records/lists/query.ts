@@ -166,6 +166,7 @@ export class ListInterpreter {
       return this.#combinations.map((one) => [...new Set([...own, ...one])]);
     });
     const needed = all.filter((_, at) => isSeen[at]).flat();
+    // Those of all that are needed, one after the other.
     const ordered = this.table.inOrderOfIndexes(needed, by, few);
     return all.map((some, at) => {
       if (isSeen[at]) return ordered.splice(0, some.length);
@@ -294,6 +295,8 @@ export class ListInterpreter {
     const filters = this.#filters.filter(({ name }) => query[name] != null);
     assertOneEach(filters);
     const [end] = filters.filter(isEnd);
+    // A member of another row may be null, and null is last in an order: a range
+    // without an upper end must end before it.
     const isOpen = end?.column.path && !filters.some(isOf('to'));
     if (isOpen) filters.push(belowNull(end.column));
     const ends = filters.filter(isEnd);

@@ -299,15 +299,16 @@ function where(conditions: string[]) {
  * The last filters are compared in one row with the order, for example
  * `(status, id) > ($3, $1)`: only an index on both has these rows in a range.
  * For `status = $3 and id > $1` PostgreSQL may scan the primary key, and
- * discard most rows. Which filters are in the row:
+ * discard most rows. Which filters are in the row, and which before it:
  *
- * - by ids the last one, because only the first column of a row ends a scan; so
- *   none in a range that ends
- * - by another member all, or PostgreSQL would sort the rows of the first
- * - none of a list of few items, nor those that the index lacks
- * - none of a list with a filter `any`
- * - none of a list that is filtered by the member of its order
- * - none up to a null, which no comparison of rows has
+ * - by ids the last one: `kind = $3 and (status, id) > ($4, $1)`, because only
+ *   the first column of a row ends a scan
+ * - by another member all, or PostgreSQL would sort the rows of the first:
+ *   `(kind, status, name, id) > ($3, $4, $5, $1)`
+ * - after the last null: `room is null and (status, name, id) > ($3, $4, $1)`
+ * - without those that the index lacks, which has few rows of the others
+ * - none in a range that ends, with a filter `any`, or by the member of the
+ *   order: `status = $3 and name = $4 and id > $1`
  *
  * @returns how many filters are before those in the row
  */

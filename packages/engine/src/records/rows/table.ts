@@ -422,8 +422,8 @@ function decoderOf(codec: Codec, place: string, isNullable: boolean) {
 const smallIntegers = /^-?\d{1,15}(?:,-?\d{1,15})*$/;
 
 /**
- * Splits a column that `ListStatements` aggregated into its texts; small
- * integers are numbers, which JSON makes of them at once.
+ * Splits a column that a list aggregated (`lists/statement.ts`) into its texts;
+ * small integers are numbers, which JSON makes of them at once.
  *
  * @param ids of the rows, if they are known
  * @throws Error when a value has a comma, which would move the next ones
