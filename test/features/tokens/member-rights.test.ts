@@ -5,6 +5,7 @@ import { resource } from '#engine/api/resources/resource.js';
 import { Call } from '#engine/call.js';
 import { Records } from '#engine/records/records.js';
 import { Ownership } from '#engine/records/rows/ownership.js';
+import { select } from '#engine/records/select.js';
 import { textSchema } from '#engine/validation/schemas.js';
 import {
   EntityRecords,
@@ -456,6 +457,29 @@ describeHere.each(collections)('cards on %s', (_name, Collection) => {
     const { json } = await ask('ann', path, 'PATCH', change);
     expect(json).toMatchObject(conflict);
     expect(version).toBe(1);
+  });
+
+  test('own SQL of items compares no hidden member, of joined ones neither', async () => {
+    const cards = new Collection<Card, NewCard>(
+      store.database,
+      CardEntity,
+      card.lists,
+    );
+    const found = async (sub: string, scope: string) => {
+      const call = new Call();
+      const caller = { id: 9, name: sub, subject: sub, tenant: 'a' };
+      call.caller = { ...caller, scopes: [`${scope}:read`] };
+      const own = await select(call, cards)`
+        select * from ${cards} as card where note = ${'rude'}`;
+      const joined = await select(call, cards)`
+        select card.* from ${cards} as card
+        join ${cards} as other using (id) where other.note = ${'rude'}`;
+      expect(joined).toEqual(own);
+      return own;
+    };
+    expect(await found('ann', 'guests')).toEqual([]);
+    const [ann] = (await rows()).filter(({ note }) => note === 'rude');
+    expect(await found('sam', 'wards')).toMatchObject([{ name: ann.name }]);
   });
 
   test('an operation with a scope of its own is for its callers only, on both APIs', async () => {

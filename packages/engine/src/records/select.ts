@@ -56,8 +56,7 @@ export function select<const Of extends Row>(call: Call, row: Of) {
     const source = given.find(isSource);
     if (!source)
       throw new Error('A select needs the collection that it reads.');
-    const isOfItems = isSource(row);
-    const { own, values } = parameterised(call, strings, given, isOfItems);
+    const { own, values } = parameterised(call, strings, given, row);
     const text = `select ${texts.join(', ')} from (${own}) as found limit ${mostRows + 1}`;
     const name = `select_${hash('sha256', text).slice(0, 16)}`;
     const { database, table } = source;
@@ -68,7 +67,7 @@ export function select<const Of extends Row>(call: Call, row: Of) {
     call.count(rows.length + totalCost);
     assertFits(rows);
     const found = rows.map(decode) as Array<Decoded<Of>>;
-    if (!isOfItems) return found;
+    if (!isSource(row)) return found;
     return row.owned.shown(found as object[], call) as typeof found;
   };
 }
@@ -96,17 +95,22 @@ function parameterised(
   call: Call,
   strings: TemplateStringsArray,
   given: readonly unknown[],
-  isOfItems: boolean,
+  row: Row,
 ) {
   const values: unknown[] = [];
   const parameter = (value: unknown) => `$${values.push(parameterOf(value))}`;
   const parts = given.map((one) =>
-    isSource(one) ? rowsFor(call, one, parameter, isOfItems) : parameter(one),
+    isSource(one) ? rowsFor(call, one, parameter, one === row) : parameter(one),
   );
   return { own: String.raw({ raw: strings }, ...parts), values };
 }
 
-/** @param isOfItems they lack later what the call does not see */
+/**
+ * A member that the call does not see is null.
+ *
+ * @param isOfItems a further column has it, because items lose it when they are
+ *   shown
+ */
 function rowsFor(
   call: Call,
   { table, owned }: Source,
@@ -116,13 +120,16 @@ function rowsFor(
   const { name, columns } = table;
   const shown = ({ name, member }: Column) => {
     const views = owned.viewsShowing(member, call);
-    if (isOfItems || !views) return name;
+    if (!views) return name;
     const rows = seenRows(views, table, parameter) || 'false';
     return `case when ${rows} then ${name} end`;
   };
   const members = columns.map(
     (column) => `${shown(column)} as ${quoted(column.member)}`,
   );
+  for (const { member, text } of isOfItems ? columns : [])
+    if (owned.hidden.includes(member))
+      members.push(`${text} as ${wholeOf(member)}`);
   const all = `select ${members.join(', ')} from ${quoted(name)}`;
   const views = owned.requireViews(call);
   if (!views) return `(${all})`;
@@ -131,10 +138,15 @@ function rowsFor(
 
 // How rows are read: SQL for the text of each column, and what they become.
 
-const ofSource = ({ table }: Source) => ({
-  texts: table.columns.map(({ textOfMember }) => textOfMember),
+const ofSource = ({ table, owned }: Source) => ({
+  texts: table.columns.map(({ member, textOfMember }) =>
+    owned.hidden.includes(member) ? wholeOf(member) : textOfMember,
+  ),
   decode: table.decodeRow,
 });
+
+/** The column with the text of a member that some callers do not see. */
+const wholeOf = (member: string) => quoted(`#${member}`);
 
 function ofSchema({ properties }: TObject) {
   const members = Object.entries(properties).map(([name, schema]) => ({
