@@ -41,6 +41,7 @@ const callers: Record<string, { sub: string; org: string; scope: string }> = {
   'clerk ann': { sub: 'ann', org: 'a', scope: 'clerks' },
   'cid a': { sub: 'cid', org: 'a', scope: 'writers' },
   'ann writes': { sub: 'ann', org: 'a', scope: 'clerks writers' },
+  'cid reads': { sub: 'cid', org: 'a', scope: 'clerks peers' },
   'ann reads': { sub: 'ann', org: 'a', scope: 'buyers readers' },
   'staff b': { sub: 'staff', org: 'b', scope: 'bills' },
   'ann b': { sub: 'ann', org: 'b', scope: 'buyers' },
@@ -98,7 +99,7 @@ describeHere('lines of bills', () => {
       MCP: 'true',
       GRAPHQL_FEDERATION: 'true',
       JWT_SCOPES:
-        'bills=bills:write,buyers=buyers:write,clerks=clerks:write,writers=writers:write,readers=readers:write,support=bills:all',
+        'bills=bills:write,buyers=buyers:write,clerks=clerks:write,writers=writers:write,readers=readers:write,peers=writers:read,support=bills:all',
     }),
   );
   const store = storeForAll(env, undefined, { more: billModules });
@@ -739,6 +740,16 @@ describeHere('lines of bills', () => {
     expect(await dataOf(ofBea)).toEqual([{ title: 'for bea', cost: null }]);
     ofAnn.close();
     ofBea.close();
+  });
+
+  test('a rule tells nothing to a caller who writes other rows only', async () => {
+    const { id } = rows['of bea'];
+    const text = `update line set cost = 'secret' where id = ${id}`;
+    await sql(store.database, text);
+    const path = `/lines/${id}`;
+    expect((await ask('cid reads', path)).json).toMatchObject({ id });
+    const { json } = await ask('cid reads', `${path}/empty`, 'POST');
+    expect(json).toMatchObject({ message: 'This caller may not empty it.' });
   });
 
   test('an import adds lines to bills', async () => {

@@ -7,6 +7,7 @@ import {
   type NewOf,
   resource,
 } from '#engine/api/resources/resource.js';
+import { badInput } from '#engine/errors.js';
 import { Records } from '#engine/records/records.js';
 import { select } from '#engine/records/select.js';
 import {
@@ -95,7 +96,13 @@ export const line = resource({
   combinations: [['billId'], ['bill_login']],
   ranges: ['amount'],
   transitions: {
-    empty: { description: 'It is free.', change: () => ({ amount: 0 }) },
+    empty: {
+      description: 'It is free.',
+      change({ cost }) {
+        if (cost === 'secret') throw badInput(`It costs a ${cost}.`);
+        return { amount: 0 };
+      },
+    },
   },
   relations: { bill: { by: 'billId', to: () => bill.type, list: 'lines' } },
 });

@@ -232,6 +232,7 @@ export class Ownership {
   }
 
   #writingTo(row: object, call: Call) {
+    if (this.audiences.length === 0) return undefined;
     const held = this.views(call, 'write');
     return held?.filter((view) => contains(view, row));
   }
