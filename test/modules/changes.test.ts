@@ -14,9 +14,11 @@ import {
 } from '#engine/validation/schemas.js';
 import { PetEntity } from '../../src/pets/pet.entity.ts';
 import type { Pet } from '../../src/pets/pet.schemas.ts';
+import { sql } from '../support/database-access.ts';
 import { expect, test } from '../support/jest.ts';
 import { migrationOf } from '../support/migrations.ts';
 import { eventually, onPlainPostgres } from '../support/process.ts';
+import { citusLayout } from '../support/servers/citus-database.ts';
 import { openSession } from '../support/session.ts';
 import { storeForAll } from '../support/store.ts';
 
@@ -160,6 +162,32 @@ test('of changes that read the same version one wins', async () => {
     } finally {
       await holder.end();
     }
+  },
+);
+
+// Citus has no triggers.
+const ofTriggers = citusLayout ? test.skip : test;
+ofTriggers(
+  'a row that a trigger keeps as it is refuses a change and a removal',
+  async () => {
+    const offers = open();
+    const { id } = await offers.create({ title: 'Rock', price: null });
+    for (const text of [
+      'create function keep() returns trigger language plpgsql as $$ begin return null; end $$',
+      `create trigger keep before update or delete on found for each row when (old.title = 'Rock') execute function keep()`,
+    ])
+      await sql(store.database, text);
+    const refusal = {
+      code: 'BAD_USER_INPUT',
+      message: 'A rule of the database refuses this.',
+    };
+    const refused = (written: Promise<unknown>) =>
+      expect(written).rejects.toMatchObject(refusal);
+    await refused(change(offers, id, { version: 1, title: 'Sand' }));
+    await refused(offers.remove(id, {} as never));
+    await refused(offers.remove(id, { version: 1 } as never));
+    const stale = change(offers, id, { version: 2, title: 'Sand' });
+    await expect(stale).rejects.toMatchObject({ code: 'CONFLICT' });
   },
 );
 

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { escapeLiteral as literal, escapeIdentifier as quoted } from 'pg';
 import type { Call } from '../call.ts';
 import type { Batches, Database } from '../database/database.ts';
-import { refusalIn } from '../database/transaction.ts';
+import { refusalIn, ruleBroken } from '../database/transaction.ts';
 import { badInput, StoreError } from '../errors.ts';
 import type { Int64 } from '../validation/int64.ts';
 import { wholeTime } from '../validation/kinds.ts';
@@ -23,8 +23,8 @@ export type ChangeOf<Item> = { readonly version: number } & {
 };
 
 /**
- * The version before, then the columns after. They are null when the version is
- * not the expected one. No row: no such id.
+ * The version before, then the columns after. They are null when nothing is
+ * written. No row: no such id.
  */
 type Written =
   | [version: string | null, ...row: Array<string | null>]
@@ -246,14 +246,19 @@ export class Changes<Item> {
     });
     if (!written) return null;
     const [current, ...row] = written;
-    if (row[0] === null) throw staleVersion(Number(current), version);
+    if (row[0] === null) {
+      const stored = Number(current);
+      const isStale = version !== undefined && version !== stored;
+      // Otherwise a trigger has dropped the row.
+      throw isStale ? staleVersion(stored, version) : badInput(ruleBroken);
+    }
     this.trace?.tell();
     return row;
   }
 }
 
 /** @param given the version that the client has read */
-export function staleVersion(version: number, given?: number) {
+export function staleVersion(version: number, given: number) {
   const message = `It has version ${version}, not ${given}: read it again.`;
   return new StoreError('CONFLICT', message, { details: { version } });
 }
