@@ -315,6 +315,16 @@ describeHere('a transaction', () => {
     expect(call.isReplay).toBe(false);
   });
 
+  test('that creates refuses an idempotency key without its input', async () => {
+    const call = claimed('no input');
+    const run = () =>
+      store.database.transaction(call, { creates }, () => visit());
+    await expect(run()).rejects.toThrow(
+      'The transaction needs its `input` for an Idempotency-Key.',
+    );
+    expect(await counts()).toEqual([0, 0]);
+  });
+
   test('stores nothing for an idempotency key whose answer is too long to be repeated', async () => {
     const answering = (length: number, key?: string) =>
       transact(

@@ -64,13 +64,17 @@ class AuditedVets extends Records<Vet, NewVet> {
 
   override create(item: NewVet, call: Call) {
     const creates = [VetEntity, AuditEntity];
-    return this.database.transaction(call, { creates }, async () => {
-      const made = await super.create(item, call);
-      const what = `${made.name} was added.`;
-      await this.audits.create(audited({ what }), call);
-      await this.pause(made.name);
-      return made;
-    });
+    return this.database.transaction(
+      call,
+      { creates, input: item },
+      async () => {
+        const made = await super.create(item, call);
+        const what = `${made.name} was added.`;
+        await this.audits.create(audited({ what }), call);
+        await this.pause(made.name);
+        return made;
+      },
+    );
   }
 }
 

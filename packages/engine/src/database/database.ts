@@ -300,6 +300,11 @@ export class Database {
   ): Promise<Answer> {
     if (currentTransaction()) throw nestedTransaction();
     const { onRolledBack } = call;
+    const isOnce = call.claim && !onRolledBack && creates.length > 0;
+    if (isOnce && !input)
+      throw new Error(
+        'The transaction needs its `input` for an Idempotency-Key.',
+      );
     const claim = input && !onRolledBack ? call.nextClaim() : undefined;
     const answerIn = (tx: Transaction) => {
       const doing = () => tx.run(work);

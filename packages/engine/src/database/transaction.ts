@@ -21,7 +21,7 @@ export interface Frame {
   readonly creates: readonly EntityName[];
   /**
    * The validated input. With the idempotency key of the call, the same input
-   * gets the same answer. Absent, it takes no key.
+   * gets the same answer. Without it, one that creates refuses a key.
    */
   readonly input?: object;
 }
