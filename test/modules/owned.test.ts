@@ -1,6 +1,8 @@
+import { resource } from '#engine/api/resources/resource.js';
 import { Call } from '#engine/call.js';
 import { LiveList } from '#engine/records/live-list.js';
 import { Records } from '#engine/records/records.js';
+import { textSchema } from '#engine/validation/schemas.js';
 import { openStream } from '../support/events.ts';
 import { graphqlText } from '../support/graphql.ts';
 import { beforeAll, describe, expect, test } from '../support/jest.ts';
@@ -32,6 +34,8 @@ import {
 // Citus allows a foreign key between distributed tables only when both are
 // distributed by it.
 const describeHere = citusLayout ? describe.skip : describe;
+
+const text = textSchema({ description: 'x' });
 
 const collections: Array<[string, Repositories]> = [
   ['Records', Records],
@@ -551,4 +555,19 @@ describeHere.each(collections)('diaries on %s', (_name, Collection) => {
       "{ properties: ['createdBy', 'diaryId', 'version', 'id'] }",
     );
   });
+});
+
+test('no change names the owner or the tenant, which none sets', () => {
+  const members = { title: text, writer: text };
+  const described = { name: 'Note', description: 'A note.', members };
+  const places = { path: '/notes', operations: [] } as const;
+  const owner = { ...described, ...places, owner: 'writer' } as const;
+  const audiences = [{ scope: 'notes', rows: { writer: 'tenant' } }] as const;
+  for (const one of [
+    resource(owner),
+    resource({ ...described, ...places, audiences }),
+  ]) {
+    const { properties } = one.schemas.change;
+    expect(Object.keys(properties)).toEqual(['version', 'title']);
+  }
 });

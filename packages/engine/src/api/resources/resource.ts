@@ -313,7 +313,9 @@ function schemasOf<Members extends TProperties, OwnerName extends string>(
     ...(example && { examples: [example] }),
   });
   const examples = example && [exampleOf(declaration, stored, input)];
-  const changed = Type.Omit(input, fixed as string[]) as TObject;
+  const { kept } = new Ownership(declaration, undefined);
+  const unchanged = [...(fixed as string[]), ...kept];
+  const changed = Type.Omit(input, unchanged) as TObject;
   return {
     stored,
     input,
