@@ -264,7 +264,9 @@ describeHere('a transaction', () => {
     for (const answer of answers) expect(answer).toEqual(answers[0]);
     expect(calls.filter(({ isReplay }) => isReplay)).toHaveLength(7);
     await checkups.remove(answers[0]?.changed?.id, {} as never);
-    expect(await transact(() => visit(), claimed('once'))).toEqual(answers[0]);
+    const again = claimed('once');
+    expect(await transact(() => visit(), again)).toEqual(answers[0]);
+    expect(again.items).toBe(1);
     const other = { creates, input: { name: 'other' } };
     await expect(
       store.database.transaction(claimed('once'), other, () => visit()),

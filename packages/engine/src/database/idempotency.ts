@@ -161,6 +161,7 @@ export async function answerOnce<Answer>(
   const [found = []] = await rows(findClaim, claim);
   const [known, texts] = found;
   if (known !== fingerprint.toString('hex')) throw reused();
+  call.count(1);
   call.replayed(true);
   const [stored] = JSON.parse(`${texts}`);
   const answer = deserialize(Buffer.from(stored, 'base64'));
