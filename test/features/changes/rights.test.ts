@@ -109,6 +109,19 @@ test('a tenant sees its changes, with the subject that made them', async () => {
   ]);
 });
 
+test('what is done for a tenant is of the caller and its own tenant', async () => {
+  const entries = new Records(store.database, EntryEntity, entry.lists);
+  const call = new Call();
+  const caller = { id: 9, name: 'ada', subject: 'ada', scopes: ['write'] };
+  call.caller = { ...caller, tenant: 'north' };
+  const other = { scopes: ['write'], subject: 'bob', tenant: 'south' };
+  const input = { title: 'given', amount: '1', number: 2n };
+  const { id } = await entries.create(input as never, call.onBehalfOf(other));
+  const path = `/v1/changes?collection=entries&itemId=${id}`;
+  const { json } = await rest(store, path);
+  expect(json).toMatchObject([{ actor: 'subject:ada', tenant: 'north' }]);
+});
+
 test('what commands write is of the operator', async () => {
   const entries = new Records(store.database, EntryEntity, entry.lists);
   const input = { title: 'imported', amount: '1', number: 1n };

@@ -278,9 +278,9 @@ function nameIn(name: string, members: string[], table: Table) {
 
 /** Who writes: the actor, its tenant, and the request. */
 export function writerOf(call: Call) {
-  const { caller, origin } = call;
+  const { caller, request } = call.origin;
   const { tenant } = caller ?? {};
-  return [actorIn(call), isText(tenant) ? tenant : null, origin.request];
+  return [actorIn(call), isText(tenant) ? tenant : null, request];
 }
 
 /** SQL for the values of `writerOf`, the first one in a parameter. */
