@@ -4,6 +4,7 @@ import type { Module } from '#engine/api/module.js';
 import { providerForAll } from '../../../features/tokens/provider.ts';
 import { clinicModules } from '../../../modules/clinic/clinic.module.ts';
 import { sql } from '../../../support/database-access.ts';
+import { openStream } from '../../../support/events.ts';
 import { beforeAll, expect, test } from '../../../support/jest.ts';
 import { rest } from '../../../support/rest.ts';
 import { citusLayout } from '../../../support/servers/citus-database.ts';
@@ -14,7 +15,8 @@ const env: Record<string, string> = {};
 beforeAll(() =>
   Object.assign(env, provider.env, {
     JWT_TENANT: 'org',
-    JWT_SCOPES: 'clinic=clinic:write,portal=portal:write,sitters=sitters:write',
+    JWT_SCOPES:
+      'clinic=clinic:write,portal=portal:write,sitters=sitters:write,all=clinic:all',
   }),
 );
 // The tables of a module with entities and migrations are distributed by id.
@@ -33,7 +35,9 @@ beforeAll(async () => {
     await sql(store.database, text);
 });
 
-(citusLayout ? test : test.skip).each(['clinic', 'portal', 'portal sitters'])(
+const ofCitus = citusLayout ? test : test.skip;
+
+ofCitus.each(['clinic', 'portal', 'portal sitters'])(
   'rows of a table that is distributed by its tenant are changed and removed by its callers: %s (skipped without TEST_CITUS)',
   async (scope) => {
     const ask = (org: string, method: string, path = '', json?: object) =>
@@ -53,5 +57,24 @@ beforeAll(async () => {
     expect((await ask('b', 'DELETE', path)).status).toBe(404);
     expect((await ask('a', 'DELETE', path)).status).toBe(204);
     expect((await ask('a', 'GET', path)).status).toBe(404);
+  },
+);
+
+ofCitus(
+  'such a table has live lists of all tenants, also of several kinds (skipped without TEST_CITUS)',
+  async () => {
+    const key = provider.token({ sub: 'sue', org: 'x', scope: 'clinic all' });
+    const path = '/v1/patients?kind_in=cat&kind_in=hen&after=0';
+    const stream = await openStream(store, { method: 'GET', path, key });
+    const names = ['Tom', 'Kit'];
+    for (const [at, name] of names.entries()) {
+      const of = { sub: 'ann', org: 'xy'[at], scope: 'clinic' };
+      const json = { name, kind: 'cat' };
+      const request = { method: 'POST', key: provider.token(of), json };
+      await rest(store, '/v1/patients', request);
+    }
+    const events = await stream.until(2);
+    expect(events.map(({ data }) => data.name)).toEqual(names);
+    stream.close();
   },
 );

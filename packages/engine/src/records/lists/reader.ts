@@ -96,9 +96,9 @@ export class ListReader<Item extends Identified> {
    * @returns undefined for a table that is not sharded
    */
   async #horizon() {
-    if (this.horizon) return this.#idBy(this.horizon);
     const { table } = this;
     this.#isSharded ??= await this.database.isSharded(table.name);
+    if (this.horizon) return this.#idBy(this.horizon);
     return this.#isSharded ? this.#idBy(lastDrawnIn(table)) : undefined;
   }
 
