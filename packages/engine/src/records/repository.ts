@@ -93,6 +93,9 @@ export interface Repository<Item extends Identified, New> {
    */
   lastId(call?: Call): Promise<Int64>;
   /**
+   * Transactions then create rows one after another, those of tenants, too:
+   * a page of `list` has no end before what is not visible yet.
+   *
    * @param listener called after each creation by this process; it does not
    *   throw
    */
