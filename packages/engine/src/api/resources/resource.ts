@@ -314,8 +314,7 @@ function schemasOf<Members extends TProperties, OwnerName extends string>(
   });
   const examples = example && [exampleOf(declaration, stored, input)];
   const { kept } = new Ownership(declaration, undefined);
-  const unchanged = [...(fixed as string[]), ...kept];
-  const changed = Type.Omit(input, unchanged) as TObject;
+  const changed = Type.Omit(input, [...fixed, ...kept] as string[]) as TObject;
   return {
     stored,
     input,
