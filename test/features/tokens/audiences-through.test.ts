@@ -1,6 +1,6 @@
 // runs: embedded, postgres, postgres-12, postgres-18
 
-import { randomUUID } from 'node:crypto';
+import { hash, randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { openModules } from '#engine/api/module.js';
@@ -81,6 +81,13 @@ const absent = (id: unknown) => ({
   status: 404,
   message: `There is no line with the id ${id}.`,
 });
+
+const namesOfLine = 'title,amount,cost,billId,clerk,firm,version';
+/** As the release before this one has it, of a line of the firm a. */
+const digestOf = ({ title, billId }: { title: string; billId: unknown }) => {
+  const members = { amount: 1, billId, firm: 'a', title };
+  return hash('sha256', JSON.stringify(Object.entries(members)), 'buffer');
+};
 
 interface Answer {
   item?: unknown;
@@ -508,6 +515,31 @@ describeHere('lines of bills', () => {
       const reused = await api.create('ann writes', other, headers);
       expect(reused.error).toMatchObject({ code: 'IDEMPOTENCY_KEY_REUSED' });
     });
+
+    test.each([
+      ['changed', "update line set title = 'x', version = 2"],
+      ['removed', 'delete from line'],
+    ])(
+      'a key of the release before is answered as at first after its line is %s',
+      async (_, text) => {
+        const input = { title: 'once', billId: bills.ann.id };
+        const headers = { 'idempotency-key': randomUUID() };
+        const create = () => api.create('ann a', input, headers);
+        const first = await create();
+        const { id } = first.item as any;
+        await sql(
+          store.database,
+          'update idempotency_key set fingerprint = $1, generated = $2 where generated[1] = $3',
+          [
+            Buffer.concat([digestOf(input), Buffer.from(namesOfLine)]),
+            [id, '1'],
+            id,
+          ],
+        );
+        await sql(store.database, `${text} where id = ${id}`);
+        expect(await create()).toEqual(first);
+      },
+    );
 
     test.each([false, true])(
       'a creation refuses a bill that is handed over meanwhile, and its neighbours stay (with a key: %s)',

@@ -17,6 +17,7 @@ import {
 import { refusalIn, ruleBroken } from '../database/transaction.ts';
 import { badInput, orError } from '../errors.ts';
 import { givenIn, insertionsInto, mayBeAsRead } from './insert-statements.ts';
+import { memberIn } from './rows/ownership.ts';
 import type { Column, Table } from './rows/table.ts';
 import { type Trace, writerOf } from './trace.ts';
 
@@ -39,7 +40,7 @@ interface Entry<New> {
   readonly attempt: number;
 }
 /** The values that the database generated, as texts. */
-type Generated = Array<string | null>;
+type Generated = unknown[];
 /** The fingerprint is that of an earlier input; null for a new row. */
 type InsertedRow = [
   place: string,
@@ -153,10 +154,7 @@ export class Insertions<Item, New extends object> {
     const { given, call } = entry;
     entry.item = await claim(given, call);
     await check?.(entry.item, call);
-    const item = entry.item as Record<string, unknown>;
-    entry.values = this.#given.map((column) =>
-      column.write(item[column.member]),
-    );
+    entry.values = this.#valuesOf(entry.item, this.#given);
   }
 
   /** The answer that is stored for a claim. */
@@ -322,9 +320,14 @@ export class Insertions<Item, New extends object> {
       return own.subarray(0, length).equals(fingerprint);
     });
     if (!isSame) throw reused();
-    const hasAllColumns = generated.length === table.generated.length;
+    // The release before this one stored no members by which callers see a row.
+    const lacking = table.generated.slice(generated.length);
+    const isOlder = lacking.length === table.shown.length;
+    const shown = isOlder ? this.#valuesOf(item, lacking) : [];
+    const values = [...generated, ...shown];
+    const hasAllColumns = values.length === table.generated.length;
     const isWhole = item !== given && hasAllColumns;
-    if (known === this.#names && isWhole) return this.#merged(item, generated);
+    if (known === this.#names && isWhole) return this.#merged(item, values);
     const id = generated.slice(0, 1);
     const [row] = await database.rows<Generated>(table.findOne, id);
     if (!row) throw reused();
@@ -346,6 +349,10 @@ export class Insertions<Item, New extends object> {
       .filter(([, value]) => value !== null)
       .sort(([a], [b]) => (a < b ? -1 : 1));
     return fingerprintOf(values, names);
+  }
+
+  #valuesOf(item: New, columns: readonly Column[]) {
+    return columns.map(({ member, write }) => write(memberIn(item, member)));
   }
 
   /** The values of each column. */

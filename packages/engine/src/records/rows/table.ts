@@ -34,9 +34,11 @@ export class Table {
   readonly columns: readonly Column[];
   /** Those of members of other rows, of which few are read. */
   readonly through: readonly Column[];
+  /** Further columns by which callers see the row. */
+  readonly shown: readonly Column[];
   /**
-   * Columns with values that the database generates or spells, or by which
-   * callers see the row; the id first.
+   * Columns with values that the database generates or spells, the id first;
+   * then those by which callers see the row.
    */
   readonly generated: readonly Column[];
   /** Columns that an insert sets. */
@@ -101,11 +103,12 @@ export class Table {
     };
     // PostgreSQL writes a decimal with all digits of its scale, and JSON with
     // its own order of members.
-    const isGenerated = ({ isSpelled, fallback, member }: Column) =>
-      isSpelled || fallback !== undefined || owners.includes(member);
-    this.generated = columns.filter(
-      (column) => column.isAssigned || isGenerated(column),
+    const isGenerated = ({ isAssigned, isSpelled, fallback }: Column) =>
+      isAssigned || isSpelled || fallback !== undefined;
+    this.shown = columns.filter(
+      (column) => owners.includes(column.member) && !isGenerated(column),
     );
+    this.generated = [...columns.filter(isGenerated), ...this.shown];
     this.inserted = columns.filter(
       ({ isAssigned, path }) => !isAssigned && !path,
     );
