@@ -541,6 +541,22 @@ describeHere('lines of bills', () => {
       },
     );
 
+    test('the release before knows the keys of this one', async () => {
+      const input = { title: 'once', billId: bills.ann.id };
+      const headers = { 'idempotency-key': randomUUID() };
+      const { item } = await api.create('ann a', input, headers);
+      const [[text = ''] = []] = await sql<[string]>(
+        store.database,
+        "select encode(fingerprint, 'hex') from idempotency_key where generated[1] = $1",
+        [(item as any).id],
+      );
+      const fingerprint = Buffer.from(text, 'hex');
+      // It takes the names from the key, and passes over unknown ones.
+      expect(fingerprint.subarray(0, 32)).toEqual(digestOf(input));
+      const names = `${fingerprint.subarray(32)}`.split(',');
+      expect(names).toEqual(expect.arrayContaining(namesOfLine.split(',')));
+    });
+
     test.each([false, true])(
       'a creation refuses a bill that is handed over meanwhile, and its neighbours stay (with a key: %s)',
       async (hasKey) => {

@@ -70,6 +70,10 @@ export function fingerprintOf(input: unknown, names = '') {
   return Buffer.concat([digest, Buffer.from(names)]);
 }
 
+export function digestIn(fingerprint: Buffer) {
+  return fingerprint.toString('hex', 0, digestLength);
+}
+
 /** The names in a fingerprint; an early release appended none. */
 export function namesIn(fingerprint: Buffer) {
   return `${fingerprint.subarray(digestLength)}`;

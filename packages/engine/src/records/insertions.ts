@@ -6,6 +6,7 @@ import {
 } from '../database/database.ts';
 import {
   claimColumns,
+  digestIn,
   findClaim,
   fingerprintOf,
   isTaken,
@@ -47,6 +48,9 @@ type InsertedRow = [
   fingerprint: string | null,
   generated: string,
 ];
+
+/** In the names of a fingerprint. */
+const beforeDigest = ',;';
 
 // One batch in flight per process: the next one fills while this one becomes
 // durable.
@@ -272,8 +276,8 @@ export class Insertions<Item, New extends object> {
     );
     const groups = [...byClaim.values()];
     const firsts = groups.map(([first]) => first as Entry<New>);
-    const claims = firsts.map(({ given, claim }) =>
-      claim ? [...claimColumns(claim), this.#fingerprintOf(given)] : [],
+    const claims = firsts.map((one) =>
+      one.claim ? [...claimColumns(one.claim), this.#fingerprintOf(one)] : [],
     );
     const values = [
       ...this.#columnsOf(firsts),
@@ -312,13 +316,12 @@ export class Insertions<Item, New extends object> {
     const { table, database } = this;
     // The release that stored it may have known fewer members. The others may
     // have defaults, so they are not compared, and the row has their values.
-    const known = namesIn(fingerprint) || this.#names;
-    const { length } = fingerprint;
-    // An early release had what it put among the rows of the caller.
-    const isSame = [given, item].some((one) => {
-      const own = this.#fingerprintOf(one, known);
-      return own.subarray(0, length).equals(fingerprint);
-    });
+    const all = namesIn(fingerprint) || this.#names;
+    const [known = '', digest] = all.split(beforeDigest);
+    const stored = [digestIn(fingerprint), digest];
+    const isSame = [given, item].some((one) =>
+      stored.includes(this.#digestOf(one, known)),
+    );
     if (!isSame) throw reused();
     // The release before this one stored no members by which callers see a row.
     const lacking = table.generated.slice(generated.length);
@@ -335,20 +338,35 @@ export class Insertions<Item, New extends object> {
   }
 
   /**
-   * Of the values that are not null, sorted by name. It is the same in both
+   * The release before this one compares the item among the rows of its caller,
+   * and passes over names that it does not know: the last one is the digest of
+   * what the client has given, which is the same in all audiences.
+   */
+  #fingerprintOf({ given, item }: Entry<New>) {
+    const isSame = this.table.shown.length === 0;
+    const further = isSame ? '' : beforeDigest + this.#digestOf(given);
+    const names = `${this.#names}${further}`;
+    return fingerprintOf(this.#comparedOf(item), names);
+  }
+
+  #digestOf(item: New, names?: string) {
+    return digestIn(fingerprintOf(this.#comparedOf(item, names)));
+  }
+
+  /**
+   * The values that are not null, sorted by name. They are the same in both
    * APIs, for any order of members.
    */
-  #fingerprintOf(item: New, names = this.#names) {
+  #comparedOf(item: New, names = this.#names) {
     const known = names.split(',');
-    const values = this.table.inserted
+    return this.table.inserted
       .filter(({ member }) => known.includes(member))
       .map((column): [string, unknown] => {
         const { member } = column;
-        return [member, column.write(item[member as keyof New])];
+        return [member, column.write(memberIn(item, member))];
       })
       .filter(([, value]) => value !== null)
       .sort(([a], [b]) => (a < b ? -1 : 1));
-    return fingerprintOf(values, names);
   }
 
   #valuesOf(item: New, columns: readonly Column[]) {
