@@ -191,7 +191,10 @@ export class Ownership {
     return without(item, this.hiddenFrom(item, call));
   }
 
-  /** The members of a row that a call does not see. */
+  /**
+   * The members of a row that a call does not see: all of them without a view of
+   * the row.
+   */
   hiddenFrom(row: object, call: Call, held?: View[]) {
     if (this.hidden.length === 0) return [];
     const views = held ?? this.views(call);
@@ -228,7 +231,7 @@ export class Ownership {
    */
   assertDoes(deed: string, row: object, call: Call) {
     const views = this.#writingTo(row, call);
-    if (views?.every((view) => !does(view, deed))) throw notFor(deed, ['it']);
+    if (views?.every((view) => !mayDo(view, deed))) throw notFor(deed, ['it']);
   }
 
   #writingTo(row: object, call: Call) {
@@ -248,7 +251,7 @@ export class Ownership {
     const names = given.map(([name]) => name);
     const refused = names.filter((member) =>
       views?.every(({ fixed = [], ...view }) => {
-        return fixed.includes(member) || !sets(view, member);
+        return fixed.includes(member) || !maySet(view, member);
       }),
     );
     if (refused.length > 0) throw notFor('set', refused);
@@ -288,7 +291,7 @@ export class Ownership {
     const given = Object.entries(item).filter(isGiven);
     return given
       .map(([name]) => name)
-      .filter((name) => !(name in view.values) && !sets(view, name));
+      .filter((name) => !(name in view.values) && !maySet(view, name));
   }
 
   #claimedByOperator<New extends object>(item: New): New {
@@ -363,13 +366,13 @@ export function hiddenBy(audiences: readonly Audience[] = []) {
 const restricts = ({ hides, writes, fixed, does }: Partial<Audience>) =>
   Boolean(hides ?? writes ?? fixed ?? does);
 
-const does = ({ does, writes }: Partial<Audience>, deed: string) =>
+const mayDo = ({ does, writes }: Partial<Audience>, deed: string) =>
   does?.includes(deed) ?? !writes;
 
 const hides = (view: Partial<Audience>, member: string) =>
   view.hides?.includes(member) ?? false;
 
-const sets = (view: Partial<Audience>, member: string) =>
+const maySet = (view: Partial<Audience>, member: string) =>
   (view.writes?.includes(member) ?? true) && !hides(view, member);
 
 function defaultsOf(members: TProperties = {}): Record<string, unknown> {
