@@ -166,6 +166,89 @@ test('the bad writes of one caller delay no other by more than a turn, and its o
   expect(await Promise.all(outputs)).toEqual([...first, ...late]);
 });
 
+describe('a lock or a conflict', () => {
+  const callers = [1, 2, 3, 4].map((id) =>
+    Object.assign(new Call(), { caller: { id } }),
+  );
+  const contended = (code: string) =>
+    Object.assign(new Error('this is a test'), { code });
+
+  test.each(['55P03', '40001', '40P01'])(
+    'of one caller fails all of its writes, and no other: %s',
+    async (code) => {
+      const { batches, trips, inputs, answerFrom } = withTrips({
+        isWrite: true,
+      });
+      const outputs = [1, 2, 3, 4].flatMap((input) =>
+        callers.slice(0, 2).map(async (call, at) => {
+          const output = batches.add(at * 100 + input, call as never);
+          return await output.catch((reason) => reason);
+        }),
+      );
+      const reason = contended(code);
+      await departures();
+      trips[0]?.fail(reason);
+      await departures();
+      trips[1]?.fail(reason);
+      await answerFrom(2);
+      const [all, ...parts] = inputs();
+      expect(all).toHaveLength(8);
+      expect(parts).toEqual([
+        [1, 2, 3, 4],
+        [101, 102, 103, 104],
+      ]);
+      const both = [1, 2, 3, 4].flatMap((n) => [reason, `pet ${100 + n}`]);
+      expect(await Promise.all(outputs)).toEqual(both);
+    },
+  );
+
+  test('of the writes of one caller fails them at once', async () => {
+    const { add, trips, inputs } = withTrips({ isWrite: true });
+    const outputs = Promise.allSettled([add(1), add(2)]);
+    const reason = contended('55P03');
+    await departures();
+    trips[0]?.fail(reason);
+    const rejected = { status: 'rejected', reason };
+    expect(await outputs).toEqual([rejected, rejected]);
+    expect(inputs()).toEqual([[1, 2]]);
+  });
+
+  test('that fails a third statement fails the other parts unsent, to be sent again', async () => {
+    const { batches, trips, inputs } = withTrips({ isWrite: true });
+    const outputs = callers.map((call, at) =>
+      outcomeOf(batches.add(at, call as never)),
+    );
+    const reason = contended('55P03');
+    for (const at of [0, 1, 2]) {
+      await departures();
+      trips[at]?.fail(reason);
+    }
+    const failed = { name: 'Error', message: 'this is a test' };
+    const outcomes = await Promise.all(outputs);
+    expect(outcomes).toEqual([failed, failed, late, late]);
+    expect(inputs()).toEqual([[0, 1, 2, 3], [0], [1]]);
+  });
+
+  test('of a part that waits for its turn until its deadline is too near fails it unsent', async () => {
+    let now = 0;
+    mock.method(performance, 'now', () => now);
+    const { batches, trips, inputs, answerFrom } = withTrips({ isWrite: true });
+    const impatient = Object.assign(patientFor(120), { caller: { id: 9 } });
+    const outputs = [callers[0], impatient, callers[1]].map((call, at) =>
+      outcomeOf(batches.add(at, call as never)),
+    );
+    await departures();
+    now = 50;
+    trips[0]?.fail(new Error('one is bad'));
+    await departures();
+    now = 90;
+    await answerFrom(1, 2);
+    mock.restoreAll();
+    expect(await Promise.all(outputs)).toEqual(['pet 0', late, 'pet 2']);
+    expect(inputs()).toEqual([[0, 1, 2], [0], [2]]);
+  });
+});
+
 test('a batch of writes that are all bad takes two trips for each', async () => {
   const { add, trips } = withTrips({ isWrite: true });
   const outputs = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9].map((input) => add(input));

@@ -152,14 +152,17 @@ describe('the outcome of a failed write', () => {
 });
 
 test.each(['23505', '40001', '40P01', '55P03', 'XX000'])(
-  'a write that failed in a batch is retried in parts after %s',
+  'a write that failed in a batch is retried in parts after %s of a row',
   (code) => {
-    const told = unavailable(thrown(code)) ?? thrown(code);
+    const where = 'while locking tuple (0,1) in relation "bill"';
+    const error = Object.assign(thrown(code), { where });
+    const told = unavailable(error) ?? error;
     expect(isWorthAnotherTry(told, 'writes')).toBe(true);
   },
 );
 
-test.each(['08006', '40003', '53100', '57014', '57P01', 'ECONNRESET'])(
+const ofAll = ['08006', '40003', '53100', '57014', '57P01', 'ECONNRESET'];
+test.each([...ofAll, '55P03'])(
   'a write that failed in a batch is not retried after %s',
   (code) => {
     const told = unavailable(thrown(code)) ?? thrown(code);

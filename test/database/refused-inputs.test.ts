@@ -1,8 +1,10 @@
 // runs: embedded, postgres, pgbouncer
 
+import { Call } from '#engine/call.js';
 import { refusalIn } from '#engine/database/transaction.js';
+import { PetService } from '../../src/pets/pet.service.ts';
 import { creators } from '../support/apis.ts';
-import { sql } from '../support/database-access.ts';
+import { sql, withRows } from '../support/database-access.ts';
 import { beforeEach, describe, expect, test } from '../support/jest.ts';
 import { citusLayout } from '../support/servers/citus-database.ts';
 import { storeForAll } from '../support/store.ts';
@@ -18,7 +20,6 @@ const longName = String.fromCodePoint(
 /** One that makes a row too large for a page. */
 const wide = `wide ${'x'.repeat(900)}`;
 const rule = 'A rule of the database refuses this.';
-const late = 'The database cannot answer in time; try again shortly.';
 const failed = 'The service failed to answer this request.';
 const refusals = [
   { name: 'raised', status: 400, message: rule },
@@ -34,8 +35,6 @@ const refusals = [
   { name: wide, status: 400, message: 'It is too large for the database.' },
   { name: 'twin', status: 409, message: 'Another one excludes this name.' },
   { name: 'unique', status: 409, message: 'Another one has this name.' },
-  { name: 'conflicting', status: 503, message: late },
-  { name: 'locked', status: 503, message: late },
   { name: 'odd', status: 500, message: failed },
   { name: 'limited', status: 500, message: failed },
   { name: 'unready', status: 500, message: failed },
@@ -109,6 +108,31 @@ where('inputs that the database refuses (Citus has no triggers)', () => {
         "select name from pet where status <> 'sold' order by category_id, name",
       );
       expect(stored.flat().sort()).toEqual([...good].sort());
+    },
+  );
+
+  test.each(['conflicting', 'locked'])(
+    'but one that is %s fails all of its request, at once, to be sent again',
+    async (name) => {
+      let inserted = 0;
+      const pets = new PetService(store.database);
+      const outcomes = await withRows(
+        store.database,
+        (rows) => async (statement, values) => {
+          inserted += 1;
+          return rows(statement, values) as never;
+        },
+        () => {
+          const names = Array.from({ length: 100 }, (_, at) => `good ${at}`);
+          const pet = { categoryId: 1, status: 'available' };
+          const inputs = [...names, name].map((name) => ({ ...pet, name }));
+          return pets.createMany(inputs as never, new Call());
+        },
+      );
+      const late = 'The database cannot answer in time; try again shortly.';
+      const failure = { status: 503, message: late, retryAfter: 1 };
+      for (const one of outcomes) expect(one).toMatchObject(failure);
+      expect(inserted).toBe(1);
     },
   );
 });

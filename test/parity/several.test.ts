@@ -412,12 +412,15 @@ describe.each<[string, Class]>([
     expect(await answer(...some)).toEqual(some);
     expect(await answer(refusal, refusal)).toEqual([refusal, refusal]);
     await expect(answer(refusal, failure)).rejects.toBe(failure);
-    // Not sent again as a whole, when one of them may be stored.
     const late = Unavailable.late();
-    const last = [Unavailable.outcomeUnknown(), new Error('It is not shown.')];
-    for (const one of last)
-      await expect(answer(refusal, late, one, late)).rejects.toBe(one);
-    await expect(answer(refusal, late)).rejects.toBe(late);
+    await expect(answer(refusal, late, late)).rejects.toBe(late);
+    const unknown = Unavailable.outcomeUnknown();
+    await expect(answer(unknown, unknown)).rejects.toBe(unknown);
+    // One of them may be stored, the others are to be sent again.
+    for (const one of [unknown, new Error('It is not shown.')]) {
+      const mixed = [refusal, late, one, late];
+      expect(await answer(...mixed)).toEqual(mixed);
+    }
   });
 
   test('an input keeps its claim, whether the service refuses one before it, or creates more for it', async () => {

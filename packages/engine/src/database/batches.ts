@@ -6,6 +6,7 @@ import { FairQueue } from './fair-queue.ts';
 import {
   type Failure,
   failureOf,
+  isContention,
   isWorthAnotherTry,
 } from './postgres-errors.ts';
 
@@ -93,11 +94,23 @@ interface Waiting {
   readonly input: unknown;
   readonly call: Call;
   readonly since: number;
+  /** Of a failed batch, whose parts are tried again. */
+  readonly trial?: Trial;
   resolve(output: unknown): void;
   reject(error: unknown): void;
 }
 
 type Batch = Waiting[];
+
+/** What is known of a failed batch. */
+interface Trial {
+  /** How long (ms) its next part may take; 0 for reads. */
+  wait: number;
+  /** How often it or a part has met a lock or a conflict. */
+  contended: number;
+}
+
+const untried: Trial = { wait: 0, contended: 0 };
 
 /** How many inputs may wait, shared by the callers. */
 export const maxWaiting = 8192;
@@ -121,8 +134,10 @@ export class Batches<In, Out> {
    * then halves. So a few faulty inputs cost a few more trips; if all are
    * faulty, two trips for each. Callers take turns here, too, and a retry takes
    * turns with a batch of callers without retries: faults delay only their own
-   * caller, whose inputs keep their order. One that takes too long is the
-   * exception: it fails its whole batch.
+   * caller, whose inputs keep their order. A locked row or a conflict fails
+   * all inputs of its caller, because each half might wait as long; the third
+   * fails the other parts. The lock of a table fails the whole batch, and so
+   * does a write that takes too long.
    */
   readonly #retries = new FairQueue<Batch>(Number.POSITIVE_INFINITY);
   #isTurnOfRetry = true;
@@ -288,7 +303,7 @@ export class Batches<In, Out> {
     while (this.#length > 0 && this.#room > 0) {
       const next = this.#takeNext();
       this.#window.isLimiting = this.#waiting.length > 0;
-      const batch = next.filter((one) => isWanted(one));
+      const batch = next.filter(isWanted);
       if (batch.length > 0) return batch;
     }
     return [];
@@ -317,9 +332,7 @@ export class Batches<In, Out> {
       await this.#options.share(() => this.#send(batch, sentAt));
     } catch (error) {
       failure = failureOf(error);
-      const isRetried = batch.length > 1 && this.#options.isRetryable(error);
-      if (isRetried) this.#retry(batch, sentAt);
-      else for (const one of batch) one.reject(error);
+      this.#fail(batch, error, performance.now() - sentAt);
     }
     for (const end of endings) end(failure);
     this.#inFlight.delete(batch);
@@ -344,20 +357,26 @@ export class Batches<In, Out> {
     return observers.map((observer) => observer.sent(sent));
   }
 
+  #fail(batch: Batch, error: unknown, duration: number) {
+    const { isWrite, isRetryable } = this.#options;
+    const trial = batch[0]?.trial ?? { ...untried };
+    const isContended = isWrite && isContention(error);
+    if (isContended) trial.contended += 1;
+    if (isWrite) trial.wait = Math.max(trial.wait, duration);
+    const byCaller = Map.groupBy(batch, holderOf);
+    const parts = isContended ? byCaller.size : batch.length;
+    if (parts > 1 && isRetryable(error)) this.#retry(byCaller, trial);
+    else for (const one of batch) one.reject(error);
+  }
+
   /** They wait once more, from now on. */
-  #retry(batch: Batch, sentAt: number) {
+  #retry(byCaller: Map<Holder, Batch>, trial: Trial) {
     const since = performance.now();
-    const { isWrite } = this.#options;
-    // Of a write that then takes as long, the outcome is known.
-    const end = isWrite ? 2 * since - sentAt : since;
-    const again = batch
-      .filter((one) => isWanted(one, end))
-      .map((one) => ({ ...one, since }));
-    const byCaller = Map.groupBy(again, holderOf);
-    const half = Math.ceil(again.length / 2);
-    const most = byCaller.size > 1 ? again.length : half;
-    const size = isWrite ? most : 1;
-    for (const [holder, own] of byCaller) {
+    for (const [holder, inputs] of byCaller) {
+      const own = inputs.map((one) => ({ ...one, since, trial }));
+      const half = Math.ceil(own.length / 2);
+      const most = byCaller.size > 1 ? own.length : half;
+      const size = this.#options.isWrite ? most : 1;
       const parts: Batch[] = [];
       while (own.length > 0) parts.push(own.splice(0, size));
       this.#retries.unshift(holder, parts);
@@ -376,7 +395,7 @@ export class Batches<In, Out> {
       for (const { call, reject } of batch)
         if (call.deadline <= now) reject(late());
     }
-    this.#waiting.filter((one) => isWanted(one));
+    this.#waiting.filter(isWanted);
     this.#retries.filter((part) => {
       keepWanted(part);
       return part.length > 0;
@@ -394,17 +413,19 @@ function settle({ resolve, reject }: Waiting, output: unknown) {
 }
 
 /**
- * Rejects an input whose deadline has passed by then, or whose client has
- * disconnected.
+ * Rejects an input whose client has disconnected, or whose deadline has passed,
+ * or would pass if its batch took as long as the failed one.
  */
-function isWanted({ call, reject }: Waiting, then = performance.now()) {
-  const isOver = call.deadline <= then || call.hasLeft;
+function isWanted({ call, reject, trial }: Waiting) {
+  const { wait, contended } = trial ?? untried;
+  const isLate = call.deadline <= performance.now() + wait;
+  const isOver = isLate || call.hasLeft || contended > 2;
   if (isOver) reject(Unavailable.late());
   return !isOver;
 }
 
 function keepWanted(batch: Batch) {
-  batch.splice(0, batch.length, ...batch.filter((one) => isWanted(one)));
+  batch.splice(0, batch.length, ...batch.filter(isWanted));
 }
 
 function holderOf({ call }: Waiting): Holder {

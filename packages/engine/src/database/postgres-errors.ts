@@ -59,7 +59,7 @@ const meanings: Record<string, Meaning> = {
   '53100': readOnly,
   '53300': lost,
   '53400': { cannot: 'be reached' },
-  // A lock.
+  // The lock of a row.
   '55P03': { ...late, retry: 'all' },
   // Operator intervention: a timeout, a shutdown.
   '57': passing,
@@ -94,8 +94,10 @@ const exhausted = /timeout exceeded when trying to connect/;
 const unsent = /and is not queryable$/;
 
 function meaningOf(error: unknown): Meaning {
-  const { routine = '' } = (error ?? {}) as Partial<DatabaseError>;
+  const { routine = '', where } = (error ?? {}) as Partial<DatabaseError>;
   const state = sqlState(error);
+  // The lock of a table, without the context of a row: no input is at fault.
+  if (state === '55P03' && !where) return late;
   // Citus loses a worker node, perhaps during the commit.
   if (state === 'XX000' && isBroken(error))
     return { ...passing, isOutcomeUnknown: true };
@@ -172,6 +174,11 @@ export function isLate(error: unknown) {
  */
 export function isConflict(error: unknown) {
   return ['40001', '40P01'].includes(`${sqlState(causeOf(error))}`);
+}
+
+/** True for a conflict or a lock that another statement has. */
+export function isContention(error: unknown) {
+  return /^(?:40|55P03)/.test(`${sqlState(causeOf(error))}`);
 }
 
 /**

@@ -45,8 +45,8 @@ export function outcomesOf(item: TObject, type: string) {
  * Creates each input, or refuses it by itself; their ids ascend in this order.
  *
  * @param inputs those that are invalid as errors
- * @throws a failure of the service when none is created: the first that may
- *   have stored its input, if any
+ * @throws the failure of the service when none is created, unless only some
+ *   inputs may be sent again
  */
 export async function createEach(
   service: ResourceService,
@@ -57,8 +57,9 @@ export async function createEach(
     ? await service.createMany(inputs, call)
     : await createInTurn(service, inputs, call);
   const isNoneCreated = outcomes.every((one) => one instanceof Error);
-  const failure = outcomes.find(isFinal) ?? outcomes.find(isFailure);
-  if (failure && isNoneCreated) throw failure;
+  const failures = outcomes.filter(isFailure) as StoreError[];
+  const waits = new Set(failures.map(({ retryAfter }) => retryAfter));
+  if (isNoneCreated && waits.size === 1) throw failures[0];
   return outcomes;
 }
 
@@ -66,11 +67,6 @@ export async function createEach(
 function isFailure(outcome: object) {
   const isRefusal = outcome instanceof StoreError && outcome.status < 500;
   return outcome instanceof Error && !isRefusal;
-}
-
-/** True for a failure after which an input may be stored. */
-function isFinal(outcome: object) {
-  return isFailure(outcome) && !(outcome as StoreError).retryAfter;
 }
 
 export function toOutcome(outcome: object, request: FastifyRequest) {
