@@ -698,6 +698,41 @@ test('a creation with an idempotency key gets its secret again', async () => {
   expect(answer).not.toContain('whsec_');
 });
 
+test('a dry run has no secret, with an idempotency key or without', async () => {
+  const input = { url: receiver.url, types: ['entries.added'] };
+  for (const key of [{}, { 'idempotency-key': 'dry' }]) {
+    const headers = { ...key, prefer: 'tx=rollback' };
+    const dry = await ask('POST', '/webhooks', input, store.key, headers);
+    expect(dry).toMatchObject({ status: 201, json: { secret: null } });
+  }
+  expect((await ask('GET', '/webhooks')).json).toEqual([]);
+});
+
+test('a creation that is rolled back, and that another node does meanwhile, has the secret that is stored', async () => {
+  const { database } = store;
+  const { transaction } = database;
+  const input = { url: receiver.url, types: ['entries.added'] };
+  const create = () =>
+    ask('POST', '/webhooks', input, store.key, { 'idempotency-key': 'twice' });
+  let stored: any;
+  database.transaction = async (call, frame, work) => {
+    database.transaction = transaction;
+    const conflicting = database.transaction(
+      call.continued(),
+      { creates: frame.creates },
+      async (em) => {
+        await work(em);
+        throw new Error('a conflict');
+      },
+    );
+    await expect(conflicting).rejects.toThrow('a conflict');
+    stored = await create();
+    return database.transaction(call, frame, work);
+  };
+  const { json } = await create();
+  expect(json).toEqual(stored.json);
+});
+
 test('GraphQL has the same endpoints, without their secrets in lists', async () => {
   const document = `mutation {
     createWebhook(input: { url: "${receiver.url}", types: ["entries.added"] }) { id secret state types }

@@ -46,16 +46,18 @@ export class WebhookRecords extends Records<Webhook, NewWebhook> {
     if (owner !== 'key:0')
       throw badInput('owner must be key:0: it gets what an operator may read.');
     const frame = { creates: [WebhookEntity], input };
-    const secrets: string[] = [];
+    const secrets = new Map<Int64, string>();
     const added = await this.database.transaction(call, frame, async () => {
       if (!(await this.hasRoom(call)))
         throw badInput(`A caller has at most ${most} webhooks.`);
       const more = { caller, key: newSecret(), ...input, position };
-      secrets.push(more.key);
+      const created = await super.create(more, call);
+      // A trial stores none.
+      if (!call.onRolledBack) secrets.set(created.id, more.key);
       // The answer is stored for repetitions, without the secret.
-      return { ...(await super.create(more, call)), key: '' };
+      return { ...created, key: '' };
     });
-    const secret = secrets.at(-1);
+    const secret = secrets.get(added.id);
     if (secret) return { ...added, secret };
     const stored = await this.find(added.id, call);
     return { ...added, secret: stored ? sendingTo(stored).key : null };
