@@ -1,6 +1,12 @@
 // runs: embedded, postgres, pgbouncer, postgres-12, postgres-18
 
-import { ledgersModule } from '../../modules/ledgers/ledgers.module.ts';
+import { Call } from '#engine/call.js';
+import { Records } from '#engine/records/records.js';
+import {
+  EntryEntity,
+  entry as entryResource,
+  ledgersModule,
+} from '../../modules/ledgers/ledgers.module.ts';
 import { openStream } from '../../support/events.ts';
 import { graphqlText } from '../../support/graphql.ts';
 import { beforeEach, describe, expect, test } from '../../support/jest.ts';
@@ -102,6 +108,22 @@ test('a trial is refused as the real one', async () => {
     `createEntry(input: { title: "${title}", amount: "1", number: "1" }) { id }`,
   );
   expect(errors?.[0]?.extensions?.code).toBe('CONFLICT');
+});
+
+test('a trial of a change creates rows, as its rule does', async () => {
+  const entries = new Records<any, any>(store.database, EntryEntity, {
+    ...entryResource.lists,
+    async check(_members, call, before) {
+      if (before) await entries.create(entry('by a rule'), call);
+    },
+  });
+  const before = await all();
+  const call = new Call();
+  call.onRolledBack = () => undefined;
+  const change = { version: 1, amount: '2.00' };
+  const changed = await entries.change(stored.id, change, call);
+  expect(changed).toMatchObject({ amount: '2.00', version: 2 });
+  expect(await all()).toEqual(before);
 });
 
 test('a trial of which all inputs are refused says that nothing is stored', async () => {

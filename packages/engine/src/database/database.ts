@@ -312,7 +312,8 @@ export class Database {
       return answerOnce(tx.rows, call, claim, input, doing);
     };
     const attempt = async () => {
-      const tables = await this.#ordersOf(creates);
+      // Rows that are rolled back become visible in no order.
+      const tables = onRolledBack ? undefined : await this.#ordersOf(creates);
       const { answer, tx } = await this.primary.inTransaction(async (send) => {
         const tx = new Transaction(this.orm, tables, send);
         const left = call.deadline - performance.now();

@@ -36,10 +36,12 @@ export class Transaction {
   #pending = 0;
   #last: Promise<unknown> = Promise.resolve();
 
-  /** @param tables those in which it creates rows */
+  /** @param tables those in which it creates rows; undefined for any */
   constructor(
     orm: MikroORM,
-    private readonly tables: ReadonlyMap<string, RowOrder | undefined>,
+    private readonly tables:
+      | ReadonlyMap<string, RowOrder | undefined>
+      | undefined,
     private readonly send: Send,
   ) {
     this.em = orm.em.fork();
@@ -55,7 +57,7 @@ export class Transaction {
     (await this.#send({ text, values, rowMode: 'array', types: asText })).rows;
 
   assertCreates(table: string) {
-    if (this.tables.has(table)) return;
+    if (this.tables?.has(table) ?? true) return;
     throw new Error(
       `The transaction must name the entity of ${table} in its \`creates\`.`,
     );
@@ -90,7 +92,9 @@ export class Transaction {
 
   async #keepOrder() {
     for (const order of ['locked', 'marked'] as const) {
-      const tables = [...this.tables].filter(([, own]) => own === order);
+      const tables = [...(this.tables ?? [])].filter(
+        ([, own]) => own === order,
+      );
       const names = tables.map(([name]) => name);
       if (names.length > 0) await this.rows(orderLocks[order], [names]);
     }
