@@ -121,7 +121,7 @@ test('a trial of a change creates rows, as its rule does', async () => {
   const call = new Call();
   call.onRolledBack = () => undefined;
   const change = { version: 1, amount: '2.00' };
-  const changed = await entries.change(stored.id, change, call);
+  const changed = await entries.change(stored.id, change as never, call);
   expect(changed).toMatchObject({ amount: '2.00', version: 2 });
   expect(await all()).toEqual(before);
 });
