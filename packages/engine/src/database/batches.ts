@@ -106,7 +106,7 @@ type Batch = Waiting[];
 interface Trial {
   /** How long (ms) its next part may take; 0 for reads. */
   wait: number;
-  /** How often it or a part has met a lock or a conflict. */
+  /** How many of its statements have met a lock or a conflict. */
   contended: number;
 }
 
@@ -413,13 +413,12 @@ function settle({ resolve, reject }: Waiting, output: unknown) {
 }
 
 /**
- * Rejects an input whose client has disconnected, or whose deadline has passed,
- * or would pass if its batch took as long as the failed one.
+ * Rejects an input whose client has disconnected, or whose deadline would pass
+ * if its batch took as long as the failed one.
  */
-function isWanted({ call, reject, trial }: Waiting) {
-  const { wait, contended } = trial ?? untried;
-  const isLate = call.deadline <= performance.now() + wait;
-  const isOver = isLate || call.hasLeft || contended > 2;
+function isWanted({ call, reject, trial = untried }: Waiting) {
+  const isLate = call.deadline <= performance.now() + trial.wait;
+  const isOver = isLate || call.hasLeft || trial.contended > 2;
   if (isOver) reject(Unavailable.late());
   return !isOver;
 }
