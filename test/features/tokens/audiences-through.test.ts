@@ -19,6 +19,7 @@ import { openStream } from '../../support/events.ts';
 import { newFolder } from '../../support/folder.ts';
 import { graphqlText } from '../../support/graphql.ts';
 import {
+  afterEach,
   beforeAll,
   beforeEach,
   describe,
@@ -651,6 +652,111 @@ describeHere('lines of bills', () => {
       }
       expect(titles.toSorted()).toEqual(['of ann', 'p', 'q', 'r']);
     }
+  });
+
+  test('ids of several ascend after one of their bills is handed over meanwhile', async () => {
+    const { ann, bea } = bills;
+    const inputs = [ann, bea, ann, bea].map(({ id: billId }, at) => {
+      return { title: `${at}`, billId };
+    });
+    for (const login of ['cid', 'ann']) {
+      const before = whenWriting(() => handOver('ann', login));
+      const headers =
+        login === 'cid' ? {} : { 'idempotency-key': randomUUID() };
+      const { json } = await withRows(store.database, before, () =>
+        ask('staff a', '/lines/batch', 'POST', { inputs }, headers),
+      );
+      const ids = json.map(({ item }: any) => item.id);
+      expect(ids).toEqual(ids.toSorted((a: number, b: number) => a - b));
+      await sql(store.database, 'delete from line where title = any($1)', [
+        inputs.map(({ title }) => title),
+      ]);
+    }
+  });
+
+  const addingLate = (headers: object) =>
+    ask(
+      ...(['staff a', '/lines', 'POST'] as const),
+      { title: 'late', billId: bills.ann.id },
+      headers,
+    );
+  const moving = (headers: object) =>
+    ask(
+      ...(['staff a', `/lines/${rows['of none'].id}`, 'PATCH'] as const),
+      { version: 1, billId: bills.ann.id },
+      headers,
+    );
+  test.each([
+    ['created', addingLate],
+    ['changed', moving],
+  ])(
+    'a dry run, which is a transaction, is repeated when the bill of a line that is %s is handed over',
+    async (_, send) => {
+      let count = 0;
+      const note = (send: Database['rows']): Database['rows'] => {
+        const before = whenWriting(() => handOver('ann', 'bea'));
+        const write = before(send);
+        return async (statement, values) => {
+          if (/^(insert|change)_.*line/.test(statement.name)) count += 1;
+          return write(statement, values) as never;
+        };
+      };
+      const { status } = await withRows(store.database, note, () =>
+        send({ prefer: 'tx=rollback' }),
+      );
+      expect([status < 300, count]).toEqual([true, 2]);
+    },
+  );
+
+  describe('beside a trigger of a module', () => {
+    const spoil = `
+      create or replace function spoil() returns trigger language plpgsql as $$ begin
+        if new.title = 'zero' then perform 1 / (new.version - new.version); end if;
+        if new.title = 'none' then return null; end if;
+        if new.title = 'moved' then new.bill_id := null; end if;
+        return new; end $$`;
+    beforeEach(async () => {
+      await sql(store.database, spoil);
+      await sql(
+        store.database,
+        'create trigger aaa_spoil before insert or update on line for each row execute function spoil()',
+      );
+    });
+    afterEach(() => sql(store.database, 'drop function spoil cascade'));
+
+    test.each(['zero', 'none'])(
+      'a line that it refuses is written once (%s)',
+      async (title) => {
+        let count = 0;
+        const note =
+          (send: Database['rows']): Database['rows'] =>
+          (statement, values) => {
+            if (statement.isWrite) count += 1;
+            return send(statement, values);
+          };
+        const billId = bills.ann.id;
+        const { json } = await withRows(store.database, note, () =>
+          ask('ann a', '/lines', 'POST', { title, billId }),
+        );
+        const error = { code: 'BAD_USER_INPUT', status: 400 };
+        expect([json, count]).toMatchObject([error, 1]);
+      },
+    );
+
+    test('a line whose relation it changes is stored', async () => {
+      const billId = bills.ann.id;
+      const input = { title: 'moved', billId };
+      for (const headers of [{}, { 'idempotency-key': randomUUID() }]) {
+        const path = '/lines';
+        const added = await ask('staff a', path, 'POST', input, headers);
+        const at = `/lines/${added.json.id}`;
+        expect((await ask('staff a', at)).json.billId).toBeNull();
+        const change = { version: 1, billId };
+        const moved = await ask('staff a', at, 'PATCH', change);
+        expect(moved.json).toMatchObject({ version: 2, billId: null });
+        await ask('staff a', at, 'DELETE');
+      }
+    });
   });
 
   test('several are added, each by itself', async () => {

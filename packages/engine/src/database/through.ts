@@ -1,5 +1,6 @@
 import type { EntityMetadata, EntityProperty } from '@mikro-orm/core';
 import { escapeIdentifier as quoted } from 'pg';
+import { openTransaction } from '../call.ts';
 import { reportFault } from '../errors.ts';
 
 /** A relation, and a member of the row that it refers to. */
@@ -67,6 +68,33 @@ function keep(
     events: ['update'],
     body: `if new.${value} is distinct from old.${value} then ${paste}; end if; return null;`,
   });
+}
+
+const mark = '#overtaken';
+
+/**
+ * SQL that is true, or fails a write: other values were copied to a row than
+ * those by which it was judged.
+ */
+export function unlessOvertaken(isOther: string) {
+  return `(case when ${isOther} then '${mark}' else '1' end)::int = 1`;
+}
+
+/** True for the error of `unlessOvertaken`. */
+export function isOvertaken(error: unknown): error is Error {
+  return `${(error as Error | undefined)?.message}`.includes(mark);
+}
+
+/** Each is lost only to a change of another row that is stored. */
+const attempts = 10;
+
+/**
+ * Whether a write is judged and sent again; a transaction is repeated as a
+ * whole.
+ */
+export function isJudgedAgain(error: unknown, attempt: number) {
+  const isAlone = !openTransaction.getStore();
+  return isOvertaken(error) && isAlone && attempt < attempts;
 }
 
 /** @param place where the name of the database is declared */

@@ -5,9 +5,15 @@ import { type DatabaseError, escapeIdentifier as quoted } from 'pg';
 import { openTransaction } from '../call.ts';
 import { badInput, StoreError } from '../errors.ts';
 import { orderLocks, type RowOrder } from './order.ts';
-import { isDataError, noSuch, sqlState } from './postgres-errors.ts';
+import {
+  isDataError,
+  noSuch,
+  sqlState,
+  unavailable,
+} from './postgres-errors.ts';
 import { asText, type RunStatement, type Send } from './postgres-server.ts';
 import { tenantIn } from './tenant-keys.ts';
+import { isOvertaken } from './through.ts';
 
 export type Work<Answer> = (em: EntityManager) => Promise<Answer>;
 
@@ -178,6 +184,9 @@ export function refusalIn(
     isRemoval,
   }: Partial<DatabaseError> & { isRemoval?: boolean } = error as DatabaseError,
 ) {
+  // A transaction is repeated after a conflict.
+  if (isOvertaken(error))
+    return unavailable(Object.assign(error, { code: '40001' }));
   const refusal = refusalOfRow(error, table);
   if (refusal || !isDataError(error)) return refusal ?? error;
   const { detail, table: referring } = error as Partial<DatabaseError>;

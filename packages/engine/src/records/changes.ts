@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { escapeLiteral as literal, escapeIdentifier as quoted } from 'pg';
 import type { Call } from '../call.ts';
 import type { Batches, Database } from '../database/database.ts';
+import { unlessOvertaken } from '../database/through.ts';
 import { refusalIn, ruleBroken } from '../database/transaction.ts';
 import { badInput, StoreError } from '../errors.ts';
 import type { Int64 } from '../validation/int64.ts';
@@ -265,7 +266,7 @@ export function staleVersion(version: number, given: number) {
 
 /**
  * Sets the members that the JSON object $3 has. Those of other rows are set by
- * triggers: a division by zero rolls back what would be another value.
+ * triggers.
  */
 function changeOf(
   table: Table,
@@ -273,6 +274,7 @@ function changeOf(
   trace?: Trace,
 ) {
   const { name, columns, version } = table;
+  const given = (member: string) => `$3::jsonb ->> ${literal(member)}`;
   const now = stamped.times ? 'changedAt' : undefined;
   const changes = columns
     .filter((column) => column.member !== 'id')
@@ -280,7 +282,8 @@ function changeOf(
     .filter(({ member }) => !owned.kept.includes(member))
     .map(({ member, name, type }) => {
       if (member === now) return `${name} = ${wholeTime('clock_timestamp()')}`;
-      return `${name} = ${givenOr(name, member, type)}`;
+      const isGiven = `$3::jsonb ? ${literal(member)}`;
+      return `${name} = case when ${isGiven} then (${given(member)})::${type} else ${name} end`;
     });
   // Version 1 follows the greatest one.
   const set = [
@@ -290,12 +293,14 @@ function changeOf(
   const returned = columns
     .map(({ text }, at) => `${text} as "#${at}"`)
     .join(', ');
-  const areAsRead = columns.flatMap(({ member, path }, at) => {
-    const given = givenOr(`"#${at}"`, member, 'text');
-    return path ? `"#${at}" is not distinct from ${given}` : [];
+  const areAsJudged = columns.flatMap(({ member, path }, at) => {
+    if (!path) return [];
+    const by = columns.indexOf(table.column(path.by));
+    // A trigger of a module may have changed the relation.
+    return unlessOvertaken(
+      `"#0" is not null and $3::jsonb ? ${literal(member)} and "#${by}" is not distinct from ${given(path.by)} and "#${at}" is distinct from ${given(member)}`,
+    );
   });
-  const condition = ['true', ...areAsRead].join(' and ');
-  const asRead = `where "#0" is null or 1 / (${condition})::int = 1`;
   const after = trace
     ? `, ${trace.version} as "#next", ${trace.members} as "#after"${trace.heirs}`
     : '';
@@ -311,13 +316,8 @@ function changeOf(
       at: owned.members.length > 0 ? 5 : 4,
     },
   );
-  return areAsRead.length > 0 ? `${text} ${asRead}` : text;
-}
-
-/** SQL for the value of a member in $3, or else another one. */
-function givenOr(other: string, member: string, type: string) {
-  const value = `($3::jsonb ->> ${literal(member)})::${type}`;
-  return `case when $3::jsonb ? ${literal(member)} then ${value} else ${other} end`;
+  if (areAsJudged.length === 0) return text;
+  return `${text} where ${areAsJudged.join(' and ')}`;
 }
 
 function removalOf(table: Table, owned: Ownership, trace?: Trace) {

@@ -1,6 +1,6 @@
 import { escapeLiteral as literal, escapeIdentifier as quoted } from 'pg';
-import { currentTransaction, type Statement } from '../database/database.ts';
-import { sqlState } from '../database/postgres-errors.ts';
+import type { Statement } from '../database/database.ts';
+import { unlessOvertaken } from '../database/through.ts';
 import type { Column, Table } from './rows/table.ts';
 import { type Trace, writerAt, writersAt } from './trace.ts';
 
@@ -9,17 +9,17 @@ import { type Trace, writerAt, writersAt } from './trace.ts';
  * `unnest`, and an EntityManager costs several times as much as the statement
  * (`bench/README.md`).
  */
-export function insertionsInto(table: Table, trace?: Trace) {
-  const lock = `lock as materialized (select ${lockOf(table)})`;
+export function insertionsInto(table: Table, lock: string, trace?: Trace) {
   return {
     several: insertInto(table, lock, false, trace),
     /** Arrays cost PostgreSQL a third of a small statement. */
     one: insertInto(table, lock, true, trace),
-    /** A transaction has seen to its order (`database/order.ts`). */
-    inTransaction: insertInto(table, 'lock as (select)', true, trace),
-    once: insertOnceInto(table, trace),
+    once: insertOnceInto(table, lock, trace),
   };
 }
+
+/** A transaction has seen to its order (`database/order.ts`). */
+export const noLock = 'lock as (select)';
 
 /**
  * The lock makes rows visible in the order of their ids, so a reader that has
@@ -27,16 +27,8 @@ export function insertionsInto(table: Table, trace?: Trace) {
  * drawn until the commit is visible. The cast is for Citus, which cannot store a
  * column of type void.
  */
-const lockOf = ({ name }: Table) =>
-  `pg_advisory_xact_lock(hashtext(${literal(name)}))::text`;
-
-/**
- * The columns of which a creation has values: those that it sets, then those
- * that triggers copy from other rows, as they were when its rights were checked.
- */
-export function givenIn({ inserted, columns }: Table) {
-  return [...inserted, ...columns.filter(({ path }) => path)];
-}
+export const lockOf = ({ name }: Table) =>
+  `lock as materialized (select pg_advisory_xact_lock(hashtext(${literal(name)}))::text)`;
 
 function insertInto(
   table: Table,
@@ -45,7 +37,6 @@ function insertInto(
   trace?: Trace,
 ): Statement {
   const { name, inserted, generated } = table;
-  const given = givenIn(table);
   const names = inserted.map(({ name }) => name).join(', ');
   const arrays = inserted.map(
     ({ parameter }, at) => `$${at + 1}::${parameter}[]`,
@@ -63,24 +54,19 @@ function insertInto(
   const insertion = `insert into ${quoted(name)} (${names})
         select ${values.join(', ')} from lock${isSingle ? '' : inputs}
         returning ${returned}${trace?.returned ?? ''}`;
-  const at = given.length + 1;
+  const at = inserted.length + 1;
   const stored = isSingle
     ? trace?.store('created', 'inserted', writerAt(at))
     : trace?.store('created', placed, writersAt(at));
-  const areAsRead = given.flatMap((column, at) => {
-    const read = isSingle ? `array[$${at + 1}::text]` : `$${at + 1}::text[]`;
-    const written = `array_agg("#${generated.indexOf(column)}")`;
-    return column.path ? `(select ${written} from inserted) = ${read}` : [];
-  });
   const count = isSingle ? '1' : 'cardinality($1)';
   const shown = generated.map((_, at) => `"#${at}"`).join(', ');
-  const isChecked = trace || areAsRead.length > 0 || !isSingle;
+  const isChecked = trace || !isSingle;
   return {
     isWrite: true,
     name: `insert_${isSingle ? 'one_' : ''}${name}`,
     text: isChecked
       ? `with ${lock}, inserted as (${insertion})${stored ?? ''}
-      select ${shown} from inserted where ${areAllIn(count, areAsRead)}`
+      select ${shown} from inserted where ${areAllIn(count)}`
       : `with ${lock} ${insertion}`,
   };
 }
@@ -89,28 +75,12 @@ function insertInto(
 const placed = `(select *, row_number() over () as "#place" from inserted) as placed`;
 
 /**
- * SQL that is true when a statement has inserted this many rows, and all else
- * holds. Otherwise a trigger or a rule has dropped some, or a row to which one
- * refers has changed: dividing by zero rolls all back, and smaller parts find
- * these inputs.
+ * SQL that is true when a statement has inserted this many rows. Otherwise a
+ * trigger or a rule has dropped some: dividing by zero rolls all back, and
+ * smaller parts find the dropped ones.
  */
-function areAllIn(count: string, further: string[]) {
-  const counted = `(select count(*) from inserted) = ${count}`;
-  return `1 / (${[counted, ...further].join(' and ')})::int = 1`;
-}
-
-/** Each is lost only to a change of another row that is stored. */
-const attempts = 10;
-
-/**
- * Whether another row, of which a write has members, may be as it was read when
- * the write is repeated.
- *
- * @param error that of a division by zero
- */
-export function mayBeAsRead(error: unknown, attempt: number) {
-  const isRefused = sqlState(error) === '22012' && !currentTransaction();
-  return isRefused && attempt < attempts;
+function areAllIn(count: string) {
+  return `1 / ((select count(*) from inserted) = ${count})::int = 1`;
 }
 
 function orDefault({ fallback }: Column, value: string) {
@@ -127,12 +97,11 @@ function orDefault({ fallback }: Column, value: string) {
  * the values generated then. It fails if another process stores a claim after
  * its snapshot (`isTaken`): a repetition finds the claim.
  */
-function insertOnceInto(table: Table, trace?: Trace): Statement {
-  const { name, inserted, generated } = table;
-  const given = givenIn(table);
+function insertOnceInto(table: Table, lock: string, trace?: Trace): Statement {
+  const { name, inserted, generated, copied } = table;
+  const given = [...inserted, ...copied];
   const names = given.map((column) => column.name);
   const columns = ['id', ...names.slice(0, inserted.length)].join(', ');
-  const copied = names.slice(inserted.length);
   const types = [
     ...given.map(({ parameter }) => parameter),
     'int',
@@ -149,15 +118,20 @@ function insertOnceInto(table: Table, trace?: Trace): Statement {
     '(select inserted.*, "#place" from inserted join ready using (id)) as placed';
   const writers = writersAt(types.length + 1);
   const stored = trace?.store('created', rows, writers);
-  const areAsRead = copied.map((one) => {
-    return `(select array_agg(${one} order by id) from inserted) = (select array_agg(${one} order by id) from ready)`;
+  const areAsJudged = copied.map(({ name, path }) => {
+    const by = table.column(`${path?.by}`).name;
+    // A trigger of a module may have changed the relation.
+    return unlessOvertaken(
+      `inserted.${by} is not distinct from ready.${by} and inserted.${name} is distinct from ready.${name}`,
+    );
   });
+  const counted = areAllIn('(select count(*) from ready)');
   return {
     name: `insert_once_${name}`,
     isWrite: true,
     // `limit` makes PostgreSQL use the index for each claim; a join would scan
     // the whole table until it has been analysed.
-    text: `with lock as materialized (select ${lockOf(table)}),
+    text: `with ${lock},
       input as materialized (
         select input.* from lock, unnest(${types.map((type, at) => `$${at + 1}::${type}[]`).join(', ')})
           with ordinality as input (${[...names, identity].join(', ')}, "#fingerprint", "#place")),
@@ -173,12 +147,12 @@ function insertOnceInto(table: Table, trace?: Trace): Statement {
       inserted as (
         insert into ${quoted(name)} (${columns})
         select ${columns} from ready order by "#place"
-        returning ${['id', ...copied].join(', ')}, array[${generated.map(({ text }) => text).join(', ')}] as "#generated"${trace?.returned ?? ''})${stored ?? ''},
+        returning ${copied.length > 0 ? '*' : 'id'}, array[${generated.map(({ text }) => text).join(', ')}] as "#generated"${trace?.returned ?? ''})${stored ?? ''},
       claimed as (
         insert into idempotency_key (key_id, operation, hash, fingerprint, generated)
         select ${identity}, "#fingerprint", "#generated" from inserted join ready using (id) where "#hash" is not null)
       select "#place", null as fingerprint, to_json("#generated")::text from inserted join ready using (id)
-      where ${areAllIn('(select count(*) from ready)', areAsRead)}
+      where ${[counted, ...areAsJudged].join(' and ')}
       union all
       select "#place", encode(fingerprint, 'hex'), to_json(generated)::text from known`,
   };

@@ -15,9 +15,10 @@ import {
   reused,
   safeToRepeat,
 } from '../database/idempotency.ts';
+import { isJudgedAgain } from '../database/through.ts';
 import { refusalIn, ruleBroken } from '../database/transaction.ts';
 import { badInput, orError } from '../errors.ts';
-import { givenIn, insertionsInto, mayBeAsRead } from './insert-statements.ts';
+import { insertionsInto, lockOf, noLock } from './insert-statements.ts';
 import { memberIn } from './rows/ownership.ts';
 import type { Column, Table } from './rows/table.ts';
 import { type Trace, writerOf } from './trace.ts';
@@ -38,7 +39,6 @@ interface Entry<New> {
   isReplay?: boolean;
   /** Of an earlier request, where the rules would refuse it today. */
   answer?: unknown;
-  readonly attempt: number;
 }
 /** The values that the database generated, as texts. */
 type Generated = unknown[];
@@ -87,10 +87,10 @@ interface Rules<New> {
 /** Inserts rows; concurrent insertions share one statement. */
 export class Insertions<Item, New extends object> {
   readonly #batches: Batches<Entry<New>, Item>;
-  readonly #statements: ReturnType<typeof insertionsInto>;
+  readonly #locking: ReturnType<typeof insertionsInto>;
+  readonly #inTransaction: ReturnType<typeof insertionsInto>;
+  /** Those that it sets, then those that are copied, as it was judged by them. */
   readonly #given: readonly Column[];
-  /** Whether triggers copy members of other rows. */
-  readonly #isCopied: boolean;
   /** Those of the members that a creation sets. */
   readonly #names: string;
 
@@ -100,9 +100,9 @@ export class Insertions<Item, New extends object> {
     private readonly rules: Rules<New>,
     private readonly trace?: Trace,
   ) {
-    this.#given = givenIn(table);
-    this.#isCopied = this.#given.length > table.inserted.length;
-    this.#statements = insertionsInto(table, trace);
+    this.#given = [...table.inserted, ...table.copied];
+    this.#locking = insertionsInto(table, lockOf(table), trace);
+    this.#inTransaction = insertionsInto(table, noLock, trace);
     this.#names = table.inserted.map(({ member }) => member).join();
     const run = (entries: Entry<New>[]) => this.#insert(entries);
     const collection = table.name;
@@ -145,7 +145,7 @@ export class Insertions<Item, New extends object> {
   async #allowed(given: New | Error, call: Call) {
     const claim = this.#claimIn(call);
     if (given instanceof Error) throw given;
-    const entry: Entry<New> = { given, item: given, claim, call, attempt: 1 };
+    const entry: Entry<New> = { given, item: given, claim, call };
     await this.#allow(entry).catch(async (refusal) => {
       entry.answer = claim && (await this.#answerTo(entry, claim));
       if (!entry.answer) throw refusal;
@@ -191,13 +191,7 @@ export class Insertions<Item, New extends object> {
       call.count(1);
       return inserted;
     } catch (error) {
-      const mayDiffer = this.#isCopied && mayBeAsRead(error, entry.attempt);
-      if (!mayDiffer)
-        throw refusalIn(this.database, error, { table: this.table.name });
-      // With the row to which it refers, the rights of the caller change.
-      const again = { ...entry, attempt: entry.attempt + 1 };
-      await this.#allow(again);
-      return this.#insertAllowed(again);
+      throw refusalIn(this.database, error, { table: this.table.name });
     }
   }
 
@@ -236,21 +230,48 @@ export class Insertions<Item, New extends object> {
     return inserted;
   }
 
+  get #statements() {
+    return currentTransaction() ? this.#inTransaction : this.#locking;
+  }
+
   #insert(entries: Entry<New>[]) {
-    const hasClaims = entries.some(({ claim }) => claim !== undefined);
-    if (!hasClaims) return this.#insertPlain(entries);
-    const sent = this.#insertMixed(entries);
+    const isCopied = this.table.copied.length > 0;
+    const isPlain = !isCopied && entries.every(({ claim }) => !claim);
+    if (isPlain) return this.#insertPlain(entries);
+    const sent = this.#insertJudged(entries);
     for (const entry of entries) entry.sent = sent;
     return sent;
   }
 
+  /**
+   * With the rows to which they refer, the rights of the callers change: then
+   * all are judged again, and those that are not refused are sent together, so
+   * that their ids ascend.
+   */
+  async #insertJudged(
+    entries: Entry<New>[],
+    attempt = 1,
+  ): Promise<Array<Item | Error>> {
+    try {
+      return await this.#insertMixed(entries);
+    } catch (error) {
+      if (!isJudgedAgain(error, attempt)) throw error;
+    }
+    const judging = entries.map((entry) =>
+      this.#allow(entry).catch((error: Error) => error),
+    );
+    const refusals = await Promise.all(judging);
+    const allowed = entries.filter((_, at) => !refusals[at]);
+    const inserted = await this.#insertJudged(allowed, attempt + 1);
+    return refusals.map((one) => one ?? (inserted.shift() as Item | Error));
+  }
+
   /** Inserts all or none. Ids ascend in the given order. */
   async #insertPlain(entries: Entry<New>[]) {
-    const { several, one, inTransaction } = this.#statements;
+    const { several, one } = this.#statements;
     const columns = [...this.#columnsOf(entries), ...this.#writersOf(entries)];
     const isSingle = entries.length === 1;
-    const single = currentTransaction() ? inTransaction : one;
-    const statement = isSingle ? single : several;
+    const statement = isSingle ? one : several;
     const values = isSingle ? columns.flat() : columns;
     const rows = await this.database.rows<Generated>(statement, values);
     // A trigger has dropped it.

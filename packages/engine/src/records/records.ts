@@ -8,6 +8,8 @@ import {
   type Database,
 } from '../database/database.ts';
 import { lastVisible } from '../database/order.ts';
+import { causeOf } from '../database/postgres-errors.ts';
+import { isJudgedAgain } from '../database/through.ts';
 import { orError, reportFault } from '../errors.ts';
 import { type Int64, int64 } from '../validation/int64.ts';
 import type { FilterOf } from '../validation/list-query.ts';
@@ -22,7 +24,6 @@ import type { Removal } from '../validation/schemas.ts';
 import type { Validated } from '../validation/validator.ts';
 import { type ChangeOf, Changes, reads } from './changes.ts';
 import { createInTurn } from './create-in-turn.ts';
-import { mayBeAsRead } from './insert-statements.ts';
 import { type Check, Insertions } from './insertions.ts';
 import {
   ListInterpreter,
@@ -75,8 +76,6 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
   readonly #stamped: Stamped;
   /** Its name in its trace. */
   readonly #path: string;
-  /** Columns with members of other rows, by which audiences choose. */
-  readonly #copied: readonly Column[];
   readonly #interpreter: ListInterpreter;
   readonly #reader: ListReader<Item>;
   readonly #lists: Batches<Listing, Page<Item>>;
@@ -173,7 +172,6 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
         stored: (id, call) => this.#changes.storedOfAny(`${id}`, call),
       });
     this.table = table;
-    this.#copied = table.columns.filter(({ path }) => path);
     this.owned = owned;
     this.#stamped = stamped;
     this.#path = name;
@@ -335,7 +333,7 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
    */
   async #related(members: object, call: Call, absent?: null) {
     const related: Record<string, unknown> = {};
-    for (const column of this.#copied) {
+    for (const column of this.table.copied) {
       const { path, member } = column;
       const given = memberIn(members, `${path?.by}`);
       const id = given === undefined ? absent : given;
@@ -376,9 +374,7 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
       return changed && owned.show(changed, call);
     } catch (error) {
       // The other row may have changed since it was read.
-      const { cause } = error as Error;
-      const mayDiffer = this.#copied.length > 0 && mayBeAsRead(cause, attempt);
-      if (!mayDiffer) throw error;
+      if (!isJudgedAgain(causeOf(error), attempt)) throw error;
       return this.#change(id, change, call, attempt + 1);
     }
   }

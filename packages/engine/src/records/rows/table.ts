@@ -34,6 +34,8 @@ export class Table {
   readonly columns: readonly Column[];
   /** Those of members of other rows, of which few are read. */
   readonly through: readonly Column[];
+  /** Those that triggers copy from other rows, by which callers see the row. */
+  readonly copied: readonly Column[];
   /** Further columns by which callers see the row. */
   readonly shown: readonly Column[];
   /**
@@ -89,6 +91,7 @@ export class Table {
     this.#indexes = [['id'], ...keys, ...this.#uniques];
     this.name = tableName;
     this.columns = columns;
+    this.copied = columns.filter(({ path }) => path);
     this.through = all.filter(({ path }) => path);
     this.version = columns.find(({ member }) => member === versionProperty);
     const texts = columns.map(({ text }) => text).join(', ');
