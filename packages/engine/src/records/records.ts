@@ -287,18 +287,13 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
   }
 
   /** Does work, for a trial in a transaction, which is rolled back. */
-  #tried<Answer>(
-    call: Call,
-    work: () => Promise<Answer>,
-    creates: EntityName[] = [],
-  ) {
+  #tried<Answer>(call: Call, work: () => Promise<Answer>) {
     if (!call.onRolledBack || currentTransaction()) return work();
-    return this.database.transaction(call, { creates }, work);
+    return this.database.transaction(call, { creates: [] }, work);
   }
 
   create(item: New, call = new Call()): Promise<Item> {
-    const create = () => this.#create(item, call);
-    return this.#tried(call, create, [this.entity]);
+    return this.#tried(call, () => this.#create(item, call));
   }
 
   async #create(item: New, call: Call) {
