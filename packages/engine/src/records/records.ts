@@ -90,7 +90,7 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
   /** @throws Error with the indexes that the entity lacks */
   constructor(
     readonly database: Database,
-    private readonly entity: EntityName,
+    entity: EntityName,
     {
       computed,
       owner,
