@@ -1,9 +1,7 @@
 // runs: postgres
 
-import { Records } from '#engine/records/records.js';
-import { providerForAll } from '../features/tokens/provider.ts';
 import { sql } from '../support/database-access.ts';
-import { beforeAll, expect, test } from '../support/jest.ts';
+import { expect, test } from '../support/jest.ts';
 import { eventually, ownsSessions } from '../support/process.ts';
 import { rest } from '../support/rest.ts';
 import { citusLayout } from '../support/servers/citus-database.ts';
@@ -11,20 +9,11 @@ import { connected } from '../support/session.ts';
 import { nodeForAll, storeForAll } from '../support/store.ts';
 import { checkupsModule } from './checkups/checkups.module.ts';
 import { diariesModule } from './diaries/diaries.module.ts';
-import { wardsOn } from './wards/wards.module.ts';
 
 /** Two requests have read one version, and wait for its row. */
 
-const provider = providerForAll();
-const env: Record<string, string> = {};
-beforeAll(() =>
-  Object.assign(env, provider.env, {
-    JWT_TENANT: 'org',
-    JWT_SCOPES: 'staff=wards:write,guest=guests:write',
-  }),
-);
-const more = [checkupsModule, diariesModule, ...wardsOn(Records)];
-const store = storeForAll(env, undefined, { more });
+const more = [checkupsModule, diariesModule];
+const store = storeForAll({}, undefined, { more });
 const other = nodeForAll(store, {});
 const isHere = ownsSessions && !citusLayout;
 
@@ -42,17 +31,11 @@ const post = (path: string, json: object) =>
   rest(store, path, { method: 'POST', json });
 type Session = Awaited<ReturnType<typeof connected>>;
 /** Waits until requests wait for locks. */
-async function untilWaiting(
-  observer: Session,
-  count: number,
-  isOver = () => false,
-) {
+async function untilWaiting(observer: Session, count: number) {
   // In a transaction the activity would stay as it was at first.
   const text = `select from pg_stat_activity
     where datname = current_database() and wait_event_type = 'Lock'`;
-  await eventually(async () => {
-    return isOver() || (await observer.query(text)).rowCount === count;
-  });
+  await eventually(async () => (await observer.query(text)).rowCount === count);
 }
 
 type Send = [method: string, query: string, json?: object];
@@ -117,40 +100,6 @@ const removal: Send = ['DELETE', '?version=1'];
       expect((await add()).status).toBe(201);
       await session.query('rollback');
       expect((await trial).headers['preference-applied']).toBe('tx=rollback');
-    } finally {
-      await session.end();
-      await observer.end();
-    }
-  },
-);
-
-(isHere ? test : test.skip)(
-  'a change of the version that its row gets while it waits has no other rights (PostgreSQL only)',
-  async () => {
-    const keyOf = (sub: string, scope: string) =>
-      provider.token({ sub, org: 'a', scope });
-    const input = { name: 'Ann', login: 'ann' };
-    const { json: card } = await rest(store, '/v1/cards', {
-      ...{ method: 'POST', json: input, key: keyOf('sam', 'staff') },
-    });
-    const url = await urlOfStore();
-    const session = await connected(url);
-    const observer = await connected(url);
-    try {
-      await session.query('begin');
-      const next = `update card set version = 2 where id = ${card.id}`;
-      await session.query(next);
-      let isAnswered = false;
-      const answer = rest(store, `/v1/cards/${card.id}`, {
-        method: 'PATCH',
-        json: { version: 2, name: 'x', note: 'y' },
-        key: keyOf('ann', 'guest'),
-      }).finally(() => {
-        isAnswered = true;
-      });
-      await untilWaiting(observer, 1, () => isAnswered);
-      await session.query('commit');
-      expect((await answer).json).toMatchObject({ code: 'CONFLICT' });
     } finally {
       await session.end();
       await observer.end();
