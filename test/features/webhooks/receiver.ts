@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { Webhook } from 'standardwebhooks';
@@ -41,11 +42,17 @@ export class Receiver {
       this.messages.push(message);
       this.answer(response, message);
     });
-    // No other process gets it while the endpoint is away.
-    this.port ||= await freePort();
-    await new Promise<void>((resolve) =>
-      this.#server.listen(this.port, '127.0.0.1', resolve),
-    );
+    const isNew = this.port === 0;
+    // No other test gets it while the endpoint is away.
+    await eventually(async () => {
+      if (isNew) this.port = await freePort();
+      const listening = once(this.#server, 'listening');
+      this.#server.listen(this.port, '127.0.0.1');
+      return listening.then(
+        () => true,
+        () => false,
+      );
+    });
   }
 
   cut() {
