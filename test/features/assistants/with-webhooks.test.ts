@@ -351,14 +351,20 @@ test('a revoked key ends its subscription', async () => {
   expect(ofOther).toHaveLength(1);
 });
 
-test('a caller has at most 100 endpoints', async () => {
+/** A key that has this many endpoints. */
+async function keyWith(count: number) {
   const { key, id } = await store.keys.issue({ name: 'e', scope: 'write' });
   await subscribe({}, key);
   const more = `
     insert into webhook (url, types, owner, key, caller)
     select url, types, owner, key, caller from webhook,
-      generate_series(1, 99) where owner = 'key:${id}'`;
+      generate_series(2, ${count}) where owner = 'key:${id}'`;
   await sql(store.database, more);
+  return key;
+}
+
+test('a caller has at most 100 endpoints', async () => {
+  const key = await keyWith(100);
   const sold = { arguments: { status: 'sold' } };
   expect(await subscribe(sold, key)).toMatchObject({
     code: -32013,
@@ -368,13 +374,7 @@ test('a caller has at most 100 endpoints', async () => {
 });
 
 test('several at once take the last place once', async () => {
-  const { key, id } = await store.keys.issue({ name: 'f', scope: 'write' });
-  await subscribe({}, key);
-  const more = `
-    insert into webhook (url, types, owner, key, caller)
-    select url, types, owner, key, caller from webhook,
-      generate_series(1, 98) where owner = 'key:${id}'`;
-  await sql(store.database, more);
+  const key = await keyWith(99);
   const states = ['sold', 'pending', 'available'];
   const answers = await Promise.all(
     states.map((status) => subscribe({ arguments: { status } }, key)),

@@ -413,8 +413,9 @@ function settle({ resolve, reject }: Waiting, output: unknown) {
 }
 
 /**
- * Rejects an input whose client has disconnected, or whose deadline would pass
- * if its batch took as long as the failed one.
+ * Rejects an input whose client has disconnected, whose deadline would pass if
+ * its batch took as long as the failed one, or whose failed batch has met a lock
+ * or a conflict three times.
  */
 function isWanted({ call, reject, trial = untried }: Waiting) {
   const isLate = call.deadline <= performance.now() + trial.wait;

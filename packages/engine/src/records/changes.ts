@@ -172,7 +172,7 @@ export class Changes<Item> {
     return removed && true;
   }
 
-  /** Writes an item that is judged, while it has that version and callers. */
+  /** Judges an item, then writes it if its version and its callers are the same. */
   async #judged(
     queue: Batches<unknown[], Written>,
     call: Call,

@@ -11,6 +11,7 @@ import {
   decimal,
   finite,
   formatted,
+  int32,
   integer,
   integersOf,
   type Kind,
@@ -178,8 +179,9 @@ export const kinds = {
   integer: {
     rule: integer,
     column(member) {
+      const { minimum, maximum } = int32;
       const ends = Object.values(integersOf(member)).filter(Number.isFinite);
-      if (ends.some((end) => end < -(2 ** 31) || end >= 2 ** 31))
+      if (ends.some((end) => end < minimum || end > maximum))
         reportFault(
           `An integer beyond 32 bits is an int64Schema: ${JSON.stringify(member)}.`,
         );

@@ -16,7 +16,7 @@ import {
   sortSchema,
 } from './page.ts';
 import { assertPageFits, longestPage } from './page-size.ts';
-import { mostGiven, ofKind, ofNumbers, unwrapped } from './rules.ts';
+import { int32, mostGiven, ofKind, ofNumbers, unwrapped } from './rules.ts';
 import { memberOf, textSchema, use } from './schemas.ts';
 
 /** Members of an item, by which its lists are filtered and sorted. */
@@ -230,5 +230,3 @@ function described(schema: TSchema, description: string) {
     description,
   } as TSchema;
 }
-
-const int32 = { minimum: -(2 ** 31), maximum: 2 ** 31 - 1 };

@@ -40,8 +40,8 @@ export interface Rule {
 }
 
 /**
- * A keyword of arrays, set by `several.ts`: an invalid value is
- * refused without the others.
+ * A keyword of arrays, set by `several.ts`: an invalid value is refused without
+ * the others.
  */
 export const isSeparate = 'x-separate';
 
@@ -189,6 +189,9 @@ export function oneOf(values: string[]): Rule {
     },
   };
 }
+
+/** The bounds of a column of 32 bits, and of GraphQL's `Int`. */
+export const int32 = { minimum: -(2 ** 31), maximum: 2 ** 31 - 1 };
 
 /** The least and the greatest integer that a schema allows. */
 export function integersOf({

@@ -4,6 +4,7 @@ import { type Int64, int64 } from './int64.ts';
 import { decimalOf, kindIn, kinds } from './kinds.ts';
 import {
   type Bounds,
+  int32,
   type Kind,
   type MemberSchema,
   mostGiven,
@@ -154,7 +155,7 @@ export function nullable<Schema extends Required>(schema: Schema) {
 /** The version of an item, which each change increments. */
 export const versionSchema = Type.Integer({
   minimum: 1,
-  maximum: 2 ** 31 - 1,
+  maximum: int32.maximum,
   description: 'Its version.',
 });
 

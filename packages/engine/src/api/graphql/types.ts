@@ -33,7 +33,7 @@ import {
   totalCost,
 } from '../../validation/page.ts';
 import { pageLimit } from '../../validation/page-size.ts';
-import { type MemberSchema } from '../../validation/rules.ts';
+import { int32, type MemberSchema } from '../../validation/rules.ts';
 import { memberOf } from '../../validation/schemas.ts';
 import { type Input, validator } from '../../validation/validator.ts';
 
@@ -178,7 +178,7 @@ export function connectionOf(
       complexity: totalCost,
     })
     async totalCount(@Root() { total }: ReturnType<typeof toConnection>) {
-      return Math.min((await total()).count, greatestInt);
+      return Math.min((await total()).count, int32.maximum);
     }
 
     @Field(() => Boolean, {
@@ -194,9 +194,6 @@ export function connectionOf(
 
   return PageOfNodes;
 }
-
-/** Of GraphQL's `Int`. */
-const greatestInt = 2 ** 31 - 1;
 
 /**
  * The cursors are the page's, or the ids, like `after` in other lists.

@@ -200,14 +200,14 @@ export function resource<
   const { name, path, operations, computed } = declaration;
   assertDeclared(declaration);
   const names = namesFor(name, path);
-  const schemas = schemasOf(declaration, names);
+  const owned = new Ownership(declaration, undefined);
+  const schemas = schemasOf(declaration, names, owned);
   const audiences = modulesOf(declaration.audiences);
-  const { tenant } = new Ownership(declaration, undefined);
   const definition: Definition = { ...declaration, names, schemas, audiences };
   const { type, resolvers } = graphQLOf(definition);
   return {
     columns: {
-      ...columnsOf(schemas.stored, tenant),
+      ...columnsOf(schemas.stored, owned.tenant),
       ...columnsThrough(declaration.through),
     },
     /** Options of its `Records`, which take their types from it. */
@@ -281,6 +281,7 @@ function assertDeclared(
 function schemasOf<Members extends TProperties, OwnerName extends string>(
   declaration: Declaration<Members, TProperties, OwnerName>,
   names: Definition['names'],
+  { kept }: Ownership,
 ) {
   const { noun } = names;
   const { name, description, members, computed, fixed = [] } = declaration;
@@ -313,7 +314,6 @@ function schemasOf<Members extends TProperties, OwnerName extends string>(
     ...(example && { examples: [example] }),
   });
   const examples = example && [exampleOf(declaration, stored, input)];
-  const { kept } = new Ownership(declaration, undefined);
   const changed = Type.Omit(input, [...fixed, ...kept] as string[]) as TObject;
   return {
     stored,

@@ -59,9 +59,9 @@ export interface Owned<Member extends string> {
 
 /**
  * The rows that a call sees by an audience, with its rights. Where a function
- * returns several views, undefined stands for all rows. Of a caller of no
- * audience `views` and `viewsShowing` return none, and those throw whose name
- * begins with `require`.
+ * returns several views, undefined stands for all rows. For a caller of no
+ * audience `views` and `viewsShowing` return none; functions whose names begin
+ * with `require` throw.
  */
 export interface View extends Partial<Audience> {
   /** The place of the audience. */
