@@ -178,6 +178,10 @@ function toolOf(
   const takes = (header: string) =>
     parameters.some(({ name }) => name === header);
   const body = requestBody?.content?.['application/json'].schema;
+  const members = body?.properties ?? {};
+  /** A row may refer to another one by a member named as the parameter. */
+  const argumentOf = (parameter: string) =>
+    Object.hasOwn(members, parameter) ? 'id' : parameter;
   const success = successOf(responses);
   const answer = success?.content?.['application/json'].schema;
   // Before the revision 2026-07-28 the output of a tool is an object.
@@ -189,19 +193,23 @@ function toolOf(
         required: ['items'],
       }
     : answer;
-  const properties: Record<string, Schema> = {
-    ...Object.fromEntries(
-      given.map(({ name, description = '', schema }) => [
-        name,
-        { ...schema, description },
-      ]),
-    ),
-    ...body?.properties,
+  /** Those that are no parameters. */
+  const own = {
     ...(takes('Idempotency-Key') && { idempotencyKey: callName }),
     ...(method !== 'get' && takes('Prefer') && { isDryRun }),
   };
+  const properties: Record<string, Schema> = {
+    ...Object.fromEntries(
+      given.map(({ name, description = '', schema }) => [
+        argumentOf(name),
+        { ...schema, description },
+      ]),
+    ),
+    ...members,
+    ...own,
+  };
   const required = [
-    ...given.filter((one) => one.required).map(({ name }) => name),
+    ...given.filter((one) => one.required).map(({ name }) => argumentOf(name)),
     ...(body?.required ?? []),
   ];
 
@@ -221,19 +229,20 @@ function toolOf(
     const isGiven = (name: string) =>
       args[name] !== undefined && args[name] !== null;
     const query = given.filter(
-      ({ name, in: place }) => place === 'query' && isGiven(name),
+      (one) => one.in === 'query' && isGiven(argumentOf(one.name)),
     );
     const search = new URLSearchParams(
       query.flatMap(({ name }) =>
-        [args[name]].flat().map((one): [string, string] => [name, textOf(one)]),
+        [args[argumentOf(name)]]
+          .flat()
+          .map((one): [string, string] => [name, textOf(one)]),
       ),
     );
     const target = path.replace(/\{(\w+)\}/g, (_, name) =>
-      encodeURIComponent(textOf(args[name]).toWellFormed()),
+      encodeURIComponent(textOf(args[argumentOf(name)]).toWellFormed()),
     );
-    const { properties: known = {} } = body ?? {};
-    const members = Object.entries(args).filter(([name]) =>
-      Object.hasOwn(known, name),
+    const payload = Object.entries(args).filter(([name]) =>
+      Object.hasOwn(members, name),
     );
     return {
       method: method as 'get',
@@ -245,12 +254,12 @@ function toolOf(
         'x-request-id': id,
         ...(body && { 'content-type': 'application/json' }),
         ...(isGiven('idempotencyKey') && {
-          'idempotency-key': textOf(args.idempotencyKey),
+          'idempotency-key': `${args.idempotencyKey}`,
         }),
         ...(Boolean(args.isDryRun) && { prefer: 'tx=rollback' }),
       },
       ...(body && {
-        payload: JSON.stringify(Object.fromEntries(members), exact),
+        payload: JSON.stringify(Object.fromEntries(payload), exact),
       }),
     };
   }
@@ -264,11 +273,16 @@ function toolOf(
         `An argument is unknown; known are ${Object.keys(properties).join(', ')}.`,
       );
     try {
-      const odd = given.find(({ name, schema }) => isLost(args[name], schema));
+      const odd = given.find((one) =>
+        isLost(args[argumentOf(one.name)], one.schema),
+      );
       if (odd)
         throw new Misread(
-          `${odd.name} must be a text, a number, true or false, or an array of some.`,
+          `${argumentOf(odd.name)} must be a text, a number, true or false, or an array of some.`,
         );
+      for (const [name, { type }] of Object.entries(own))
+        if (args[name] != null && typeof args[name] !== type)
+          throw new Misread(`${name} must be a ${type}.`);
       return withIntegers(args, { properties }) as Arguments;
     } catch (error) {
       if (error instanceof Misread) throw invalid(error.message);
@@ -290,16 +304,19 @@ function toolOf(
     request: FastifyRequest,
     signal?: AbortSignal,
   ) {
-    const own = requestOf(checked(args), request);
+    const asked = requestOf(checked(args), request);
     const { routing } = request.server;
     const accept = signal && { accept: 'text/event-stream' };
     const response = await inject(routing as never, {
-      ...own,
-      headers: { ...own.headers, ...accept },
+      ...asked,
+      headers: { ...asked.headers, ...accept },
       payloadAsStream: true,
-      ...(signal && { signal }),
     });
-    const { statusCode: status, headers } = response;
+    const { statusCode: status, headers, raw } = response;
+    // As a client that leaves: a signal of `inject` would be a failure.
+    const leave = () => raw.res.destroy();
+    if (signal?.aborted) leave();
+    signal?.addEventListener('abort', leave);
     const body = response.stream();
     if (status < 400) return { status, headers, body };
     const refused = describe(JSON.parse(await text(body)));

@@ -24,6 +24,18 @@ const createToy = {
   requestBody: json(ofToy),
   responses: { 201: json(ofToy), 403: {} },
 };
+const ofBox = {
+  type: 'object',
+  properties: { boxId: id, name: { type: 'string' } },
+};
+const changeBox = {
+  parameters: [
+    ...[{ in: 'path', name: 'boxId', required: true, schema: id }],
+    ...[{ in: 'header', name: 'Idempotency-Key', schema: {} }],
+  ],
+  requestBody: json(ofBox),
+  responses: { 200: json(ofBox) },
+};
 const document = {
   info: { title: 'Toys', version: '2.0.0', description: 'All toys.' },
   components: { schemas: { Toy: toy } },
@@ -33,6 +45,7 @@ const document = {
       post: { operationId: 'createToy', ...createToy },
       put: { operationId: 'replaceToy', responses: { 204: {}, 403: {} } },
     },
+    '/boxes/{boxId}': { patch: { operationId: 'changeBox', ...changeBox } },
     '/broken': {
       get: { operationId: 'broken', responses: { 200: {}, 500: {} } },
     },
@@ -57,6 +70,11 @@ beforeAll(async () => {
       .type('application/json')
       .send(`[{"id":${big}}]`);
   });
+  app.patch('/boxes/:boxId', async ({ url, body }, reply) =>
+    reply
+      .type('application/json')
+      .send(`{"name":${JSON.stringify(`${url} ${body}`)}}`),
+  );
   app.get('/broken', async (_request, reply) =>
     reply.code(500).type('text/plain').send('a secret'),
   );
@@ -118,8 +136,8 @@ test('the server has the info of the document, and lists the tools that the call
       ({ name }: { name: string }) => name,
     );
   expect([await names(), await names(known)]).toEqual([
-    ['list_toys'],
-    ['list_toys', 'create_toy', 'replace_toy'],
+    ['list_toys', 'change_box'],
+    ['list_toys', 'create_toy', 'replace_toy', 'change_box'],
   ]);
 });
 
@@ -160,6 +178,48 @@ test('a dry run is no argument of an operation without it', async () => {
   const call = { name: 'replace_toy', arguments: { isDryRun: true } };
   const { content } = (await rpc('tools/call', call, known)).result;
   expect(content[0].text).toMatch(/^An argument is unknown/);
+});
+
+test('a parameter is the argument id where a member has its name', async () => {
+  const { tools } = (await rpc('tools/list')).result;
+  const { inputSchema } = tools.find(
+    ({ name }: { name: string }) => name === 'change_box',
+  );
+  expect(inputSchema).toMatchObject({
+    properties: { id: {}, boxId: {}, name: {}, idempotencyKey: {} },
+    required: ['id'],
+  });
+  const changed = async (args: object) => {
+    const call = { name: 'change_box', arguments: args };
+    const { structuredContent, content } = (await rpc('tools/call', call))
+      .result;
+    return structuredContent?.name ?? content[0].text;
+  };
+  expect(await changed({ id: '2', boxId: big })).toBe(
+    `/boxes/2 {"boxId":${big}}`,
+  );
+  expect(await changed({ id: '2', name: 'x' })).toBe('/boxes/2 {"name":"x"}');
+});
+
+test.each<[string, object, string]>([
+  ['create_toy', { isDryRun: 'false' }, 'isDryRun must be a boolean.'],
+  ['create_toy', { isDryRun: 'true' }, 'isDryRun must be a boolean.'],
+  ['create_toy', { isDryRun: 0 }, 'isDryRun must be a boolean.'],
+  ['create_toy', { isDryRun: [] }, 'isDryRun must be a boolean.'],
+  [
+    'change_box',
+    { id: '1', idempotencyKey: true },
+    'idempotencyKey must be a string.',
+  ],
+  [
+    'change_box',
+    { id: '1', idempotencyKey: ['a'] },
+    'idempotencyKey must be a string.',
+  ],
+])('%s refuses %j', async (name, own, message) => {
+  const call = { name, arguments: { name: 'Ball', ...own } };
+  const { content, isError } = (await rpc('tools/call', call, known)).result;
+  expect([isError, content[0].text]).toEqual([true, message]);
 });
 
 test('what a tool fails by is not shown', async () => {

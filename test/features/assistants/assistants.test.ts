@@ -366,10 +366,13 @@ describe('the tools', () => {
 
   test('try a creation that is rolled back, and claim no key', async () => {
     const key = { idempotencyKey: 'tried' };
-    for (const isDryRun of [true, 'true', 1]) {
-      const tried = await call('create_pet', { ...rex, ...key, isDryRun });
-      expect(tried.structuredContent).toMatchObject({ name: rex.name });
-    }
+    const dryRun = { ...rex, ...key, isDryRun: true };
+    const tried = await call('create_pet', dryRun);
+    expect(tried.structuredContent).toMatchObject({ name: rex.name });
+    for (const isDryRun of ['true', 'false', 1, {}])
+      expect(await call('create_pet', { ...dryRun, isDryRun })).toEqual(
+        failure('BAD_USER_INPUT: isDryRun must be a boolean.'),
+      );
     const wrong = { ...rex, categoryId: 'x', isDryRun: true };
     expect(await call('create_pet', wrong)).toMatchObject({ isError: true });
     const list = () => call('list_pets', {});

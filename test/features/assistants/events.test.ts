@@ -1,3 +1,4 @@
+import { Log } from '#engine/runtime/log/log.js';
 import {
   afterEach,
   beforeEach,
@@ -7,7 +8,7 @@ import {
 } from '../../support/jest.ts';
 import { eventually } from '../../support/process.ts';
 import { rest } from '../../support/rest.ts';
-import { storeForAll } from '../../support/store.ts';
+import { onNode, storeForAll } from '../../support/store.ts';
 import { openEvents, rpc } from './mcp.ts';
 
 /** MCP Events (SEP-3415), message by message. */
@@ -222,6 +223,22 @@ describe('a stream', () => {
     expect(store.app.subscriptions.count).toBe(1);
     leaving.abort();
     await eventually(async () => store.app.subscriptions.count === 0);
+  });
+
+  test('is no failure in the log when the client leaves', async () => {
+    const lines: string[] = [];
+    const write = (line: string) => void lines.push(line);
+    const log = new Log({ level: 'info', sample: 1 }, { write });
+    const use = async (node: typeof store) => {
+      const next = await open({}, node);
+      await next();
+      leaving.abort();
+      await eventually(async () => node.app.activeRequests.count === 0);
+    };
+    await onNode(store, { MCP: 'true' }, use as never, { log });
+    const levels = lines.map((line) => JSON.parse(line).level);
+    expect(lines.join()).toContain('/v1/pets');
+    expect(Math.max(...levels)).toBe(30);
   });
 
   test('is not for earlier revisions', async () => {
