@@ -273,6 +273,28 @@ test('an endpoint of a revoked or expired key gets nothing', async () => {
   expect(receiver.messages).toEqual([]);
 });
 
+test('an endpoint of a bootstrap key that is no longer set gets nothing', async () => {
+  const key = 'bootstrap-key-of-an-earlier-start';
+  const node = await startNode(store, { ...env, BOOTSTRAP_API_KEY: key });
+  const json = { url: receiver.url, types: ['entries.added'] };
+  const request = { method: 'POST', key, json };
+  const { status } = await rest(node, '/v1/webhooks', request);
+  await node.close();
+  await sql(
+    store.database,
+    `insert into webhook (url, types, position, owner, key, caller)
+      select url, types, position, owner, key, jsonb_build_object('host', caller)
+      from webhook`,
+  );
+  await sql(store.database, 'delete from webhook_lease');
+  await endpoint(['entries.added'], other);
+  await addEntries(1);
+  await other.until(1);
+  await addEntries(1);
+  await other.until(2);
+  expect([status, receiver.messages]).toEqual([201, []]);
+});
+
 test('an event is sent again until it is answered; those after it wait', async () => {
   const made = await endpoint(['entries.added']);
   let status = 500;

@@ -49,7 +49,8 @@ export const publicOnly: LookupFunction = (host, options, done) =>
     done(isOpen ? null : new Error('It has no public address.'), found);
   });
 
-interface Receiver {
+/** Where messages are sent. */
+export interface Receiver {
   readonly url: string;
   /** Each signs. */
   readonly secrets: readonly string[];

@@ -7,7 +7,7 @@ import type { Database, Statement } from '../../database/database.ts';
 import { internalError, StoreError, Unavailable } from '../../errors.ts';
 import type { Identified } from '../../validation/page.ts';
 import { mapMembers } from '../../validation/schemas.ts';
-import type { Courier, Message } from './post.ts';
+import type { Courier, Message, Receiver } from './post.ts';
 import type { Source, Sources } from './sources.ts';
 import { rowsIn } from './states.ts';
 
@@ -42,7 +42,7 @@ const claim: Statement = {
         left join api_key on api_key.id = (rights ->> 'id')::int
       where coalesce(until > now(), true)
         and (is_tested or not is_off and coalesce(retry_at <= now(), true))
-        and ((rights ->> 'id')::int < 1 or revoked_at is null
+        and ((rights ->> 'id')::int <= $2 or revoked_at is null
           and coalesce(expires_at > now(), api_key.id is not null))
       order by random() limit 1000
     )
@@ -72,16 +72,13 @@ const note: Statement = {
 /** Endpoints to which a process sends at once: others wait half a second. */
 const mostSending = 1000;
 
-interface Endpoint {
+/** Of a host of assistants, if it has a subscription and its filter. */
+interface Endpoint extends Receiver {
   readonly id: string;
-  readonly url: string;
   readonly types: string[];
   readonly version: number;
-  readonly secrets: string[];
   readonly caller: Caller;
   readonly isTested: boolean;
-  /** Of a host of assistants, and its filter. */
-  readonly subscription: string | null;
   readonly arguments: object | null;
   position: string;
 }
@@ -101,12 +98,17 @@ export class Sender {
     private readonly sources: Sources,
     private readonly courier: Courier,
     private readonly log: Pick<Logger, 'warn' | 'error'>,
+    /** The greatest id of callers without a row. */
+    private readonly rowless: number,
   ) {}
 
   /** Begins to send to the endpoints whose time has come. */
   async begin() {
     const asked = performance.now();
-    const rows = await rowsIn(this.database, claim, [this.#holder]);
+    const rows = await rowsIn(this.database, claim, [
+      this.#holder,
+      this.rowless,
+    ]);
     if (rows.length > 0) this.#leasedUntil = asked + lease;
     for (const [row] of rows) {
       const endpoint: Endpoint | null = JSON.parse(row ?? 'null');
@@ -160,8 +162,7 @@ export class Sender {
       return yield [position, { id: `test_${randomUUID()}`, type, body }];
     }
     const call = Object.assign(new Call(), { caller });
-    const filters = endpoint.arguments ?? {};
-    const source = this.sources.of(types, call, filters);
+    const source = this.sources.of(types, call, endpoint.arguments ?? {});
     const { service, filter, typeOf } = source;
     for (let hasNext = true; hasNext; ) {
       const query = { ...filter, after: endpoint.position, limit: 100 };

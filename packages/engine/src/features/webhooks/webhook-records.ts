@@ -85,14 +85,8 @@ export class WebhookRecords extends Records<Webhook, NewWebhook> {
     const stored = url && (await this.find(id, call));
     const isMoved =
       stored && (stored.url !== url || stored.version !== version);
-    const rights = isMoved ? { caller } : {};
-    const more = { ...active, ...rights, ...change };
+    const more = { ...active, ...(isMoved && { caller }), ...change };
     const changed = await super.change(id, more as never, call);
-    return changed && withSecret(changed);
+    return changed && { ...changed, secret: sendingTo(changed).key };
   }
 }
-
-const withSecret = (item: Webhook): Webhook => ({
-  ...item,
-  secret: sendingTo(item).key,
-});

@@ -30,18 +30,23 @@ export const webhooksModule: Module<WebhookRecords> = {
     const courier = new Courier(config.WEBHOOKS_LOCAL === true);
     const sources = new Sources(context);
     const service = new WebhookRecords(database, sources, courier);
-    const parts = [database, service, sources, courier] as const;
     if (config.WEBHOOKS)
-      database.subscriptions = new HostSubscriptions(...parts);
+      database.subscriptions = new HostSubscriptions(
+        database,
+        service,
+        sources,
+        courier,
+      );
     return {
       service,
       resources: [webhook.serve(service)],
       routes(app) {
-        const sender = new Sender(database, sources, courier, app.log);
-        const begin = () => sender.begin();
+        // Operators, and the bootstrap key while it is set.
+        const rowless = config.BOOTSTRAP_API_KEY ? 0 : -1;
+        const sender = new Sender(database, sources, courier, app.log, rowless);
         // After the last look, because Fastify calls later hooks first.
         app.addHook('onClose', () => sender.close());
-        every(app, pause, begin, 'no webhooks are sent yet');
+        every(app, pause, () => sender.begin(), 'no webhooks are sent yet');
       },
     };
   },
