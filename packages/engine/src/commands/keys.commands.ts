@@ -207,28 +207,8 @@ function withSecret({ id, name, scope, key }: IssuedKey) {
   return `key ${id} (${name}, ${asFlag(scope)}): ${key}`;
 }
 
-function rowOfEvent({
-  id,
-  at,
-  change,
-  keyId,
-  hint,
-  user,
-  sudoUser,
-  host,
-  command,
-}: KeyEvent) {
-  return {
-    id,
-    at,
-    change,
-    key: keyId,
-    hint: `${hint}...`,
-    user,
-    sudoUser,
-    host,
-    command,
-  };
+function rowOfEvent({ id, at, change, keyId: key, hint, ...by }: KeyEvent) {
+  return { id, at, change, key, hint: `${hint}...`, ...by };
 }
 
 function rowOfKey({

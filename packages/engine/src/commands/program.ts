@@ -6,6 +6,7 @@ import {
   Option,
 } from 'commander';
 import { startFailure } from '../process/start-failure.ts';
+import { int64FromText } from '../validation/int64.ts';
 
 /** Exit codes. A signal ends a command with 128 plus the signal's number. */
 export const exitCodes = {
@@ -67,6 +68,14 @@ export function integerBetween(min: number, max: number) {
       `It must be a whole number between ${min} and ${max}.`,
     );
   };
+}
+
+/** Parses an id, or the position of an event. */
+export function idFrom(text: string) {
+  const id = int64FromText(text);
+  if (id === undefined)
+    throw new InvalidArgumentError('It must be an int64 in decimal digits.');
+  return id;
 }
 
 const unitLengths: Record<string, number> = {

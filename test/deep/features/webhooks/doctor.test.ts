@@ -41,6 +41,24 @@ test('commands add, list, test, rotate, replay and remove an endpoint, and docto
   ]);
 });
 
+test.each([
+  [['replay', '1'], "missing required argument 'position'"],
+  [['replay', '1', 'x'], "'x' is invalid for argument 'position'"],
+  [['replay', '1', '0x10'], 'It must be an int64 in decimal digits.'],
+  [['replay', '1', '1.5'], 'It must be an int64 in decimal digits.'],
+  [['replay', '1', '9'.repeat(19)], 'It must be an int64 in decimal digits.'],
+  [['rotate'], "missing required argument 'id'"],
+  [['test', 'one'], "'one' is invalid for argument 'id'"],
+  [['test', '1', '40'], 'too many arguments'],
+  [['list', 'one'], "'one' is invalid for argument 'id'"],
+  [['create', '--types', 'pets.added'], "'--url <url>' not specified"],
+  [['create', '--url', 'https://a.example'], "'--types <types>' not specified"],
+  [['nope'], "unknown command 'nope'"],
+])('webhooks %j is wrong usage', async (args, message) => {
+  const { code, stderr } = await cli(['webhooks', ...args], database.env);
+  expect([code, stderr]).toEqual([2, expect.stringContaining(message)]);
+});
+
 // The embedded store has all tables, or does not exist.
 const onServer = onPlainPostgres ? test : test.skip;
 onServer('before its migrations, doctor says what to do', async () => {

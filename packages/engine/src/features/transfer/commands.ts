@@ -1,7 +1,11 @@
-import { type Command, InvalidArgumentError, Option } from 'commander';
-import { integerBetween, json, withExamples } from '../../commands/program.ts';
+import { type Command, Option } from 'commander';
+import {
+  idFrom,
+  integerBetween,
+  json,
+  withExamples,
+} from '../../commands/program.ts';
 import type { Stores } from '../../feature.ts';
-import { int64FromText } from '../../validation/int64.ts';
 import type { TransferFlags, TransferName } from './run.ts';
 
 export function transferCommands(program: Command, stores: Stores) {
@@ -69,13 +73,4 @@ export function transferCommands(program: Command, stores: Stores) {
     `${program.name()} import --input items.ndjson`,
     `gzip -dc items.csv.gz | ${program.name()} import --format csv`,
   );
-}
-
-function idFrom(text: string) {
-  const id = int64FromText(text);
-  if (id === undefined)
-    throw new InvalidArgumentError(
-      'It must be an id: an int64 in decimal digits.',
-    );
-  return id;
 }

@@ -87,16 +87,27 @@ export class HostSubscriptions {
     const wanted = Math.max(ttlMs ?? life.usual, life.shortest);
     const until = new Date(Date.now() + Math.min(wanted, life.longest));
     const { owner } = this.records.owned.claim<{ owner?: string }>({}, call);
-    const own = [id, owner, url, [name], args, secret, until];
-    const values = [...own, start.cursor, call.caller];
     const frame = { creates: [WebhookEntity] };
     const storing = async () => {
       // The address may have taken its time.
       await assertRoom();
-      return rowsIn(this.database, store, values);
+      return rowsIn(this.database, store, [
+        id,
+        owner,
+        url,
+        [name],
+        args,
+        secret,
+        until,
+        start.cursor,
+        call.caller,
+      ]);
     };
-    const stored = await this.database.transaction(call, frame, storing);
-    const [[cursor] = []] = stored;
+    const [[cursor] = []] = await this.database.transaction(
+      call,
+      frame,
+      storing,
+    );
     return { id, refreshBefore: until.toISOString(), ...start, cursor };
   }
 

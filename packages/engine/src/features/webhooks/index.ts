@@ -14,9 +14,14 @@ export const webhooks = feature({
   checks({ values }, store) {
     const isKept = store.options.ownStore?.exists() !== false;
     if (!values.WEBHOOKS || !isKept) return [];
-    const remedy = 'see docs/runbook.md, AnimalStoreWebhooksOff';
-    const run = async () => (await import('./states.ts')).examineStates(store);
-    return [{ name: 'webhooks', remedy, state: 'warning', run }];
+    return [
+      {
+        name: 'webhooks',
+        remedy: 'see docs/runbook.md, AnimalStoreWebhooksOff',
+        state: 'warning',
+        run: async () => (await import('./states.ts')).examineStates(store),
+      },
+    ];
   },
   async start({ values }) {
     if (!values.WEBHOOKS) return undefined;
@@ -39,23 +44,10 @@ export const webhooks = feature({
     };
   },
   async module() {
-    const { webhooksModule } = await import('./webhooks.module.ts');
-    return webhooksModule;
+    return (await import('./webhooks.module.ts')).webhooksModule;
   },
   async commands(program, stores) {
-    program.commandsGroup('Data:');
-    program
-      .command('webhooks')
-      .description('endpoints to which events are sent; the service may run')
-      .argument('<action>', 'create, list, remove, test, rotate or replay')
-      .argument('[id]', 'as in the list')
-      .argument('[position]', 'after which `replay` sends all again')
-      .option('--url <url>', 'address of a new one')
-      .option('--types <types>', 'of its events, by commas')
-      .option('--json', 'print JSON, and nothing else')
-      .action(async (action, id, position, flags) => {
-        const { runWebhooks } = await import('./run.ts');
-        await runWebhooks(stores, action, { id, position, ...flags });
-      });
+    const { webhookCommands } = await import('./commands.ts');
+    webhookCommands(program, stores);
   },
 });

@@ -2,54 +2,51 @@ import { openModules } from '../../api/module.ts';
 import { Call } from '../../call.ts';
 import { show, table } from '../../commands/program.ts';
 import type { Stores } from '../../feature.ts';
-import { int64FromText } from '../../validation/int64.ts';
+import type { Int64 } from '../../validation/int64.ts';
 import { validator } from '../../validation/validator.ts';
 import { transitions, webhook } from './webhook.ts';
 import type { WebhookRecords } from './webhook-records.ts';
 import { webhooksModule } from './webhooks.module.ts';
 
 interface Given {
-  id?: string;
-  position?: string;
-  url?: string;
-  types?: string;
+  id?: Int64;
+  position?: Int64;
   json?: boolean;
 }
 
 const inputOf = validator(webhook.schemas.input);
 const operator = Call.ofOperator();
 
-async function act(all: WebhookRecords, action: string, given: Given) {
-  const { id = '0', position = '', url = '', types = '' } = given;
-  if (action === 'create') {
-    const input = inputOf({ url, types: types.split(',') });
-    return [await all.create(input, operator)];
-  }
+export type Action =
+  | 'create'
+  | 'list'
+  | 'remove'
+  | 'replay'
+  | keyof typeof transitions;
+
+async function act(all: WebhookRecords, action: Action, given: Given) {
+  const { id, position } = given;
+  if (action === 'create') return [await all.create(inputOf(given), operator)];
   if (action === 'list') {
     const query = { after: id, limit: 100 };
     const { items } = await all.list(query as never, operator);
     return items;
   }
-  const item = await all.find(int64FromText(id), operator);
+  const item = await all.find(id, operator);
   if (!item) throw new Error(`There is no webhook ${id}.`);
   if (action === 'remove') {
     await all.remove(item.id, {} as never, operator);
     return [item];
   }
-  const { rotate, test } = transitions;
-  const changeOf = {
-    rotate: rotate.change,
-    test: test.change,
-    replay: () => ({ position: int64FromText(position) }),
-  }[action];
-  if (!changeOf) throw new Error(`There is no action ${action}.`);
-  const change = { ...changeOf(item), version: item.version };
+  const changed =
+    action === 'replay' ? { position } : transitions[action].change(item);
+  const change = { ...changed, version: item.version };
   return [(await all.change(item.id, change, operator)) ?? item];
 }
 
 export async function runWebhooks(
   stores: Stores,
-  action: string,
+  action: Action,
   given: Given,
 ) {
   await stores.withDatabase(async (database, { config, modules }) => {
