@@ -1,7 +1,14 @@
 import { ledgersModule } from '../../modules/ledgers/ledgers.module.ts';
-import { afterAll, beforeAll, expect, test } from '../../support/jest.ts';
+import {
+  afterAll,
+  beforeAll,
+  beforeEach,
+  expect,
+  test,
+} from '../../support/jest.ts';
 import { rest } from '../../support/rest.ts';
 import { storeForAll } from '../../support/store.ts';
+import { rpc } from '../assistants/mcp.ts';
 import { providerForAll } from '../tokens/provider.ts';
 import { Receiver } from './receiver.ts';
 
@@ -10,6 +17,7 @@ const env: Record<string, string> = {};
 beforeAll(() =>
   Object.assign(env, provider.env, {
     JWT_TENANT: 'tenant',
+    MCP: 'true',
     WEBHOOKS: 'true',
     WEBHOOKS_LOCAL: 'true',
   }),
@@ -18,10 +26,10 @@ const store = storeForAll(env, undefined, { more: [ledgersModule] });
 const north = new Receiver();
 const south = new Receiver();
 beforeAll(async () => {
-  for (const one of [north, south]) {
-    await one.open();
-    one.reset();
-  }
+  for (const one of [north, south]) await one.open();
+});
+beforeEach(() => {
+  for (const one of [north, south]) one.reset();
 });
 afterAll(async () => {
   for (const one of [north, south]) await one.close();
@@ -51,6 +59,31 @@ test('an endpoint of a subject gets what its token may read: changes of its tena
     distinct.map(({ data }) => data.after.text);
   expect(textsOf(north)).toEqual(['north', 'of carol', 'of ada']);
   expect(textsOf(south)).toEqual(['south', 'of bob']);
+});
+
+test('a host of a subject in two tenants has a subscription in each', async () => {
+  north.answer = (response, message) =>
+    response.end(JSON.stringify({ challenge: message.challenge }));
+  const ids: string[] = [];
+  for (const tenant of ['east', 'west']) {
+    const key = tokenOf('dan', tenant);
+    const secret = `whsec_${Buffer.alloc(32).toString('base64')}`;
+    const delivery = { mode: 'webhook', url: north.url, secret };
+    const params = { name: 'files.added', delivery };
+    const node = { origin: store.origin, key };
+    const { json } = await rpc(node, 'events/subscribe', params);
+    ids.push(json.result.id);
+  }
+  for (const tenant of ['east', 'west'])
+    await add(tokenOf('dan', tenant), '/files', { text: tenant });
+  expect(new Set(ids).size).toBe(2);
+  const messages = await north.until(4);
+  const told = messages.map(({ headers, data }) => [
+    data?.after.text,
+    headers['x-mcp-subscription-id'],
+  ]);
+  const [east, west] = ids;
+  expect(Object.fromEntries(told)).toMatchObject({ east, west });
 });
 
 test('a token without the scopes adds no endpoint', async () => {

@@ -124,7 +124,9 @@ export class HostSubscriptions {
   #idsOf({ name, arguments: args = {}, delivery }: Asked, call: Call) {
     if (!hasScope(call.caller, scope)) throw forbidden(scope, call.caller);
     const { href } = this.courier.urlOf(delivery.url);
-    const place = `sub_${shortHash([actorIn(call), href])}`;
+    // A user may belong to several tenants.
+    const caller = [actorIn(call)].concat(call.caller?.tenant ?? []);
+    const place = `sub_${shortHash([...caller, href])}`;
     const filter = Object.entries(args).toSorted();
     return { place, id: place + shortHash([name, filter]) };
   }
