@@ -23,6 +23,7 @@ const rule = 'A rule of the database refuses this.';
 const failed = 'The service failed to answer this request.';
 const refusals = [
   { name: 'raised', status: 400, message: rule },
+  { name: '#overtaken', status: 400, message: rule },
   { name: 'dropped', status: 400, message: rule },
   { name: 'checked', status: 400, message: rule },
   { name: 'ranged', status: 400, message: rule },
@@ -49,6 +50,7 @@ where('inputs that the database refuses (Citus has no triggers)', () => {
       `create function judge() returns trigger language plpgsql as $$ begin
         case new.name
           when 'raised' then raise exception 'this is a test';
+          when '#overtaken' then raise exception 'this is %', new.name;
           when 'conflicting' then raise exception 'this is a test' using errcode = '40001';
           when 'locked' then raise exception 'this is a test' using errcode = '55P03';
           when 'odd' then raise exception 'this is a test' using errcode = 'XY123';

@@ -1,5 +1,5 @@
 import type { EntityMetadata, EntityProperty } from '@mikro-orm/core';
-import { escapeIdentifier as quoted } from 'pg';
+import { type DatabaseError, escapeIdentifier as quoted } from 'pg';
 import { openTransaction } from '../call.ts';
 import { reportFault } from '../errors.ts';
 
@@ -80,9 +80,10 @@ export function unlessOvertaken(isOther: string) {
   return `(case when ${isOther} then '${mark}' else '1' end)::int = 1`;
 }
 
-/** True for the error of `unlessOvertaken`. */
-export function isOvertaken(error: unknown): error is Error {
-  return `${(error as Error | undefined)?.message}`.includes(mark);
+/** True for the error of `unlessOvertaken`: no error of a trigger (P0001). */
+export function isOvertaken(error: unknown): error is DatabaseError {
+  const { code, message } = (error ?? {}) as Partial<DatabaseError>;
+  return code === '22P02' && `${message}`.includes(mark);
 }
 
 /** Each is lost only to a change of another row that is stored. */
