@@ -35,7 +35,7 @@ export class Workers<Shared> {
   readonly #listening = Promise.withResolvers<string>();
   /**
    * Resolves to the address of the service when the first worker listens; never
-   * when no worker can start.
+   * when no worker can start. It rejects when a drain comes first.
    */
   readonly listening = this.#listening.promise;
   readonly #slots: WorkerSlot[] = [];
@@ -59,10 +59,11 @@ export class Workers<Shared> {
       this.#slots.push(new WorkerSlot(number, this));
     const [first, ...others] = this.#slots;
     first?.start();
-    void this.listening.then(() => {
+    const startOthers = () => {
       if (this.#isDraining) return;
       for (const slot of others) slot.start();
-    });
+    };
+    this.listening.then(startOthers, () => undefined);
   }
 
   /** Sends another value to all workers. */
@@ -78,6 +79,7 @@ export class Workers<Shared> {
    */
   async drain() {
     this.#isDraining = true;
+    this.#listening.reject(new Error('The workers stop.'));
     const deadline = setTimeout(() => {
       for (const slot of this.#slots) slot.kill();
     }, this.options.drainTime);

@@ -20,8 +20,9 @@ if (cluster.isPrimary) {
     drainTime: 10_000,
     onGiveUp: (reason) => report({ message: 'given up', reason }),
   });
-  void workers.listening.then((address) =>
-    report({ message: 'listening', address }),
+  workers.listening.then(
+    (address) => report({ message: 'listening', address }),
+    () => report({ message: 'stopped before' }),
   );
   process.on('message', async (command: { share?: string; ask?: true }) => {
     if (command.share) return workers.share(command.share);

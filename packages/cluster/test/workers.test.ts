@@ -67,3 +67,11 @@ test('workers take connections in turn, know how many are up and the shared valu
   expect(await received('drained')).toMatchObject({ isClean: true });
   await expect(fetch(address)).rejects.toThrow();
 });
+
+test('a parent that drains before a worker listens waits for none', async () => {
+  const { parent, received } = start();
+  await received('worker started');
+  parent.send({});
+  await received('stopped before');
+  expect(await received('drained')).toMatchObject({ isClean: true });
+});
