@@ -568,7 +568,7 @@ onEmbedded('restoring (skipped on PostgreSQL, which has its own)', () => {
     await database.close();
     const file = folders.file('new.ndjson');
     const unknown =
-      'is of a newer release: this one does not know 2999_01_01_000000_next. Use that release.';
+      'is of a newer release, or of a part that is left out: this service does not know 2999_01_01_000000_next. Use that release, or list the part.';
     await expect(backingUp(file)).rejects.toThrow(`The store ${unknown}`);
     const model = modelOf(modules);
     await backingUp(file, false, {

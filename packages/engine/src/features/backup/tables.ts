@@ -94,7 +94,7 @@ export function assertKnownMigrations(
   );
   if (newer.length === 0) return;
   throw new Error(
-    `${subject} is of a newer release: this one does not know ${newer.join(', ')}. Use that release.`,
+    `${subject} is of a newer release, or of a part that is left out: this service does not know ${newer.join(', ')}. Use that release, or list the part.`,
   );
 }
 
