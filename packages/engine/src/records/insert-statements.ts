@@ -53,7 +53,7 @@ function insertInto(
     .join(', ');
   const insertion = `insert into ${quoted(name)} (${names})
         select ${values.join(', ')} from lock${isSingle ? '' : inputs}
-        returning ${returned}${trace?.returned ?? ''}`;
+        returning ${returned}${trace?.created ?? ''}`;
   const at = inserted.length + 1;
   const stored = isSingle
     ? trace?.store('created', 'inserted', writerAt(at))
@@ -147,7 +147,7 @@ function insertOnceInto(table: Table, lock: string, trace?: Trace): Statement {
       inserted as (
         insert into ${quoted(name)} (${columns})
         select ${columns} from ready order by "#place"
-        returning ${copied.length > 0 ? '*' : 'id'}, array[${generated.map(({ text }) => text).join(', ')}] as "#generated"${trace?.returned ?? ''})${stored ?? ''},
+        returning ${copied.length > 0 ? '*' : 'id'}, array[${generated.map(({ text }) => text).join(', ')}] as "#generated"${trace?.created ?? ''})${stored ?? ''},
       claimed as (
         insert into idempotency_key (key_id, operation, hash, fingerprint, generated)
         select ${identity}, "#fingerprint", "#generated" from inserted join ready using (id) where "#hash" is not null)

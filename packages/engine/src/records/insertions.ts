@@ -269,10 +269,10 @@ export class Insertions<Item, New extends object> {
   /** Inserts all or none. Ids ascend in the given order. */
   async #insertPlain(entries: Entry<New>[]) {
     const { several, one } = this.#statements;
-    const columns = [...this.#columnsOf(entries), ...this.#writersOf(entries)];
+    const given = entries.map((entry) => this.#parametersOf(entry));
     const isSingle = entries.length === 1;
     const statement = isSingle ? one : several;
-    const values = isSingle ? columns.flat() : columns;
+    const values = isSingle ? given.flat() : columnsIn(given);
     const rows = await this.database.rows<Generated>(statement, values);
     // A trigger has dropped it.
     if (rows.length === 0) throw badInput(ruleBroken);
@@ -298,15 +298,13 @@ export class Insertions<Item, New extends object> {
     const groups = [...byClaim.values()];
     const firsts = groups.map(([first]) => first as Entry<New>);
     const claims = firsts.map((one) =>
-      one.claim ? [...claimColumns(one.claim), this.#fingerprintOf(one)] : [],
+      one.claim
+        ? [...claimColumns(one.claim), this.#fingerprintOf(one)]
+        : [null, null, null, null],
     );
-    const values = [
-      ...this.#columnsOf(firsts),
-      ...[0, 1, 2, 3].map((at) => claims.map((claim) => claim[at])),
-      ...this.#writersOf(firsts),
-    ];
+    const given = firsts.map((one, at) => this.#parametersOf(one, claims[at]));
     const { once } = this.#statements;
-    const rows = await this.database.rows<InsertedRow>(once, values);
+    const rows = await this.database.rows<InsertedRow>(once, columnsIn(given));
     const outcomes = new Map<Entry<New>, Item | Error>();
     for (const [place, earlier, generated] of rows) {
       const at = Number(place) - 1;
@@ -394,15 +392,15 @@ export class Insertions<Item, New extends object> {
     return columns.map(({ member, write }) => write(memberIn(item, member)));
   }
 
-  /** The values of each column. */
-  #columnsOf(entries: Entry<New>[]) {
-    return this.#given.map((_, at) => entries.map((one) => one.values?.[at]));
+  /** The last ones are who writes, where a creation leaves a trace. */
+  #parametersOf({ values = [], call }: Entry<New>, claim: unknown[] = []) {
+    const writer = this.trace && writerOf(call);
+    return [...values, ...claim, ...Object.values(writer ?? {})];
   }
+}
 
-  /** The values of `writerOf`, where a creation leaves a trace. */
-  #writersOf(entries: Entry<New>[]) {
-    if (!this.trace) return [];
-    const writers = entries.map(({ call }) => writerOf(call));
-    return [0, 1, 2].map((at) => writers.map((writer) => writer[at]));
-  }
+/** The values of each column of rows. */
+function columnsIn(rows: unknown[][]) {
+  const [first = []] = rows;
+  return first.map((_, at) => rows.map((row) => row[at]));
 }

@@ -156,8 +156,8 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
       check: hasRelations ? checkNew : check,
     };
     this.#insertions = new Insertions(database, table, rulesOfNew, trace);
-    const rules = { owned, check, checkRemoval, stamped };
-    this.#changes = new Changes(database, table, rules, trace);
+    const rules = { table, owned, stamped, trace, check, checkRemoval };
+    this.#changes = new Changes(database, rules);
     if (trace) this.#onInserted.push(() => trace.tell());
     if (owned.hidden.length > 0) database.hiding.set(collection, owned.hidden);
     if (owned.audiences.length > 0)

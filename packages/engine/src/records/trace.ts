@@ -71,17 +71,11 @@ const lockPosition = `
     set_config('changes.floor', floor::text, true)
   from (select coalesce(nullif(current_setting('changes.floor', true), '')::bigint, ${lastDrawn}) as floor) as first`;
 
-const versionBefore = 'coalesce("#version", 1)';
-
-/** SQL for the values of a row in the table, by what has happened. */
-const values = {
-  created: { version: versionBefore, before: 'null', after: '"#after"' },
-  changed: {
-    version: '"#next"',
-    before: '"#before" - "#same"',
-    after: '"#after" - "#same"',
-  },
-  removed: { version: versionBefore, before: '"#before"', after: 'null' },
+/** SQL for an item in the table, by what has happened to it. */
+const itemsBy = {
+  created: { before: 'null', after: '"#after"' },
+  changed: { before: '"#before" - "#same"', after: '"#after" - "#same"' },
+  removed: { before: '"#before"', after: 'null' },
 };
 
 /** A collection that leaves a trace. */
@@ -103,14 +97,15 @@ interface Traced {
 export class Trace implements TracedCollection {
   readonly table: string;
   readonly shown;
-  /** SQL for the members of a row, as JSON. */
-  readonly members: string;
-  /** SQL for who sees a row: `#audience` and `#reader`. */
-  readonly readers: string;
-  /** The same of those to whom a change hands it over. */
-  readonly heirs: string;
-  /** SQL for the version of a row. */
-  readonly version: string;
+  // SQL for further columns of a row. `#audience` and `#reader` see it.
+  /** Of a new row. */
+  readonly created: string;
+  /** Of a row before it is changed or removed. */
+  readonly before: string;
+  /** Of a row after a change. */
+  readonly after: string;
+  /** To whom a change hands it over. */
+  readonly #heirs: string;
   readonly #same: string;
   /** The members by which `#audience` is named. */
   readonly #byMembers: string;
@@ -143,7 +138,6 @@ export class Trace implements TracedCollection {
     });
     // Each has its item before and after.
     assertPageFits(texts, 2 * pageLimit.max, `A page of changes of ${name}`);
-    this.members = objectOf(columns);
     this.#same = sameOf(columns);
     const choices = choicesIn(owned);
     const isThrough = table.columns.some(({ path }) => path);
@@ -156,35 +150,34 @@ export class Trace implements TracedCollection {
     );
     // A row of nobody is seen by those who see all rows.
     const ofAll = `coalesce(${audience}, ${literal(name)})`;
-    this.readers = `${ofAll} as "#audience", ${reader}::text as "#reader"`;
+    const readers = `${ofAll} as "#audience", ${reader}::text as "#reader"`;
     const isKept = owned.members.every((one) => owned.kept.includes(one));
-    this.heirs = isKept
+    this.#heirs = isKept
       ? ''
       : `, nullif(${audience}, "#audience") as "#heir", nullif(${reader}, "#reader") as "#next_reader"`;
+    const members = objectOf(columns);
+    const version = table.version?.name ?? '1';
+    this.created = `, id as "#id", ${version} as "#version", ${readers}, ${members} as "#after"`;
+    this.before = `, ${readers}, ${members} as "#before"`;
+    this.after = `, ${version} as "#next", ${members} as "#after"${this.#heirs}`;
     this.#byMembers = `${choices[0]}`;
-    this.version = table.version?.name ?? '1';
     const own = columns.filter(({ isOfModule }) => isOfModule);
     this.shown = own.length > 0 ? shownBy(own) : undefined;
     this.table = table.name;
     database.traced.set(name, this);
   }
 
-  /** SQL that a statement of creations returns. */
-  get returned() {
-    const { readers, members, version } = this;
-    return `, id as "#id", ${version} as "#version", ${readers}, ${members} as "#after"`;
-  }
-
   /**
    * SQL after the parts of a statement that write: it stores their rows.
    *
-   * @param rows SQL for these: `#id`, `readers`, `#version` or `#next`,
-   *   `#before` and `#after`, `heirs`
+   * @param rows SQL for these, with the columns `created`, or `before` and
+   *   `after`
    * @param writers SQL for who has written them (`writerAt`, `writersAt`)
    */
-  store(action: keyof typeof values, rows: string, writers: string) {
-    const { version, before, after } = values[action];
+  store(action: keyof typeof itemsBy, rows: string, writers: string) {
+    const { before, after } = itemsBy[action];
     const isChange = action === 'changed';
+    const version = isChange ? '"#next"' : 'coalesce("#version", 1)';
     const same = isChange ? this.#same : '';
     const name = literal(this.traced.name);
     const from = `from "#position", ${rows}${writers}`;
@@ -195,7 +188,7 @@ export class Trace implements TracedCollection {
     "#traced" as (
       insert into ${changeTable} (collection, item_id, version, action, actor, tenant, request, audience, reader, before, after)
       select ${name}, "#id", ${version}, '${action}', "#actor", "#tenant", "#request", "#audience", "#reader", ${before}, ${after}
-      ${from}${same}${isChange && this.heirs ? forHeir : ''})`;
+      ${from}${same}${isChange && this.#heirs ? forHeir : ''})`;
   }
 
   /** Wakes those who follow the changes. */
@@ -276,11 +269,12 @@ function nameIn(name: string, members: string[], table: Table) {
   return `${literal(name)} || ' ' || ${columns.length > 1 ? hashed : columns}`;
 }
 
-/** Who writes: the actor, its tenant, and the request. */
+/** Who writes. */
 export function writerOf(call: Call) {
   const { caller, request } = call.origin;
   const { tenant } = caller ?? {};
-  return [actorIn(call), isText(tenant) ? tenant : null, request];
+  const actorTenant = isText(tenant) ? tenant : null;
+  return { actor: actorIn(call), actorTenant, request };
 }
 
 /** SQL for the values of `writerOf`, the first one in a parameter. */
