@@ -29,7 +29,6 @@ import {
   ListInterpreter,
   type Listing,
   refusalOfCursor,
-  type SeenThrough,
   seenThrough,
   withOtherEnd,
 } from './lists/query.ts';
@@ -240,7 +239,7 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
   }
 
   /** Leaves out rows of which a call does not see what they refer to. */
-  #seenThrough(asked: readonly Column[], call: Call): SeenThrough {
+  #seenThrough(asked: readonly Column[], call: Call) {
     const values: string[] = [];
     const parameter = (value: string) => `{${values.push(value) - 1}}`;
     const conditions = asked.flatMap((column) => {

@@ -39,7 +39,11 @@ import {
   startOf,
 } from './statement.ts';
 
-/** What lists have in common that one statement reads. */
+// The query of a list (`ListQuery`) becomes a `Listing`: its values, and the
+// `Shape` that queries with the same parameters share. A shape is a `Layout`, of
+// which SQL is made, and the statements (`ListStatement`) that are made of it.
+
+/** What lists have in common whose queries have the same parameters. */
 export interface Shape extends Layout {
   /** Names the shapes that one statement reads together. */
   readonly family: string;
@@ -49,7 +53,6 @@ export interface Shape extends Layout {
   readonly several: readonly Filter[];
   /** Places in `#seen`, one for each part. */
   readonly seen: readonly number[];
-  /** One list. */
   readonly page: ListStatement;
   // Few lists need these, so they are made when they are asked for.
   readonly flat: () => ListStatement;
@@ -57,10 +60,10 @@ export interface Shape extends Layout {
   readonly estimate: () => ListStatement;
 }
 
-/** A statement with the parameters that it takes, in their order. */
-type ListStatement = Statement & { readonly slots: readonly string[] };
+/** SQL, and the names of its parameters in their order. */
+export type ListStatement = Statement & { readonly slots: readonly string[] };
 
-/** A list to be read. */
+/** One list to be read. */
 export interface Listing {
   /** Equal lists have the same. */
   readonly key: string;
@@ -81,26 +84,19 @@ export function parametersOf({ slots }: ListStatement, { values }: Listing) {
   return slots.map((slot) => values[slot] ?? null);
 }
 
-interface Order {
-  readonly by: readonly Column[];
-  /** In the order of `#seen`; each has the order of `#combinations`. */
-  readonly indexes: IndexOrder[][];
-}
-
+/** What a client asks, and what its call sees. */
 type ListQuery = Partial<PageQuery> &
   Readonly<Record<string, unknown>> & {
     readonly [seenBy]?: readonly View[];
-    readonly [seenThrough]?: SeenThrough;
+    readonly [seenThrough]?: {
+      /** In which `{0}` is the first value. */
+      readonly conditions: readonly string[];
+      readonly values: readonly string[];
+    };
   };
 
 /** The member of a list's query with what its call sees of other rows. */
 export const seenThrough = '#through';
-
-/** Conditions, in which `{0}` is the first value. */
-export interface SeenThrough {
-  readonly conditions: readonly string[];
-  readonly values: readonly string[];
-}
 
 /**
  * How many statements of a collection are prepared: PostgreSQL keeps each in
@@ -115,8 +111,8 @@ export class ListInterpreter {
   readonly #combinations: ReadonlyArray<readonly Column[]>;
   /** The filters of what a call sees: none for all rows, then by audience. */
   readonly #seen: ReadonlyArray<readonly Filter[]>;
-  /** By their members. */
-  readonly #orders = new Map<string, Order>();
+  /** By the member of an order; for each of `#seen` those of `#combinations`. */
+  readonly #indexes = new Map<string, IndexOrder[][]>();
   readonly #shapes = new Map<string, Shape>();
   readonly #together = new Map<string, ListStatement>();
   readonly #prepared = new Set<string>();
@@ -149,10 +145,8 @@ export class ListInterpreter {
     );
     this.#combinations = declared ? [[], ...declared] : subsets(columns);
     const few = lists.few?.map((member) => table.column(member).member);
-    for (const sort of ['id', ...orders]) {
-      const by = [table.column(sort)].filter(({ member }) => member !== 'id');
-      this.#orders.set(sort, { by, indexes: this.#indexesFor(by, few) });
-    }
+    for (const sort of ['id', ...orders])
+      this.#indexes.set(sort, this.#indexesFor(this.#by(sort), few));
   }
 
   /** For all rows no index is needed when no caller sees them. */
@@ -235,11 +229,14 @@ export class ListInterpreter {
 
   /** The shapes of lists by other filters of one value. */
   #relativesOf(shape: Shape): Layout[] {
-    const order = this.#orderBy(shape.sort);
+    const indexes = this.#indexesBy(shape.sort);
     const filters = this.#filters.filter(isOf('equal'));
     return this.#combinations.map((columns, place) => {
       const own = filters.filter(({ column }) => columns.includes(column));
-      return { ...shape, parts: this.#partsOf(order, shape.seen, own, place) };
+      return {
+        ...shape,
+        parts: this.#partsOf(indexes, shape.seen, own, place),
+      };
     });
   }
 
@@ -256,7 +253,7 @@ export class ListInterpreter {
 
   /** @param place of the combination of these filters */
   #partsOf(
-    { indexes }: Order,
+    indexes: IndexOrder[][],
     seen: readonly number[],
     filters: readonly Filter[],
     place: number,
@@ -302,8 +299,8 @@ export class ListInterpreter {
     const ends = filters.filter(isEnd);
     const sort = query.sort ?? end?.column.member ?? 'id';
     const seen = views?.map(({ at }) => at + 1) ?? [0];
-    const order = this.#orderBy(sort);
-    const { by } = order;
+    const indexes = this.#indexesBy(sort);
+    const by = this.#by(sort);
     if (end && !by.includes(end.column)) {
       const { member } = end.column;
       throw badInput(
@@ -312,7 +309,7 @@ export class ListInterpreter {
     }
     const given = filters.filter((filter) => !isEnd(filter));
     const parts = this.#eachOf(given).flatMap((own) =>
-      this.#partsOf(order, seen, own, this.#placeOf(own)),
+      this.#partsOf(indexes, seen, own, this.#placeOf(own)),
     );
     const layout: Layout = {
       parts,
@@ -353,10 +350,16 @@ export class ListInterpreter {
     return { name, text, slots: Object.keys(types), isRare };
   }
 
+  /** By what an order sorts before the id. */
+  #by(sort: string) {
+    const member = sortedMember(sort);
+    return member === 'id' ? [] : [this.table.column(member)];
+  }
+
   /** @throws Error for an order that is not declared */
-  #orderBy(sort: string) {
-    const order = this.#orders.get(sortedMember(sort));
-    if (order) return order;
+  #indexesBy(sort: string) {
+    const indexes = this.#indexes.get(sortedMember(sort));
+    if (indexes) return indexes;
     throw new Error(
       `${this.table.name} is not sorted by ${sort}: name it in the orders of its Records.`,
     );

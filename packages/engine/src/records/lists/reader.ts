@@ -14,6 +14,7 @@ import { cursorOf } from './cursor.ts';
 import {
   type ListInterpreter,
   type Listing,
+  type ListStatement,
   parametersOf,
   type Shape,
 } from './query.ts';
@@ -121,9 +122,8 @@ export class ListReader<Item extends Identified> {
     return rows;
   }
 
-  #read(statement: Shape['page'], listing: Listing) {
-    const parameters = parametersOf(statement, listing);
-    return this.#rows(statement, parameters);
+  #read(statement: ListStatement, listing: Listing) {
+    return this.#rows(statement, parametersOf(statement, listing));
   }
 
   #together(family: Listing[]) {
@@ -136,7 +136,7 @@ export class ListReader<Item extends Identified> {
   }
 
   /** A read node may lack rows up to the horizon. */
-  #rows(statement: Shape['page'], values: unknown[]): Promise<ListRow[]> {
+  #rows(statement: ListStatement, values: unknown[]): Promise<ListRow[]> {
     if (this.horizon) return this.database.rows(statement, values);
     return this.database.read(statement, values);
   }
@@ -193,7 +193,7 @@ export class ListReader<Item extends Identified> {
     return { count: expected, isExact: false };
   }
 
-  async #readText(statement: Shape['page'], listing: Listing) {
+  async #readText(statement: ListStatement, listing: Listing) {
     const [row] = await this.#read(statement, listing);
     return `${row?.[0]}`;
   }

@@ -63,7 +63,7 @@ import { maxExactTotal } from '../../validation/page.ts';
 import type { Column, Table } from '../rows/table.ts';
 import { type Filter, isOf } from './filters.ts';
 
-/** What a statement reads. */
+/** What the SQL of a list is made of: its rows, and their order. */
 export interface Layout {
   /**
    * The rows of a list are those of one range of an index, or of several: those
