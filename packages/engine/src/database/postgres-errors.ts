@@ -30,7 +30,7 @@ const conflict: Meaning = { retry: 'writes', cannot: 'answer in time' };
 /**
  * By SQLSTATE, its first three characters, or its class (PostgreSQL's manual,
  * appendix A): the longest one that is listed counts. An error that is not
- * listed may be that of one input.
+ * listed may be that of one input. Who gets what: `docs/develop.md`.
  */
 const meanings: Record<string, Meaning> = {
   // Connection.
@@ -218,10 +218,9 @@ export function codeOf(error: unknown): string | undefined {
  * Converts a temporary failure of the driver; returns undefined for any other
  * error.
  */
-export function unavailable(error: unknown) {
+export function unavailable(error: unknown, cannot = meaningOf(error).cannot) {
   if (isUnmigrated(error))
     return new Unavailable('The database has not been migrated.', error);
-  const { cannot } = meaningOf(error);
   if (!cannot) return undefined;
   const message = `The database cannot ${cannot}; try again shortly.`;
   return new Unavailable(message, error);

@@ -12,6 +12,7 @@ import {
 } from 'pg';
 import { Unavailable } from '../errors.ts';
 import {
+  causeOf,
   codeOf,
   isConflict,
   isConnectionLoss,
@@ -22,6 +23,7 @@ import {
   unavailable,
 } from './postgres-errors.ts';
 import type { Sessions } from './sessions.ts';
+import { isOvertaken } from './through.ts';
 
 /**
  * A statement that is prepared once per connection. `name` is unique among all
@@ -128,7 +130,8 @@ export class PostgresServer {
     this.#inSession((client) => this.#send(client, query), false);
 
   /**
-   * Runs work in a transaction, and again after a conflict.
+   * Runs work in a transaction, and again after a conflict, or when it was
+   * overtaken (`through.ts`).
    *
    * @throws what the work throws; else as `rows` does
    */
@@ -144,7 +147,11 @@ export class PostgresServer {
       await this.#send(client, { text: 'commit' }, true);
       return result;
     };
-    return retry(() => this.#inSession(transact, true), afterConflict);
+    return retry(
+      () => this.#inSession(transact, true),
+      (error, attempt) =>
+        afterConflict(error, attempt, isOvertaken(causeOf(error))),
+    );
   }
 
   /**
@@ -369,8 +376,8 @@ async function sendQuery(client: PoolClient, query: Query) {
 // more than all other work on a row.
 export const asText = { getTypeParser: () => (text: string) => text };
 
-function afterConflict(error: unknown, attempt: number) {
-  if (attempt > retries || !isConflict(error)) return undefined;
+function afterConflict(error: unknown, attempt: number, isOther = false) {
+  if (attempt > retries || !(isOther || isConflict(error))) return undefined;
   return attempt * conflictPause;
 }
 

@@ -184,9 +184,7 @@ export function refusalIn(
     isRemoval,
   }: Partial<DatabaseError> & { isRemoval?: boolean } = error as DatabaseError,
 ) {
-  // A transaction is repeated after a conflict.
-  if (isOvertaken(error))
-    return unavailable(Object.assign(error, { code: '40001' }));
+  if (isOvertaken(error)) return unavailable(error, 'answer in time');
   const refusal = refusalOfRow(error, table);
   if (refusal || !isDataError(error)) return refusal ?? error;
   const { detail, table: referring } = error as Partial<DatabaseError>;
