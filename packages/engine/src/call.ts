@@ -234,7 +234,11 @@ export class Call {
     else whenCommitted(add);
   }
 
-  /** The claim of a creation. Each further creation has a claim of its own. */
+  /**
+   * The claim of a creation. Each further one has a claim of its own, by those
+   * before it; in `createInTurn` by its place. One rule for both would change
+   * hashes that are stored.
+   */
   nextClaim() {
     const { claim } = this;
     this.claim = claim && {

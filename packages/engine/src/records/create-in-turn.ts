@@ -24,7 +24,11 @@ export async function createInTurn<Item, New>(
   return outcomes;
 }
 
-/** Of an input's place, whatever the creations before it have claimed. */
+/**
+ * Of an input's place, whatever the creations before it have claimed. Another
+ * rule than that of `Call.nextClaim`: one for both would change hashes that are
+ * stored.
+ */
 function claimAt(claim: Claim, place: number): Claim {
   const text = `${claim.hash.toString('hex')} ${place}`;
   return { ...claim, hash: hash('sha256', text, 'buffer') };
