@@ -81,6 +81,21 @@ const store = storeForAll({}, undefined, { more: [module] });
 
 const records = () => opened as [Signs, Signs, Signs];
 
+test('the head of the file that makes them has the statements of three creations', async () => {
+  const [signs] = records();
+  const hash = Buffer.alloc(32);
+  const claim = { keyId: 0, operation: 'createSign', hash };
+  const withKey = Object.assign(Call.ofOperator(), { claim });
+  const [a, b, c, d] = ['a', 'b', 'c', 'd'].map((name) => ({ name }) as never);
+  const work = async () => {
+    await signs.create(a as never, Call.ofOperator());
+    await signs.createMany([b as never, c as never], Call.ofOperator());
+    await signs.create(d as never, withKey);
+  };
+  const sent = await statementsOf(/^insert_/, store.database, work);
+  expect(printedIn('insert-statements.ts')).toEqual(sent);
+});
+
 test('the head of the file that makes them has the statements of two changes and a removal', async () => {
   const [signs, flyers, slips] = records();
   const caller = { id: 1, name: 'x', scopes: ['write'], tenant: 'north' };

@@ -28,6 +28,7 @@ import {
 } from '../../support/jest.ts';
 import { rest } from '../../support/rest.ts';
 import { citusLayout } from '../../support/servers/citus-database.ts';
+import { statementsOf } from '../../support/statements.ts';
 import { storeForAll } from '../../support/store.ts';
 import { callTool } from '../assistants/mcp.ts';
 import { providerForAll } from './provider.ts';
@@ -589,6 +590,16 @@ describeHere('lines of bills', () => {
         expect(await add('ann a', 'late')).toEqual(again);
       },
     );
+
+    test('a creation that is refused as its bill is handed over is not sent again', async () => {
+      const input = { title: 'late', billId: bills.ann.id };
+      const before = whenWriting(() => handOver('ann', 'bea'));
+      const create = () => api.create('ann a', input);
+      const sent = await statementsOf(/^insert_.*line/, store.database, () =>
+        withRows(store.database, before, create),
+      );
+      expect(sent).toHaveLength(1);
+    });
 
     test('a line does not move to a bill that is handed over meanwhile', async () => {
       await handOver('none', 'ann');

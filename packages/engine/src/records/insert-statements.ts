@@ -1,14 +1,84 @@
+/**
+ * Makes the statements of creations. That of one sign (a module of the tests):
+ *
+ *   with lock as materialized (
+ *     select pg_advisory_xact_lock(hashtext('sign'))::text
+ *   )
+ *   insert into "sign" ("name", "version")
+ *   select $1::text, coalesce($2::int, 1) from lock
+ *   returning "id"::text as "#0", "version"::text as "#1"
+ *
+ * Several signs, which a trigger may drop:
+ *
+ *   with lock as materialized (
+ *     select pg_advisory_xact_lock(hashtext('sign'))::text
+ *   ), inserted as (
+ *     insert into "sign" ("name", "version")
+ *     select input."name"::text, coalesce(input."version"::int, 1)
+ *     from lock, unnest($1::text[], $2::int[]) with ordinality
+ *       as input ("name", "version", "#place")
+ *     order by input."#place"
+ *     returning "id"::text as "#0", "version"::text as "#1"
+ *   )
+ *   select "#0", "#1" from inserted
+ *   where 1 / ((select count(*) from inserted) = cardinality($1))::int = 1
+ *
+ * Signs with idempotency keys:
+ *
+ *   with lock as materialized (
+ *     select pg_advisory_xact_lock(hashtext('sign'))::text
+ *   ), input as materialized (
+ *     select input.*
+ *     from lock, unnest($1::text[], $2::int[],
+ *         $3::int[], $4::text[], $5::bytea[], $6::bytea[])
+ *       with ordinality as input ("name", "version",
+ *         "#key", "#operation", "#hash", "#fingerprint", "#place")
+ *   ), known as materialized (
+ *     select "#place", stored.fingerprint, stored.generated
+ *     from input cross join lateral (
+ *       select fingerprint, generated from idempotency_key
+ *       where (key_id, operation, hash) = ("#key", "#operation", "#hash")
+ *       limit 1
+ *     ) as stored
+ *   ), ready as materialized (
+ *     select
+ *       nextval((
+ *         select pg_get_serial_sequence('"sign"', 'id')::regclass
+ *       )) as id,
+ *       "name"::text as "name", coalesce("version"::int, 1) as "version",
+ *       "#key", "#operation", "#hash", "#fingerprint", "#place"
+ *     from (
+ *       select * from input
+ *       where "#place" not in (select "#place" from known) order by "#place"
+ *     ) as unknown
+ *   ), inserted as (
+ *     insert into "sign" (id, "name", "version")
+ *     select id, "name", "version" from ready order by "#place"
+ *     returning id, array["id"::text, "version"::text] as "#generated"
+ *   ), claimed as (
+ *     insert into idempotency_key
+ *       (key_id, operation, hash, fingerprint, generated)
+ *     select "#key", "#operation", "#hash", "#fingerprint", "#generated"
+ *     from inserted join ready using (id) where "#hash" is not null
+ *   )
+ *   select "#place", null as fingerprint, to_json("#generated")::text
+ *   from inserted join ready using (id)
+ *   where 1 / ((select count(*) from inserted)
+ *     = (select count(*) from ready))::int = 1
+ *   union all
+ *   select "#place", encode(fingerprint, 'hex'), to_json(generated)::text
+ *   from known
+ *
+ * They are SQL because no query builder supports `unnest`, and an EntityManager
+ * costs several times as much as the statement (`bench/README.md`).
+ */
+
 import { escapeLiteral as literal, escapeIdentifier as quoted } from 'pg';
 import type { Statement } from '../database/database.ts';
 import { unlessOvertaken } from '../database/through.ts';
 import type { Column, Table } from './rows/table.ts';
 import { type Trace, writerAt, writersAt } from './trace.ts';
 
-/**
- * The statements of insertions. They are SQL because no query builder supports
- * `unnest`, and an EntityManager costs several times as much as the statement
- * (`bench/README.md`).
- */
 export function insertionsInto(table: Table, lock: string, trace?: Trace) {
   return {
     several: insertInto(table, lock, false, trace),

@@ -252,6 +252,8 @@ export class Insertions<Item, New extends object> {
     entries: Entry<New>[],
     attempt = 1,
   ): Promise<Array<Item | Error>> {
+    // All were refused.
+    if (entries.length === 0) return [];
     try {
       return await this.#insertMixed(entries);
     } catch (error) {
