@@ -376,8 +376,8 @@ async function sendQuery(client: PoolClient, query: Query) {
 // more than all other work on a row.
 export const asText = { getTypeParser: () => (text: string) => text };
 
-function afterConflict(error: unknown, attempt: number, isOther = false) {
-  if (attempt > retries || !(isOther || isConflict(error))) return undefined;
+function afterConflict(error: unknown, attempt: number, isUndone = false) {
+  if (attempt > retries || !(isUndone || isConflict(error))) return undefined;
   return attempt * conflictPause;
 }
 
