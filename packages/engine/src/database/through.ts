@@ -80,10 +80,13 @@ export function unlessOvertaken(isOther: string) {
   return `(case when ${isOther} then '${mark}' else '1' end)::int = 1`;
 }
 
-/** True for the error of `unlessOvertaken`: no error of a trigger (P0001). */
+/**
+ * True for the error of `unlessOvertaken`. That of a trigger, which may tell a
+ * text of a client, has a context.
+ */
 export function isOvertaken(error: unknown): error is DatabaseError {
-  const { code, message } = (error ?? {}) as Partial<DatabaseError>;
-  return code === '22P02' && `${message}`.includes(mark);
+  const { message, where } = (error ?? {}) as Partial<DatabaseError>;
+  return !where && `${message}`.includes(mark);
 }
 
 /** Each is lost only to a change of another row that is stored. */
