@@ -29,6 +29,7 @@ import {
   differingColumns,
   insertRows,
   lock,
+  namesOf,
   type ReportRows,
   readTables,
   rowCountsOf,
@@ -104,7 +105,10 @@ export async function backUp(
       signal.throwIfAborted();
       const write = (text: string) => handle.appendFile(text);
       const written = writeStore(write, options, model, others);
-      const tables = await Promise.race([written, rejectWhenAborted(signal)]);
+      const aborted = once(signal, 'abort').then(() => {
+        throw signal.reason;
+      });
+      const tables = await Promise.race([written, aborted]);
       const { size: bytes } = await handle.stat();
       return { bytes, tables };
     });
@@ -115,17 +119,14 @@ export async function backUp(
   try {
     const copy = join(folder, 'backup');
     const result = await backUp(copy, options, model, { signal, ...others });
-    const { stdout } = process;
-    await pipeline(createReadStream(copy), stdout, { end: false, signal });
+    await pipeline(createReadStream(copy), process.stdout, {
+      end: false,
+      signal,
+    });
     return result;
   } finally {
     await rm(folder, { recursive: true });
   }
-}
-
-async function rejectWhenAborted(signal: AbortSignal): Promise<never> {
-  await once(signal, 'abort');
-  throw signal.reason;
 }
 
 /** @param write gets some whole lines at a time */
@@ -160,7 +161,11 @@ async function writeStore(
       const format = backupFormat(options);
       const head: BackupHead = { format, migrations, tables };
       await writeLines([JSON.stringify(head)]);
-      const read = await readTables(session, tables, progress, writeLines);
+      const report: ReportRows = async (table, rows, lines) => {
+        await writeLines(lines);
+        progress(table, rows, lines);
+      };
+      const read = await readTables(session, tables, report);
       contents = read.map(withoutLost);
       if (!retire) return;
       own.retire(moved);
@@ -192,33 +197,23 @@ export async function restore(
   progress: ReportRows,
 ): Promise<{ tables: Contents[]; applied: string[] }> {
   const backup = await verify(file, options);
-  const { migrations } = backup.head;
-  assertKnownMigrations(migrations, model, file);
-  await Database.use(
-    options,
-    modelAtBackup(model, migrations),
-    async (database) => {
-      await database.migrate();
-      const work = (session: Client) =>
-        load(session, backup, model, options, progress);
-      await database.exclusively(() => database.withSession(work));
-    },
+  const names = backup.head.migrations;
+  assertKnownMigrations(names, model, file);
+  const migrations = model.migrations.filter(({ name }) =>
+    names.includes(name),
   );
+  // The entities of then are unknown: those of today may have other columns.
+  const atBackup = { entities: [], migrations };
+  await Database.use(options, atBackup, async (database) => {
+    await database.migrate();
+    const work = (session: Client) =>
+      load(session, backup, model, options, progress);
+    await database.exclusively(() => database.withSession(work));
+  });
   const applied = await Database.use(options, model, (database) =>
     database.migrate(),
   );
   return { tables: backup.end.tables, applied };
-}
-
-/**
- * The model at the time of the backup. Its entities are unknown: those of today
- * may have other columns.
- */
-function modelAtBackup(model: Model, names: string[]): Model {
-  const migrations = model.migrations.filter(({ name }) =>
-    names.includes(name),
-  );
-  return { entities: [], migrations };
 }
 
 /**
@@ -245,8 +240,8 @@ async function load(
     refuse('has had more migrations than the backup');
   const { unknown, missing } = await differingColumns(session, head.tables);
   // A PostgreSQL may have tables of others.
-  const ours = new Set(tablesOf(model).map(({ name }) => name));
-  const ownUnknown = unknown.filter((column) => ours.has(tableOf(column)));
+  const ours = namesOf(tablesOf(model));
+  const ownUnknown = unknown.filter((one) => ours.includes(tableOf(one)));
   const misfits = [...ownUnknown, ...missing].sort().join(', ');
   if (misfits)
     throw changedError(path, `its tables and migrations differ in ${misfits}`);
@@ -281,7 +276,7 @@ async function insert(
   progress: ReportRows,
 ) {
   const lines = linesIn(path);
-  await lock(session, head.tables);
+  const keys = await lock(session, head.tables);
   // The head.
   await lines.next();
   for (const [at, table] of head.tables.entries()) {
@@ -291,10 +286,11 @@ async function insert(
       const chunk = await take(lines, Math.min(left, chunkSize));
       await insertRows(session, table, chunk);
       left -= chunk.length;
-      progress(table.name, rows - left);
+      progress(table.name, rows - left, chunk);
     }
     if (counter !== null) await setCounter(session, table, counter);
   }
+  await session.query(keys);
 }
 
 async function take(lines: AsyncIterator<Buffer | undefined>, count: number) {

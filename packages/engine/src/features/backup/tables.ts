@@ -37,8 +37,14 @@ export interface Contents {
   greatest: string | null;
 }
 
-/** Called with the number of rows read or inserted so far. */
-export type ReportRows = (table: string, rows: number) => void;
+/**
+ * Called with the number of rows read or inserted so far, and the last of them.
+ */
+export type ReportRows = (
+  table: string,
+  rows: number,
+  lines: string[],
+) => unknown;
 
 /** The tables of a model, the referenced ones first. Opens no connection. */
 export function tablesOf(model: Model): StoredTable[] {
@@ -80,7 +86,7 @@ export async function appliedMigrations(session: ClientBase) {
   const { rows } = await session.query<{ name: string }>(
     'select name from mikro_orm_migrations order by id',
   );
-  return rows.map(({ name }) => name);
+  return namesOf(rows);
 }
 
 /** @throws Error when a later release has applied migrations */
@@ -89,9 +95,7 @@ export function assertKnownMigrations(
   { migrations }: Model,
   subject: string,
 ) {
-  const newer = applied.filter(
-    (name) => !migrations.some((known) => known.name === name),
-  );
+  const newer = only(applied, namesOf(migrations));
   if (newer.length === 0) return;
   throw new Error(
     `${subject} is of a newer release, or of a part that is left out: this service does not know ${newer.join(', ')}. Use that release, or list the part.`,
@@ -112,14 +116,12 @@ export async function assertCurrent(
 ) {
   const applied = await appliedMigrations(session);
   assertKnownMigrations(applied, model, 'The store');
-  const missing = model.migrations
-    .map(({ name }) => name)
-    .filter((name) => !applied.includes(name));
+  const missing = only(namesOf(model.migrations), applied);
   if (missing.length > 0)
     throw new Error(
       `The store lacks migrations (${missing.join(', ')}). Run \`migrate\` first.`,
     );
-  const names = tables.map(({ name }) => name);
+  const names = namesOf(tables);
   const { unknown } = await differingColumns(session, tables);
   const { rows } = await session.query<{ object: string }>(
     triggersAndFunctions,
@@ -145,6 +147,12 @@ const triggersAndFunctions = `
     where routine_schema = current_schema()
       and routine_name not like '%\\_through\\_%\\_fn'`;
 
+export const namesOf = (ones: { name: string }[]) =>
+  ones.map(({ name }) => name);
+
+const only = (ones: string[], others: string[]) =>
+  ones.filter((one) => !others.includes(one));
+
 /**
  * The columns that only the schema has, and those that only these tables have,
  * like `book.title`.
@@ -158,12 +166,10 @@ export async function differingColumns(
     from information_schema.columns
     where table_schema = current_schema()
       and table_name <> 'mikro_orm_migrations'`);
-  const found = rows.map(({ name }) => name);
+  const found = namesOf(rows);
   const known = tables.flatMap(({ name, columns }) =>
     Object.keys(columns).map((column) => `${name}.${column}`),
   );
-  const only = (ones: string[], others: string[]) =>
-    ones.filter((one) => !others.includes(one));
   return { unknown: only(found, known), missing: only(known, found) };
 }
 
@@ -176,28 +182,22 @@ export const tableOf = (column: string) => column.split('.')[0] ?? '';
  */
 export const chunkSize = 500;
 
-/**
- * Reads tables within a transaction, as lines of JSON with exact numbers.
- *
- * @param onLines called with some lines at a time
- */
+/** Reads tables within a transaction, as lines of JSON with exact numbers. */
 export async function readTables(
   session: ClientBase,
   tables: StoredTable[],
-  progress: ReportRows,
-  onLines: (lines: string[]) => Promise<void> = async () => undefined,
+  report: ReportRows,
 ) {
-  const contents: Contents[] = [];
+  const contents = [];
   for (const table of tables)
-    contents.push(await readTable(session, table, progress, onLines));
+    contents.push(await readTable(session, table, report));
   return contents;
 }
 
 async function readTable(
   session: ClientBase,
   table: StoredTable,
-  progress: ReportRows,
-  onLines: (lines: string[]) => Promise<void>,
+  report: ReportRows,
 ): Promise<Contents> {
   const hash = createHash('sha256');
   let count = 0;
@@ -214,8 +214,7 @@ async function readTable(
     const lines = rows.map((row) => row.to_json.replaceAll('\n', ' '));
     for (const line of lines) hash.update(`${line}\n`);
     count += lines.length;
-    await onLines(lines);
-    progress(table.name, count);
+    await report(table.name, count, lines);
   }
   await session.query('close stored');
   return {
@@ -276,7 +275,7 @@ async function counterOf(
 }
 
 export async function rowCountsOf(session: ClientBase, tables: StoredTable[]) {
-  const counts: Array<Pick<Contents, 'table' | 'rows'>> = [];
+  const counts = [];
   for (const { name: table } of tables) {
     const text = `select count(*) from ${quoted(table)}`;
     const { rows } = await session.query(text);
@@ -285,12 +284,30 @@ export async function rowCountsOf(session: ClientBase, tables: StoredTable[]) {
   return counts;
 }
 
-/** Locks tables until the end of the transaction. */
+/**
+ * Locks tables until the end of the transaction, and drops their foreign keys:
+ * a row may refer to a later one.
+ *
+ * @returns SQL that adds the keys again
+ */
 export async function lock(session: ClientBase, tables: StoredTable[]) {
-  const names = tables.map(({ name }) => quoted(name));
+  const names = namesOf(tables).map(quoted);
   await session.query(
     `lock table ${names.join(', ')} in access exclusive mode`,
   );
+  const text = `
+    select 'alter table ' || conrelid::regclass as alter,
+      'constraint ' || quote_ident(conname) as key,
+      pg_get_constraintdef(oid) as rule
+    from pg_constraint
+    where contype = 'f' and conrelid = any ($1::text[]::regclass[])`;
+  const { rows } = await session.query(text, [names]);
+  for (const { alter, key } of rows)
+    await session.query(`${alter} drop ${key}`);
+  const added = rows.map(
+    ({ alter, key, rule }) => `${alter} add ${key} ${rule}`,
+  );
+  return added.join(';');
 }
 
 /** Sets the last id that the counter has issued. */
