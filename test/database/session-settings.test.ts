@@ -27,6 +27,14 @@ testOnPostgres.each([
   expect([source, setting]).toEqual(['client', value]);
 });
 
+test('two statements of one name are two', async () => {
+  for (const value of ['1', '2', '1']) {
+    const text = `select ${value}::text`;
+    const statement = { name: 'test name', text };
+    expect(await store.database.rows(statement, [])).toEqual([[value]]);
+  }
+});
+
 test('a server that fails while TLS is negotiated cannot be reached now', async () => {
   const server = createServer((socket) =>
     socket.on('error', () => undefined).once('data', () => socket.end('E')),

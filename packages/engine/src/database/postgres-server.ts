@@ -25,11 +25,9 @@ import {
 import type { Sessions } from './sessions.ts';
 import { isOvertaken } from './through.ts';
 
-/**
- * A statement that is prepared once per connection. `name` is unique among all
- * statements.
- */
+/** A statement that is prepared once per connection. */
 export interface Statement {
+  /** For people. Statements of tables with odd names may share one. */
   readonly name: string;
   readonly text: string;
   /**
@@ -198,13 +196,15 @@ export class PostgresServer {
    */
   async #query(
     client: PoolClient,
-    { name, text, isRare = false, isWrite }: Statement,
+    { name, text, isRare = name === '', isWrite }: Statement,
     values: unknown[],
   ) {
     const query = { text, values, rowMode: 'array' as const, types: asText };
     try {
       const isPrepared = this.sessions.keepStatements && !isRare;
-      const sent = isPrepared ? { name: within63(name), ...query } : query;
+      const sent = isPrepared
+        ? { name: preparedNameOf(text), ...query }
+        : query;
       return (await sendQuery(client, sent)).rows;
     } catch (error) {
       const isUnknown = ['26000', '42P05'].includes(`${sqlState(error)}`);
@@ -444,8 +444,13 @@ export function releaseOnce(client: PoolClient, failure: unknown) {
   }
 }
 
-/** PostgreSQL cuts longer names, and two statements would have one. */
-function within63(name: string) {
-  if (Buffer.byteLength(name) <= 63) return name;
-  return hash('sha256', name).slice(0, 63);
+const preparedNames = new Map<string, string>();
+
+/** Another text has another name, which PostgreSQL cuts at 63 bytes. */
+function preparedNameOf(text: string) {
+  let name = preparedNames.get(text);
+  if (name) return name;
+  name = hash('sha256', text).slice(0, 32);
+  preparedNames.set(text, name);
+  return name;
 }
