@@ -363,6 +363,27 @@ test('a start names what is wrong', async () => {
   await expect(createdBy([SkipperEntity, LongEntity] as never)).rejects.toThrow(
     `raft.through_${long}: raft_through_${long}_fn has 74 bytes, and PostgreSQL cuts names at 63.`,
   );
+  const SternEntity = defineEntity({
+    ...{ name: 'Stern', tableName: 'stern' },
+    properties: {
+      id: p.bigint().primary().autoincrement(),
+      name: p.text(),
+    },
+  });
+  const sternId = () =>
+    p.manyToOne(SternEntity).mapToPk().joinColumn('skipper_id');
+  const alike = [
+    ['raft', 'log_name'],
+    ['raft_log', 'name'],
+  ].map(([tableName = '', name = '']) =>
+    defineEntity({
+      ...{ name: tableName, tableName },
+      properties: { ...declared(name).columns, skipperId: sternId },
+    }),
+  );
+  await expect(createdBy([SternEntity, ...alike] as never)).rejects.toThrow(
+    'stern would have two triggers through_raft_log_name.',
+  );
   const rename = (from: string, to: string) =>
     sql(store.database, `alter trigger ${from} on boat rename to ${to}`);
   await rename('through_mate_name', 'through_none');

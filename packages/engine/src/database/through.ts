@@ -118,6 +118,9 @@ function add(
   const { tableName } = entity;
   const routine = `${tableName}_${trigger.name}_fn`;
   assertShort(routine, `${tableName}.${trigger.name}`);
-  const others = entity.triggers.filter(({ name }) => name !== trigger.name);
+  const known = entity.triggers.find(({ name }) => name === trigger.name);
+  if (known && known.body !== trigger.body)
+    reportFault(`${tableName} would have two triggers ${trigger.name}.`);
+  const others = entity.triggers.filter((one) => one !== known);
   entity.triggers = [...others, { forEach: 'row', ...trigger }];
 }
