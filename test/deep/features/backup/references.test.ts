@@ -25,7 +25,11 @@ const to = (entity: object) =>
 const id = p.bigint().primary().autoincrement();
 const House = defineEntity({
   name: 'House',
-  properties: { id, mainDoor: () => to(Door) },
+  properties: {
+    id,
+    stored: p.boolean().nullable(),
+    mainDoor: () => to(Door),
+  },
 });
 const Door: object = defineEntity({
   name: 'Door',
@@ -61,7 +65,7 @@ async function backupOf(rows: string) {
 test('rows that refer to later rows, of their table and of another one, are restored, and the foreign keys remain', async () => {
   const doors = 2 * chunkSize;
   const file = await backupOf(`
-    insert into house (id) values (1), (2);
+    insert into house (id, stored) values (1, true), (2, false);
     insert into door (house_id) select 1 from generate_series(1, ${doors});
     update house set main_door_id = ${doors} where id = 1;
     update door set next_id = ${doors}, house_id = 2 where id = 1`);
@@ -71,11 +75,11 @@ test('rows that refer to later rows, of their table and of another one, are rest
   await Database.use(options, model, async (database) => {
     const stored = await sql(
       database,
-      'select house.id, count(*), max(door.next_id), min(main_door_id) from house join door on house_id = house.id group by 1 order by 1',
+      'select house.id, count(*), max(door.next_id), min(main_door_id), house.stored from house join door on house_id = house.id group by house.id order by 1',
     );
     expect(stored).toEqual([
-      ['1', `${doors - 1}`, null, `${doors}`],
-      ['2', '1', `${doors}`, null],
+      ['1', `${doors - 1}`, null, `${doors}`, 't'],
+      ['2', '1', `${doors}`, null, 'f'],
     ]);
     expect(await sql(database, keys)).toEqual(expectedKeys);
   });

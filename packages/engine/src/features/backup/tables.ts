@@ -203,7 +203,7 @@ async function readTable(
   let count = 0;
   const selection = `select ${namesOfColumns(table)} from ${quoted(table.name)}`;
   await session.query(`declare stored no scroll cursor for
-    select to_json(stored)::text from (${selection}) stored
+    select to_json("#row")::text from (${selection}) "#row"
     order by ${keyOrder(table)}`);
   for (;;) {
     const { rows } = await session.query<{ to_json: string }>(
