@@ -121,6 +121,20 @@ test('a record of CSV with too few or too many fields is a fault of that line', 
   );
 });
 
+test.each(['\r\n', '\n', '\r'])(
+  'of CSV each line is counted once, also in a field (%j)',
+  async (end) => {
+    const rows = [
+      'id,name,note',
+      `1,"Rex${end}${end}x",""`,
+      '2,Tom',
+      '3,Ann,""',
+    ];
+    const read3 = await read('csv', rows.join(end));
+    expect(read3.map(({ line }) => line)).toEqual([2, 5, 6]);
+  },
+);
+
 test('a kind says its form in CSV', () => {
   const column = (schema: TSchema) =>
     csvColumnsOf(Type.Object({ one: schema }))[0];

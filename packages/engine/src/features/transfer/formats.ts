@@ -124,6 +124,7 @@ const csv: Format = {
       relax_column_count: true,
       max_record_size: maxLength,
       info: true,
+      raw: true,
       cast: (text, { column, quoting }) =>
         text ||
         emptyIn(
@@ -138,7 +139,11 @@ const csv: Format = {
     const done = pipeline(chunks, decoder, parser).catch(() => undefined);
     let line = 2;
     try {
-      for await (const { record, info } of parser as AsyncIterable<CsvRecord>) {
+      for await (const {
+        record,
+        raw,
+        info,
+      } of parser as AsyncIterable<CsvRecord>) {
         const fields = info.error?.record ?? Object.values(record);
         const isBlank = fields.length === 1 && !fields[0];
         if (info.error && !isBlank)
@@ -148,7 +153,8 @@ const csv: Format = {
           };
         else if (!isBlank)
           yield lineFrom(line, () => withJson(record, columns));
-        line = info.lines + 1;
+        // `info.lines` counts CR LF in a quoted field twice.
+        line += raw.split(/\r\n?|\n/).length - 1;
       }
     } catch (error) {
       const { code, message } = error as NodeJS.ErrnoException;
@@ -168,9 +174,9 @@ const csv: Format = {
 
 interface CsvRecord {
   record: Record<string, unknown>;
+  /** Its text, with what ends it. */
+  raw: string;
   info: {
-    /** Number of lines up to the end of the record. */
-    lines: number;
     columns: unknown[];
     /** The fields of a record that has too few or too many. */
     error?: { record: unknown[] };
