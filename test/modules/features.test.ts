@@ -60,6 +60,9 @@ test('a package of a feature that is not installed is named, with the command', 
     /^Cannot find package 'jose' .*: npm install jose@[\d.]+$/,
   );
   expect(startFailure(absent('other'))).toBe(absent('other').message);
+  // Of a host with several addresses.
+  const refused = [new Error('refused'), new Error('late')];
+  expect(startFailure(new AggregateError(refused))).toBe('refused; late');
 });
 
 /** A feature, and those that need it. */

@@ -39,7 +39,7 @@ export function startFailure(error: unknown) {
     error instanceof StoreError && code === 'SERVICE_UNAVAILABLE';
   if (isUnreachable && error.cause !== undefined)
     return `The database (DATABASE_URL) cannot ${abilityLost(error.cause)}: ${reasonOf(error.cause)}`;
-  return message || String(error);
+  return reasonOf(error) || String(error);
 }
 
 /** How to install an optional package of the engine that is not installed. */

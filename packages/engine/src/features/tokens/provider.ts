@@ -1,6 +1,7 @@
 import { isRecord } from '@animal-store/exact-json';
 import type { JWK } from 'jose';
 import { decodedText } from '../../config/text-file.ts';
+import { reasonOf } from '../../database/postgres-errors.ts';
 
 /** An identity provider, and how its tokens are accepted. */
 export interface Provider {
@@ -89,7 +90,7 @@ async function readJson(
     if (response.status !== 200) return undefined;
     return JSON.parse(decodedText(Buffer.concat(chunks)));
   } catch (error) {
-    const { message, cause = { message } } = error as Error & { cause?: Error };
-    throw new Error(`${url} cannot be read: ${cause.message}`);
+    const { cause = error } = error as Error;
+    throw new Error(`${url} cannot be read: ${reasonOf(cause)}`);
   }
 }

@@ -4,6 +4,7 @@ import { withIdsAsText } from '@animal-store/openapi-mcp';
 import type { Logger } from 'pino';
 import { Call, type Caller } from '../../call.ts';
 import type { Database, Statement } from '../../database/database.ts';
+import { reasonOf } from '../../database/postgres-errors.ts';
 import { internalError, StoreError, Unavailable } from '../../errors.ts';
 import type { Identified } from '../../validation/page.ts';
 import { mapMembers } from '../../validation/schemas.ts';
@@ -183,7 +184,7 @@ export class Sender {
     const began = performance.now();
     const answer = await this.courier.post(endpoint, message).then(
       ({ status }) => ({ status }),
-      (error: Error) => ({ error: error.message }),
+      (error) => ({ error: reasonOf(error) }),
     );
     const ms = Math.round(performance.now() - began);
     return { id, type, at: new Date(), ms, ...answer };
