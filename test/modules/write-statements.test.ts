@@ -104,7 +104,7 @@ test('the head of the file that makes them has the statements of two changes and
   const id = 7 as never;
   const work = async () => {
     await signs.change(id, change, Call.ofOperator());
-    await flyers.remove(id, {}, ofTenant);
+    await flyers.remove(id, {} as never, ofTenant);
     await slips.change(id, change, Call.ofOperator());
   };
   const sent = await statementsOf(/^(?:change|remove)_/, store.database, work);
