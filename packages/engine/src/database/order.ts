@@ -13,7 +13,7 @@ const lastDrawn = 'coalesce(pg_sequence_last_value(sequence), 0)';
 
 /** The locks of a transaction, by the order of their tables. */
 export const orderLocks: Record<RowOrder, Statement> = {
-  // That of an insertion, too (`records/insertions.ts`).
+  // That of an insertion, too (`records/insert-statements.ts`).
   locked: {
     name: 'lock_ids',
     text: `select pg_advisory_xact_lock(hashtext(name))::text

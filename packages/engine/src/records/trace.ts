@@ -91,8 +91,9 @@ interface Traced {
 }
 
 /**
- * Stores who has written what, in the statement that writes: each row of the
- * table of changes is about a row of it.
+ * Stores who has written what, in the statement that writes
+ * (`change-statements.ts` prints one): each row of the table of changes is about
+ * a row of it.
  */
 export class Trace implements TracedCollection {
   readonly table: string;
