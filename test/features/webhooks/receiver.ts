@@ -9,6 +9,7 @@ interface Message {
   id: string;
   type: string;
   timestamp: string;
+  challenge?: string;
   data: any;
   headers: Record<string, string>;
   body: string;
