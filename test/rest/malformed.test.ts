@@ -1,8 +1,10 @@
+import { once } from 'node:events';
 import { browserMethods } from '../support/contract.ts';
 import { beforeEach, describe, expect, test } from '../support/jest.ts';
+import { eventually } from '../support/process.ts';
 import { closing, exchange, requestText } from '../support/raw.ts';
 import { rest } from '../support/rest.ts';
-import { storeForAll } from '../support/store.ts';
+import { nodeForAll, storeForAll } from '../support/store.ts';
 import { withClock } from '../support/wrong-keys.ts';
 
 /**
@@ -190,6 +192,51 @@ describe('a request', () => {
         'CONNECT example.com:443 HTTP/1.1\r\nHost: example.com\r\n\r\n',
       ),
     ).toEqual([]);
+  });
+});
+
+describe('a body that breaks off, or comes too late, is refused by its route', () => {
+  const origin = 'https://shop.example';
+  const listed = nodeForAll(store, { CORS_ORIGINS: origin });
+  const late = {
+    code: 'REQUEST_TIMEOUT',
+    message:
+      'The request took too long to arrive: nothing was done. Send it again.',
+    status: 408,
+  };
+  const error = ({ message, ...extensions }: typeof refusal) => ({
+    errors: [{ message, extensions }],
+  });
+
+  test.each([
+    ['/v1/pets', 'HPE_INVALID_CHUNK_SIZE', refusal, refusal],
+    ['/graphql', 'HPE_INVALID_CHUNK_SIZE', refusal, error(refusal)],
+    ['/v1/pets', 'ERR_HTTP_REQUEST_TIMEOUT', late, late],
+    ['/graphql', 'ERR_HTTP_REQUEST_TIMEOUT', late, error(late)],
+  ])('%s, %s', async (path, code, { status }, expected) => {
+    const { server } = listed.app;
+    const connected = once(server, 'connection');
+    const origins = `Origin: ${origin}\r\nX-Request-Id: mine-1\r\n`;
+    const type =
+      'Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n';
+    const headers = `Host: a\r\n${key}${origins}${type}`;
+    const answers = exchange(listed, `POST ${path} HTTP/1.1\r\n${headers}\r\n`);
+    const [socket] = await connected;
+    await eventually(
+      async () => socket.latestResponse?.req.listenerCount('error') > 0,
+    );
+    server.emit('clientError', Object.assign(new Error(), { code }), socket);
+    const [answer, ...others] = await answers;
+    expect(others).toEqual([]);
+    expect(answer).toMatchObject({
+      status,
+      headers: {
+        connection: 'close',
+        'x-request-id': expect.any(String),
+        'access-control-allow-origin': origin,
+      },
+    });
+    expect(JSON.parse(answer?.text ?? '')).toEqual(expected);
   });
 });
 

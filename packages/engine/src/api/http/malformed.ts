@@ -72,12 +72,17 @@ export function answerMalformed(
     endConnection(socket, responseOf(failure));
   };
   const response = socket.latestResponse;
-  // The body of an answered request is malformed. The client would take a
-  // second response for that to its next request.
-  const isAnswered = response?.headersSent && !response.req.complete;
+  const { req: request, headersSent } = response ?? {};
+  const isInBody = request?.complete === false;
+  const isAnswered = isInBody && headersSent;
+  const isRead = isInBody && request.listenerCount('error') > 0;
+  // Its route answers, unless the client has left.
+  if (isRead && !isAnswered && error.code !== 'HPE_INVALID_EOF_STATE')
+    return void request.emit('error', failure);
+  // The client would take a second response for that to its next request.
   const end = isAnswered ? () => endConnection(socket) : answer;
   // Malformed data follows a complete request, which is answered first.
-  const isLater = isAnswered || response?.req.complete;
+  const isLater = isAnswered || request?.complete;
   const isOver = response?.writableFinished || response?.destroyed;
   if (isLater && !isOver) response?.once('close', end);
   // Earlier requests are answered first. Then the response has the socket.
