@@ -457,6 +457,32 @@ test('a position cannot be cleared', async () => {
   expect(status).toBe(400);
 });
 
+test('types whose events have other positions need one', async () => {
+  const { id } = await endpoint(['pets.added']);
+  const entries = { types: ['entries.added'] };
+  const all = { types: ['entries.added', 'memos.changed'] };
+  const pets = { types: ['pets.added'] };
+  const statuses: unknown[] = [];
+  for (const change of [
+    pets,
+    entries,
+    { ...entries, position: 0 },
+    all,
+    pets,
+    { ...pets, position: 0 },
+  ]) {
+    const { version } = await stateOf({ id });
+    const more = { ...change, version };
+    statuses.push((await ask('PATCH', `/webhooks/${id}`, more)).status);
+  }
+  expect(statuses).toEqual([200, 400, 200, 200, 400, 200]);
+  const query = `mutation { changeWebhook(id: "${id}", change: { version: 5, types: ["entries.added"] }) { id } }`;
+  const { errors } = await graphqlText(store, { query });
+  expect(errors[0].message).toBe(
+    'position must be given, because that of these types is another one.',
+  );
+});
+
 test('a caller has at most 100 endpoints', async () => {
   await endpoint(['entries.added'], receiver, keys.ada);
   await sql(

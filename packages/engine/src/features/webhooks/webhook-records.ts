@@ -1,6 +1,6 @@
 import type { Call } from '../../call.ts';
 import type { Database } from '../../database/database.ts';
-import { badInput } from '../../errors.ts';
+import { badInput, orError } from '../../errors.ts';
 import { Records } from '../../records/records.ts';
 import { hasScope } from '../../scopes.ts';
 import type { Int64 } from '../../validation/int64.ts';
@@ -29,10 +29,16 @@ export class WebhookRecords extends Records<Webhook, NewWebhook> {
   ) {
     super(database, WebhookEntity, {
       ...webhook.lists,
-      async check({ url, types, position }, call) {
+      async check({ url, types, position }, call, stored) {
         if (position === null) throw badInput('position must be an integer.');
         if (url !== undefined) courier.urlOf(url);
-        if (types) sources.of(types, call);
+        const source = types && sources.of(types, call);
+        if (!source || !stored || position !== undefined) return;
+        const former = orError(() => sources.of(stored.types, call));
+        if (former.name !== source.name)
+          throw badInput(
+            'position must be given, because that of these types is another one.',
+          );
       },
     });
     // One transaction counts and adds after another.
