@@ -28,6 +28,7 @@ async function newApp(released?: Promise<void>) {
     };
     Object.defineProperty(call, 'hasLeft', { get: hasLeft });
     request.call = call as never;
+    request.route = request.routeOptions;
     await released;
   });
   const turns = new Turns();

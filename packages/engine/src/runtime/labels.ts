@@ -37,7 +37,7 @@ export function codeLabel(code: unknown) {
 }
 
 /** The route without the pattern of its parameter: `/v1/books/:bookId`. */
-export function routeLabel({ is404, routeOptions: { url } }: FastifyRequest) {
+export function routeLabel({ is404, route: { url } }: FastifyRequest) {
   if (is404 || url === undefined || url === '*') return other;
   return url.replace(/\(.*?\)(?=\/|$)/g, '');
 }

@@ -61,7 +61,7 @@ export function bearer(app: FastifyInstance, keys: Authenticator) {
   // Callbacks instead of promises, because this runs for every request and
   // most look-ups are cached.
   app.addHook('onRequest', (request, _reply, done) => {
-    const { public: isPublic, scope = 'read' } = request.routeOptions.config;
+    const { public: isPublic, scope = 'read' } = request.route.config;
     const needsNoKey =
       typeof isPublic === 'function' ? isPublic(request) : isPublic;
     if (needsNoKey) return done();

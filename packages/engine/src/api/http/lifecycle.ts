@@ -16,6 +16,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** What handlers pass to services, and observers log and measure. */
     call: Call;
+    /** Fastify makes `routeOptions` each time. */
+    route: FastifyRequest['routeOptions'];
   }
   interface FastifyInstance {
     unread: Unread;
@@ -72,6 +74,7 @@ export function lifecycle(
   app.decorate('unread', unread);
   const pipelined = new SharedBudget(maxPipelined);
   app.decorateRequest('call', null as never);
+  app.decorateRequest('route', null as never);
   app.addHook('onRequest', (request, reply, done) => {
     const { socket } = request.raw;
     const { unanswered = 0 } = socket;
@@ -85,6 +88,7 @@ export function lifecycle(
     call.isWrite = !isRead(request.method);
     call.request = request.id;
     request.call = call;
+    request.route = request.routeOptions;
     socket.latestResponse = reply.raw;
     reply.headers(dataHeaders).header('x-request-id', request.id);
     active.count += 1;
@@ -117,8 +121,10 @@ function requestEnd(
   request: FastifyRequest,
   { raw: response }: FastifyReply,
 ): RequestEnd {
-  const { call, routeOptions } = request;
-  const { url, schema } = routeOptions;
+  const {
+    call,
+    route: { url, schema },
+  } = request;
   // A stream normally ends when its client disconnects.
   const isStream = call.streamedAfter !== undefined;
   const id = schema?.operationId;
@@ -182,7 +188,9 @@ function answers(app: FastifyInstance, slowReader: number) {
       });
     // A Buffer is a file, which all of its answers share.
     if (typeof payload !== 'string') return done(null, payload);
-    const bytes = Buffer.byteLength(payload);
+    // A character has three bytes at most. Of a short text they do not matter.
+    const isShort = 3 * payload.length <= smallAnswer;
+    const bytes = isShort ? payload.length : Buffer.byteLength(payload);
     const isSmallError = reply.statusCode >= 400 && bytes < 1024;
     unread.hold(request, reply, bytes, request.call.isWrite || isSmallError);
     if (bytes > largeBodyBytes)

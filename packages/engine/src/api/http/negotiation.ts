@@ -54,10 +54,11 @@ export function preferencesIn(prefer: string | string[] = '') {
 
 /** The first preference of a name counts, the others do not (RFC 7240). */
 export function prefers(
-  prefer: string | string[] = '',
+  prefer: string | string[] | undefined,
   name: string,
   value: string,
 ) {
+  if (prefer === undefined) return false;
   const field = `${prefer}`.toLowerCase();
   // A long list without the name is not parsed.
   if (!field.includes(name)) return false;

@@ -58,8 +58,7 @@ export function acceptConnectionsFirst(app: FastifyInstance) {
     accepted += 1;
   });
   app.addHook('onRequest', (request, _reply, done) => {
-    // Fastify makes `routeOptions` each time.
-    const waits = pause && request.routeOptions.config.public !== true;
+    const waits = pause && request.route.config.public !== true;
     if (waits) void pause?.then(() => done());
     else done();
   });
@@ -118,7 +117,7 @@ export function overload(app: FastifyInstance, maxDelay: number) {
     delay.disable();
   });
   app.addHook('onRequest', (request, reply, done) => {
-    const mayRefuse = isFull && request.routeOptions.config.public !== true;
+    const mayRefuse = isFull && request.route.config.public !== true;
     if (!mayRefuse) return done();
     const holder = holderOf(request);
     if ((heaviest ?? holder) !== holder) return done();

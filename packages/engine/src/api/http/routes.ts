@@ -296,7 +296,8 @@ function inputHooks(route: RouteOptions): Hooks {
   for (const [name, member] of Object.entries(properties))
     if (!isOfQuery(member))
       reportFault(`${url} cannot have ${name} in a query string.`);
-  const isUnknown = (name: string) => !Object.hasOwn(properties, name);
+  const names = new Set(Object.keys(properties));
+  const isUnknown = (name: string) => !names.has(name);
   const isWrite = mayWrite(route);
   const known = [...knownPreferences, ...(isWrite ? ['tx=rollback'] : [])];
   return {
@@ -312,8 +313,8 @@ function inputHooks(route: RouteOptions): Hooks {
           (one) => !known.includes(one),
         );
         const all = [...unknown, ...inBody, ...preferences];
-        const names = all.slice(0, mostNamed);
-        const faults = names.map((name) => `${name} is unknown`);
+        const named = all.slice(0, mostNamed);
+        const faults = named.map((name) => `${name} is unknown`);
         if (faults.length > 0) return done(badInput(`${faults.join('; ')}.`));
         reply.header('preference-applied', 'handling=strict');
       }

@@ -94,8 +94,8 @@ export class Turns {
 /** Those that write wait when their body has arrived (`bodies.ts`). */
 export function takeTurns(app: FastifyInstance) {
   app.addHook('onRequest', (request, _reply, done) => {
-    const { call } = request;
-    if (call.isWrite || request.routeOptions.config.public === true) done();
+    const { call, route } = request;
+    if (call.isWrite || route.config.public === true) done();
     else app.turns.take(request, done);
   });
 }

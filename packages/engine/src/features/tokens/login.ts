@@ -50,7 +50,7 @@ export function leadToLogin(
   });
   app.addHook('onSend', async (request, reply) => {
     const challenge = reply.getHeader('www-authenticate');
-    if (!challenge || !request.routeOptions.config.leadsToLogin) return;
+    if (!challenge || !request.route.config.leadsToLogin) return;
     // A scheme has a space before its first parameter, further ones a comma.
     const start = challenge === 'Bearer' ? challenge : `${challenge},`;
     const address = `resource_metadata="${origin(request)}${metadata}"`;
