@@ -139,7 +139,7 @@ test('the link of a later page has one `after`, however the client has spelled i
     requestText('GET /v1/pets?%61fter=0&x=1&limit=1', key),
   );
   const links = [
-    '<http://store.example/v1/pets?after=1&x=1&limit=1>; rel="next"',
+    '<http://store.example/v1/pets?x=1&limit=1&after=1>; rel="next"',
     '<http://store.example/v1/pets?x=1&limit=1&before=1>; rel="prev"',
   ];
   expect(page?.headers.link).toBe(links.join(', '));

@@ -27,7 +27,7 @@ const canonical = /^(?:0|-?[1-9]\d{0,18})$/;
  */
 export function int64FromText(text: unknown) {
   if (typeof text !== 'string' || !canonical.test(text)) return undefined;
-  return int64From(BigInt(text));
+  return int64From(int64FromDigits(text));
 }
 
 /**

@@ -27,7 +27,7 @@ export interface Page<Item> {
    */
   readonly hasPrevious?: boolean | (() => Promise<boolean>);
   /** The cursor of the place of a page without items. */
-  readonly cursor?: string;
+  readonly cursor?: string | undefined;
   /** The items' cursors; where they are absent, the ids are. */
   readonly cursors?: readonly string[];
 }

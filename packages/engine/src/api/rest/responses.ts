@@ -63,13 +63,15 @@ export async function sendPage(
   const { hasNext, hasPrevious: mayHavePrevious } = page;
   const next = hasNext && cursorAt(page, -1);
   const previous = mayHavePrevious && cursorAt(page, 0);
-  const links: string[] = [];
   if (next || previous) {
-    const urlWith = urlsOf(request);
-    if (next) links.push(`<${urlWith('after', next)}>; rel="next"`);
-    if (previous) links.push(`<${urlWith('before', previous)}>; rel="prev"`);
-    if (links.join().length > maxLinkLength) links.splice(1);
-    reply.header('link', links.join(', '));
+    const links: string[] = [];
+    const url = urlBefore(request);
+    if (next)
+      links.push(`<${url}after=${encodeURIComponent(next)}>; rel="next"`);
+    if (previous)
+      links.push(`<${url}before=${encodeURIComponent(previous)}>; rel="prev"`);
+    const all = links.join(', ');
+    reply.header('link', all.length > maxLinkLength ? links[0] : all);
   }
   // Each route has its own serializer, so requests share the JSON only if they
   // share the response schema.
@@ -94,18 +96,15 @@ function serializerOf(reply: FastifyReply) {
  */
 const locator = /^(?:https?:\/\/[^/?#]*)?([^?#]*).?(.*)/is;
 
-/** The client's URL of this request, with another place in the list. */
-function urlsOf(request: FastifyRequest) {
-  const [, path, query] = locator.exec(request.originalUrl) ?? [];
+/** The client's URL of this request, up to the place in the list. */
+function urlBefore(request: FastifyRequest) {
+  const [, path, given] = locator.exec(request.originalUrl) ?? [];
   // A second question mark belongs to the first name.
-  const given = new URLSearchParams(`&${query}`);
-  const address = origin(request) + path;
-  return (name: 'after' | 'before', cursor: string) => {
-    const parameters = new URLSearchParams(given);
-    parameters.delete(name === 'after' ? 'before' : 'after');
-    parameters.set(name, cursor);
-    return `${address}?${parameters}`;
-  };
+  const others = new URLSearchParams(`&${given}`);
+  others.delete('after');
+  others.delete('before');
+  const query = others.size > 0 ? `${others}&` : '';
+  return `${origin(request)}${path}?${query}`;
 }
 
 type Follow = (query: never, call: Call) => AsyncGenerator<ListEvent, void>;

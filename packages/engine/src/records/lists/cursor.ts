@@ -8,7 +8,7 @@ import { maxCursorLength, type PageQuery } from '../../validation/page.ts';
 
 /** The member that a list is sorted by. */
 export function sortedMember(sort: string) {
-  return sort.replace(/_desc$/, '');
+  return sort.endsWith('_desc') ? sort.slice(0, -5) : sort;
 }
 
 /** @param place where the order is the id, without a value */

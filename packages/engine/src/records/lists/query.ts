@@ -53,6 +53,8 @@ export interface Shape extends Layout {
   readonly several: readonly Filter[];
   /** Places in `#seen`, one for each part. */
   readonly seen: readonly number[];
+  /** Those that have nothing but a limit, by it: most clients begin so. */
+  readonly firstPages: Map<number, Listing>;
   readonly page: ListStatement;
   // Few lists need these, so they are made when they are asked for.
   readonly flat: () => ListStatement;
@@ -78,10 +80,6 @@ export interface Listing {
   readonly furtherValues: number;
   /** The horizon: items with a greater id are left out. */
   readonly end?: Int64;
-}
-
-export function parametersOf({ slots }: ListStatement, { values }: Listing) {
-  return slots.map((slot) => values[slot] ?? null);
 }
 
 /** What a client asks, and what its call sees. */
@@ -179,16 +177,18 @@ export class ListInterpreter {
   interpret(query: ListQuery): Listing {
     const { limit = 0, before, fromEnd = before !== undefined } = query;
     const shape = this.#shapeOf(query, fromEnd);
-    const { page, by } = shape;
+    const { page, by, filters } = shape;
     const hasNulls = by.some(({ path }) => path);
     const place = placeIn(query, shape.sort, hasNulls);
+    const known = place ? undefined : shape.firstPages.get(limit);
+    if (known) return known;
     const values: Record<string, unknown> = {
       // One item more than a page has, to detect a next one.
       limit: limit + 1,
       place: place?.value,
       place_id: startOf(place, shape),
     };
-    for (const { name, slot, convert } of shape.filters)
+    for (const { name, slot, convert } of filters)
       values[slot] = convert(query[name]);
     for (const [at, value] of query[seenThrough]?.values.entries() ?? [])
       values[`through_${at}`] = value;
@@ -197,11 +197,12 @@ export class ListInterpreter {
         values[slot] = convert(view.values[name]);
     }
     // Most lists have nothing else, and JSON takes longer.
-    const isPlain = page.slots.length === 2 && by.length === 0;
+    const isById = page.slots.length === 2 && by.length === 0;
+    const isPlain = isById && filters.length === 0;
     const asked = isPlain
       ? `${limit} ${values.place_id}`
-      : JSON.stringify(values);
-    return {
+      : JSON.stringify(page.slots.map((slot) => values[slot]));
+    const listing: Listing = {
       key: `${page.name} ${Number(fromEnd)} ${asked}`,
       shape,
       limit,
@@ -210,6 +211,8 @@ export class ListInterpreter {
       isBackward: fromEnd,
       furtherValues: furtherValuesIn(shape, values),
     };
+    if (isPlain && !place) shape.firstPages.set(limit, listing);
+    return listing;
   }
 
   /**
@@ -331,6 +334,7 @@ export class ListInterpreter {
         return kind === 'in' && !this.#either.includes(column.member);
       }),
       seen,
+      firstPages: new Map(),
       page,
       flat: once(() => this.#made(pageStatement, flattened(layout))),
       count: once(() => this.#made(countStatement, layout)),
@@ -406,7 +410,8 @@ export async function withOtherEnd<Item extends Identified>(
   const hasMore = page.hasNext;
   if (!place && !isBackward) return page;
   if (!place) return { ...page, hasNext: false, hasPrevious: hasMore };
-  const cursor = cursorBeside(place, shape);
+  // Only a page without items needs it.
+  const cursor = page.items[0] ? undefined : cursorBeside(place, shape);
   const hasBeyond = async (query: Partial<PageQuery>) => {
     const beyond = await readPage({ ...query, limit: 0 });
     return beyond.hasNext;
@@ -469,6 +474,7 @@ function arranged(
  * @throws StoreError BAD_USER_INPUT for too many
  */
 function furtherValuesIn({ several }: Shape, values: Listing['values']) {
+  if (several.length === 0) return 0;
   const counts = several.map(
     ({ slot }): number => JSON.parse(`${values[slot]}`).length,
   );

@@ -11,12 +11,11 @@ import {
 import { seenRows, type View } from '../rows/ownership.ts';
 import { type Column, type Table, textsOf } from '../rows/table.ts';
 import { cursorOf } from './cursor.ts';
-import {
-  type ListInterpreter,
-  type Listing,
-  type ListStatement,
-  parametersOf,
-  type Shape,
+import type {
+  ListInterpreter,
+  Listing,
+  ListStatement,
+  Shape,
 } from './query.ts';
 
 type ListRow = Array<string | null>;
@@ -76,10 +75,9 @@ export class ListReader<Item extends Identified> {
   /** @param views rows that alone count then; none for all that are visible */
   async lastId(views: readonly View[] | undefined) {
     const horizon = await this.#horizon();
-    const { table } = this;
-    if (!views) return horizon ?? this.#idBy(lastStoredIn(table));
+    if (!views && horizon !== undefined) return horizon;
     const end = horizon ?? int64.max;
-    const { statement, values } = lastSeenIn(table, views, end);
+    const { statement, values } = lastSeenIn(this.table, views ?? [], end);
     return this.#idBy(statement, values);
   }
 
@@ -122,8 +120,9 @@ export class ListReader<Item extends Identified> {
     return rows;
   }
 
-  #read(statement: ListStatement, listing: Listing) {
-    return this.#rows(statement, parametersOf(statement, listing));
+  #read(statement: ListStatement, { values }: Listing) {
+    const given = statement.slots.map((slot) => values[slot] ?? null);
+    return this.#rows(statement, given);
   }
 
   #together(family: Listing[]) {
@@ -186,8 +185,7 @@ export class ListReader<Item extends Identified> {
     const found = Number(counted);
     if (found <= maxExactTotal) return { count: found, isExact: true };
     const explained = await this.#readText(estimate(), listing);
-    const [explanation] = JSON.parse(explained);
-    const { Plan: plan } = explanation;
+    const [{ Plan: plan }] = JSON.parse(explained);
     // Without statistics, the estimate may be lower than what was counted.
     const expected = Math.max(found, plan['Plan Rows']);
     return { count: expected, isExact: false };
@@ -197,11 +195,6 @@ export class ListReader<Item extends Identified> {
     const [row] = await this.#read(statement, listing);
     return `${row?.[0]}`;
   }
-}
-
-function lastStoredIn({ name }: Table): Statement {
-  const text = `select max(id)::text from ${quoted(name)} `;
-  return { name: `last_${name}`, text };
 }
 
 function lastSeenIn(table: Table, views: readonly View[], end: Int64) {
