@@ -18,6 +18,7 @@ import {
 import { isJudgedAgain } from '../database/through.ts';
 import { refusalIn, ruleBroken } from '../database/transaction.ts';
 import { badInput, orError } from '../errors.ts';
+import { int64FromDigits } from '../validation/int64.ts';
 import { insertionsInto, lockOf, noLock } from './insert-statements.ts';
 import { memberIn } from './rows/ownership.ts';
 import type { Column, Table } from './rows/table.ts';
@@ -49,6 +50,8 @@ type InsertedRow = [
   generated: string,
 ];
 
+const idOf = (text: unknown) => int64FromDigits(`${text}`);
+
 /** In the names of a fingerprint. */
 const beforeDigest = ',;';
 
@@ -76,11 +79,11 @@ export type Check<New, Item = never> = (
 /** What a collection asks of a creation. */
 interface Rules<New> {
   /**
-   * Puts an item among the rows of its caller.
+   * Puts an item among the rows of its caller, where rows are those of callers.
    *
    * @throws StoreError
    */
-  claim(item: New, call: Call): Promise<New>;
+  readonly claim?: ((item: New, call: Call) => Promise<New>) | undefined;
   readonly check?: Check<New> | undefined;
 }
 
@@ -146,18 +149,20 @@ export class Insertions<Item, New extends object> {
     const claim = this.#claimIn(call);
     if (given instanceof Error) throw given;
     const entry: Entry<New> = { given, item: given, claim, call };
-    await this.#allow(entry).catch(async (refusal) => {
+    try {
+      await this.#allow(entry);
+    } catch (refusal) {
       entry.answer = claim && (await this.#answerTo(entry, claim));
       if (!entry.answer) throw refusal;
-    });
+    }
     return entry;
   }
 
   async #allow(entry: Entry<New>) {
     const { claim, check } = this.rules;
     const { given, call } = entry;
-    entry.item = await claim(given, call);
-    await check?.(entry.item, call);
+    if (claim) entry.item = await claim(given, call);
+    if (check) await check(entry.item, call);
     entry.values = this.#valuesOf(entry.item, this.#given);
   }
 
@@ -279,7 +284,7 @@ export class Insertions<Item, New extends object> {
     // A trigger has dropped it.
     if (rows.length === 0) throw badInput(ruleBroken);
     // A sharded table returns them unordered.
-    rows.sort(([a], [b]) => Number(BigInt(`${a}`) - BigInt(`${b}`)));
+    rows.sort(([a], [b]) => (idOf(a) < idOf(b) ? -1 : 1));
     return entries.map(({ item }, at) =>
       orError(() => this.#merged(item, rows[at] as Generated)),
     );
@@ -350,7 +355,8 @@ export class Insertions<Item, New extends object> {
     const shown = isOlder ? this.#valuesOf(item, lacking) : [];
     const values = [...generated, ...shown];
     const hasAllColumns = values.length === table.generated.length;
-    const isWhole = item !== given && hasAllColumns;
+    const isClaimed = item !== given || !this.rules.claim;
+    const isWhole = isClaimed && hasAllColumns;
     if (known === this.#names && isWhole) return this.#merged(item, values);
     const id = generated.slice(0, 1);
     const [row] = await database.rows<Generated>(table.findOne, id);

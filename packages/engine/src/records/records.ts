@@ -150,8 +150,10 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
       await check?.(members, call);
     };
     const hasRelations = table.columns.some(({ target }) => target);
+    const isOwned = owned.audiences.length > 0;
+    const isClaimed = isOwned || table.copied.length > 0 || actor;
     const rulesOfNew = {
-      claim: this.#claim.bind(this),
+      claim: isClaimed ? this.#claim.bind(this) : undefined,
       check: hasRelations ? checkNew : check,
     };
     this.#insertions = new Insertions(database, table, rulesOfNew, trace);
@@ -159,10 +161,8 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
     this.#changes = new Changes(database, rules);
     if (trace) this.#onInserted.push(() => trace.tell());
     if (owned.hidden.length > 0) database.hiding.set(collection, owned.hidden);
-    if (owned.audiences.length > 0)
-      database.owned.set(collection, this.#has.bind(this));
-    const isOfAll = owned.audiences.length === 0;
-    if (!isOfAll || !database.referred.has(collection))
+    if (isOwned) database.owned.set(collection, this.#has.bind(this));
+    if (isOwned || !database.referred.has(collection))
       database.referred.set(collection, {
         showing(member, call, parameter) {
           const views = owned.requireViewsShowing(member, call);
