@@ -36,8 +36,10 @@ export class LogOutput {
   /** Adds one line of pino's, or several of a worker's. */
   write(given: string) {
     const lines = this.format(given);
-    const isFull = this.#length + Buffer.byteLength(lines) > maxPending;
-    if (isFull) {
+    const left = maxPending - this.#length;
+    // A character has three bytes at most.
+    const mayFit = 3 * lines.length <= left || Buffer.byteLength(lines) <= left;
+    if (!mayFit) {
       this.dropped += countLines(lines);
       return;
     }

@@ -78,8 +78,8 @@ export function requestLog(
     memoMethod: (text) => quoted(redactor.redact(text, longestUserAgent)),
   });
   // The path of a route without parameters contains nothing of the client.
-  const pathOf = ({ originalUrl, routeOptions: { url } }: FastifyRequest) => {
-    const path = originalUrl.replace(/\?.*/s, '');
+  const pathOf = ({ originalUrl, route: { url } }: FastifyRequest) => {
+    const [path = ''] = originalUrl.split('?', 1);
     return path === url ? path : redactor.redactPath(originalUrl);
   };
 
@@ -99,17 +99,16 @@ export function requestLog(
       const userAgent = headers['user-agent'];
       const hasRefusedKey = !caller && status >= 400;
       const keyHint = hasRefusedKey ? hintOf(request) : caller?.hint;
-      const clientsName = isPlain(operation?.name)
-        ? operation?.name
-        : undefined;
-      const name = id ?? clientsName;
+      const isNamed = id === undefined && isPlain(operation?.name);
+      const name = isNamed ? operation?.name : id;
       const hasBody = isAnswered && method !== 'HEAD';
       const bytes = reply.getHeader('content-length');
 
-      // Every text is quoted, also one that could need no escaping.
-      let line = `{"level":30,"time":${Date.now()}${log.base},"reqId":${quoted(request.id)}`;
+      // Node knows the methods, and `genReqId` accepts the ids. Every other text
+      // is quoted, also one that could need no escaping.
+      let line = `{"level":30,"time":${Date.now()}${log.base},"reqId":"${request.id}"`;
       if (traceId) line += `,"traceId":${quoted(traceId)}`;
-      line += `,"req":{"method":${quoted(method)},"path":${quoted(pathOf(request))}}`;
+      line += `,"req":{"method":"${method}","path":${quoted(pathOf(request))}}`;
       if (address) line += `,"address":${quoted(address)}`;
       if (userAgent) line += `,"userAgent":${userAgents.memo(userAgent)}`;
       if (caller) line += `,"key":${caller.id}`;
