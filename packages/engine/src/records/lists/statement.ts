@@ -107,7 +107,7 @@ export function pagesStatement(table: Table, layouts: readonly Layout[]) {
   const types = Object.assign({ ...typeOfLimit }, ...layouts.map(typesIn));
   const slots = Object.keys(types);
   const filters = slots.filter((slot) => slot.startsWith('filter_'));
-  // Branches instead of `wanted.filter is null or ...`: each uses an index, and
+  // Branches instead of `filter is null or ...`: each uses an index, and
   // PostgreSQL skips the branches whose one-time filter is false. Skipped
   // branches are not free: those of another order would cost PostgreSQL a
   // sixth.
@@ -122,11 +122,11 @@ export function pagesStatement(table: Table, layouts: readonly Layout[]) {
   const arrays = slots.map((slot, at) => `$${at + 1}::${types[slot]}[]`);
   const names = [...slots, '#at'].map((slot) => `"${slot}"`);
   const text = `select page.* from unnest(${arrays.join(', ')}) with ordinality
-        as wanted (${names.join(', ')})
+        as "#wanted" (${names.join(', ')})
       cross join lateral (
         select ${aggregated(table, first)} from (${branches.join(' union all ')}) as item
       ) as page
-      order by wanted."#at"`;
+      order by "#wanted"."#at"`;
   return { kind: 'lists', types, text };
 }
 
@@ -284,7 +284,7 @@ function numbered(types: Record<string, string>): typeof wanted {
 
 /** The value of a list that is read together with others. */
 function wanted(slot: string) {
-  return `wanted."${slot}"`;
+  return `"#wanted"."${slot}"`;
 }
 
 function valuesIn(json: string) {
