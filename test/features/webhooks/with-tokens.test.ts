@@ -61,6 +61,15 @@ test('an endpoint of a subject gets what its token may read: changes of its tena
   expect(textsOf(south)).toEqual(['south', 'of bob']);
 });
 
+test('a tenant that PostgreSQL cannot store is none', async () => {
+  for (const tenant of ['a\u0000', '\ud800']) {
+    const types = ['memos.added'];
+    const key = tokenOf('dora', tenant);
+    const { status } = await add(key, '/webhooks', { url: north.url, types });
+    expect(status).toBe(201);
+  }
+});
+
 test('a host of a subject in two tenants has a subscription in each', async () => {
   north.answer = (response, message) =>
     response.end(JSON.stringify({ challenge: message.challenge }));

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import type { EntityMetadata } from '@mikro-orm/core';
 import { escapeLiteral as literal } from 'pg';
-import { actorIn, type Call, isText, whenCommitted } from '../call.ts';
+import { actorIn, type Call, whenCommitted } from '../call.ts';
 import {
   type ChangeReader,
   changeTable,
@@ -273,8 +273,7 @@ function nameIn(name: string, members: string[], table: Table) {
 /** Who writes. */
 export function writerOf(call: Call) {
   const { caller, request } = call.origin;
-  const { tenant } = caller ?? {};
-  const actorTenant = isText(tenant) ? tenant : null;
+  const actorTenant = caller?.tenant ?? null;
   return { actor: actorIn(call), actorTenant, request };
 }
 

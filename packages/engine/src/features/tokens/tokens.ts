@@ -12,6 +12,7 @@ import { LRUCache } from 'lru-cache';
 import type { Logger } from 'pino';
 import type { Identities, Identity } from '../../access/keys/identities.ts';
 import { subjectPrefix } from '../../access/keys/secret.ts';
+import { isText } from '../../call.ts';
 import { StoreError } from '../../errors.ts';
 import { type Provider, providerKeys, scopePairs } from './provider.ts';
 
@@ -231,5 +232,6 @@ function unacceptable(fault: string, reason = 'claims') {
 
 function textOfClaim(payload: JWTPayload, claim: string | undefined) {
   const value = claim && payload[claim];
-  return typeof value === 'string' && value !== '' ? value : undefined;
+  const isClaimed = typeof value === 'string' && value !== '';
+  return isClaimed && isText(value) ? value : undefined;
 }
