@@ -15,7 +15,7 @@ import { eventually } from '../../support/process.ts';
 import { rest } from '../../support/rest.ts';
 import { storeForAll } from '../../support/store.ts';
 import { Receiver, verified } from '../webhooks/receiver.ts';
-import { rpc } from './mcp.ts';
+import { post, rpc } from './mcp.ts';
 
 /** MCP Events by webhook: subscriptions of hosts (SEP-3415). */
 
@@ -317,6 +317,16 @@ test.each([
     /24 to 64 bytes/,
   ],
   ['no address', { delivery: { url: 'hook', secret } }, /url must/],
+  [
+    'a long address',
+    { delivery: { url: `http://127.0.0.1:1/${'x'.repeat(2000)}`, secret } },
+    /url must be at most 2000 characters/,
+  ],
+  [
+    'a long filter',
+    { name: 'entries.added', arguments: { actor: 'x'.repeat(2000) } },
+    /actor must be at most/,
+  ],
   ['another mode', { delivery: { mode: 'mail', url: 'a', secret } }, /mode/],
   ['a wrong filter', { arguments: { status: 'lost' } }, /status must/],
   ['an unknown filter', { arguments: { colour: 'red' } }, /unknown/],
@@ -325,6 +335,19 @@ test.each([
   expect(await subscribe(more)).toMatchObject({
     code: -32602,
     message: expect.stringMatching(message),
+  });
+  expect(receiver.messages).toEqual([]);
+});
+
+test('a number that a client may have rounded is refused', async () => {
+  const delivery = { mode: 'webhook', url: receiver.url, secret };
+  const params = { name: 'entries.added', delivery, arguments: { itemId: 0 } };
+  const message = { jsonrpc: '2.0', id: 7, method: 'events/subscribe', params };
+  const body = JSON.stringify(message).replace(':0}', ':9007199254740993}');
+  const { json } = await post(store, body);
+  expect(json.error).toMatchObject({
+    code: -32602,
+    message: expect.stringContaining('itemId must be text'),
   });
   expect(receiver.messages).toEqual([]);
 });

@@ -1,4 +1,5 @@
 import { styleText } from 'node:util';
+import { exact } from '@animal-store/exact-json';
 import {
   type Command,
   CommanderError,
@@ -31,7 +32,7 @@ export function show(
   text: string,
   stream: NodeJS.WritableStream = process.stdout,
 ) {
-  stream.write(`${flags.json ? JSON.stringify(result) : text}\n`);
+  stream.write(`${flags.json ? JSON.stringify(result, exact) : text}\n`);
 }
 
 /** The option of every command that prints a result. */

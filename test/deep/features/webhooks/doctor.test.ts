@@ -26,6 +26,9 @@ test('commands add, list, test, rotate, replay and remove an endpoint, and docto
   const [rotated] = await run('rotate', '1');
   expect(rotated.secret).not.toBe(made.secret);
   expect(await run('replay', '1', '7')).toMatchObject([{ position: 7 }]);
+  const last = `${2n ** 63n - 1n}`;
+  const position = Number(last);
+  expect(await run('replay', '1', last)).toMatchObject([{ position }]);
   const { checks } = await doctor(env);
   expect(checks.webhooks).toEqual(ok('1 active, 0 failing, 0 off'));
   expect(await run('remove', '1')).toMatchObject([row]);

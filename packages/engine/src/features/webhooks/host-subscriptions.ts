@@ -1,4 +1,5 @@
 import { hash, randomUUID } from 'node:crypto';
+import { exact } from '@animal-store/exact-json';
 import {
   type Asked,
   ProtocolError,
@@ -11,7 +12,7 @@ import { forbidden, hasScope } from '../../scopes.ts';
 import type { Courier } from './post.ts';
 import type { Sources } from './sources.ts';
 import { rowsIn } from './states.ts';
-import { WebhookEntity } from './webhook.ts';
+import { inputOf, WebhookEntity } from './webhook.ts';
 import { most, type WebhookRecords } from './webhook-records.ts';
 
 /** Bounds of a subscription's life (ms), and what it is by default. */
@@ -70,6 +71,7 @@ export class HostSubscriptions {
     const { name, arguments: args = {}, delivery, ttlMs } = asked;
     const { url, secret = '' } = delivery;
     assertSecret(secret);
+    inputOf({ url, types: [name] });
     const { place, id } = this.#idsOf(asked, call);
     this.sources.of([name], call, args);
     const rows = await rowsIn(this.database, known, [place]);
@@ -151,7 +153,7 @@ export class HostSubscriptions {
 }
 
 const shortHash = (value: unknown) =>
-  hash('sha256', JSON.stringify(value)).slice(0, 16);
+  hash('sha256', JSON.stringify(value, exact)).slice(0, 16);
 
 function assertSecret(secret: string) {
   const [, code = ''] = /^whsec_([\w+/]+=*)$/.exec(secret) ?? [];

@@ -3,8 +3,7 @@ import { Call } from '../../call.ts';
 import { show, table } from '../../commands/program.ts';
 import type { Stores } from '../../feature.ts';
 import type { Int64 } from '../../validation/int64.ts';
-import { validator } from '../../validation/validator.ts';
-import { transitions, webhook } from './webhook.ts';
+import { inputOf, transitions } from './webhook.ts';
 import type { WebhookRecords } from './webhook-records.ts';
 import { webhooksModule } from './webhooks.module.ts';
 
@@ -14,7 +13,6 @@ interface Given {
   json?: boolean;
 }
 
-const inputOf = validator(webhook.schemas.input);
 const operator = Call.ofOperator();
 
 export type Action =

@@ -7,6 +7,7 @@ import {
   resource,
 } from '../../api/resources/resource.ts';
 import { int64Schema, nullable, textSchema } from '../../validation/schemas.ts';
+import { validator } from '../../validation/validator.ts';
 
 /** The columns that no client sets. */
 interface Sending {
@@ -84,6 +85,7 @@ export const webhook = resource({
   },
   transitions,
 });
+export const inputOf = validator(webhook.schemas.input);
 export type Webhook = ItemOf<typeof webhook>;
 export type NewWebhook = NewOf<typeof webhook>;
 
