@@ -8,6 +8,7 @@ import {
   readVariables,
   secret,
   share,
+  trustedProxies,
   whole,
   withoutSecrets,
 } from '#engine/config/variables.js';
@@ -54,6 +55,22 @@ test('values have types', () => {
     KEY: key,
     READ_URLS: ['postgres://a/s', 'postgres://b/s'],
   });
+});
+
+test.each([
+  ['10.0.0.0/8, ::1, fd00::/8, loopback', true],
+  ['10.0.0.0/33', false],
+  ['10.0.0.0/0', false],
+  ['10.0.0.0/8/8', false],
+  ['fd00::/129', false],
+  ['10.0.0.256', false],
+  ['100', false],
+  ['face', false],
+  ['LOOPBACK', false],
+])('trusted proxies %s are valid: %s', (text, isValid) => {
+  const { parse } = trustedProxies(false, 'Proxies.');
+  if (isValid) expect(parse(text)).toEqual(text.split(', '));
+  else expect(() => parse(text)).toThrow('must be `false`, a number of hops');
 });
 
 test('the documented values of a variable are those that it accepts', () => {

@@ -1,3 +1,5 @@
+import { isIP } from 'node:net';
+
 /** A variable of the environment: how it is read, and what it means. */
 export interface Variable<Value> {
   default: Value;
@@ -152,14 +154,21 @@ export const origins = kind('list like `https://shop.example`', (text) => {
   );
 });
 
-const proxy =
-  /^[\da-f.:]+(?:\/\d{1,3})?$|^(?:loopback|linklocal|uniquelocal)$/i;
+/** Of `@fastify/proxy-addr`. */
+const proxyNames = ['loopback', 'linklocal', 'uniquelocal'];
+
+function isProxy(text: string) {
+  const [, address = '', bits = '1'] = /^([^/]+)(?:\/(\d+))?$/.exec(text) ?? [];
+  const most = { 4: 32, 6: 128 }[isIP(address)] ?? 0;
+  const isNetwork = Number(bits) > 0 && Number(bits) <= most;
+  return isNetwork || proxyNames.includes(text);
+}
 
 export const trustedProxies = kind('`false`, 1 to 99, addresses', (text) => {
   if (text === 'false') return false;
   if (/^[1-9]\d?$/.test(text)) return Number(text);
   const list = commaSeparated(text);
-  if (list.every((one) => proxy.test(one))) return list;
+  if (list.every(isProxy)) return list;
   throw new Error(
     'must be `false`, a number of hops, or addresses and networks of proxies separated by commas',
   );
