@@ -296,7 +296,7 @@ describe('a list', () => {
     [
       'room_is_null=true&state=gone&sort=at',
       'room_is_null: true, state: gone, sort: at',
-      '400 room_is_null goes with other filters in the order of id only, not of at.',
+      '400 room_is_null goes with other filters, and with own rows, in the order of id only, not of at.',
     ],
     [
       `at_gte=${t('2026-01-01')}&sort=id`,

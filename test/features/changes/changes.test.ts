@@ -214,7 +214,12 @@ describe('changes', () => {
       (await ask('/changes?actor=key:1&sort=id_desc&limit=1')).json,
     ).toEqual([one]);
     expect((await ask('/changes?actor=key:9')).json).toEqual([]);
-    expect(await ask('/changes?itemId=1')).toMatchObject({ status: 400 });
+    const { json: refusal } = await ask('/changes?itemId=1');
+    expect(refusal).toMatchObject({
+      status: 400,
+      message:
+        'A list cannot be filtered by itemId: only by collection, or by collection with itemId, or by actor.',
+    });
     const query = `{ changes(collection: "memos") { id itemId action after actor } }`;
     const { data } = await graphqlText(store, { query });
     expect(data).toEqual({

@@ -372,10 +372,13 @@ export class ListInterpreter {
   /** The place of the combination of these filters. */
   #placeOf(filters: readonly Filter[]) {
     const asked = spelled(filters.map(({ column }) => column));
-    const declared = this.#combinations.map(spelled);
-    const place = declared.indexOf(asked);
+    const place = this.#combinations.map(spelled).indexOf(asked);
     if (place >= 0) return place;
-    const others = new Set(declared);
+    // No client has a filter by one of several members.
+    const open = this.#combinations.filter((columns) =>
+      columns.every(({ member }) => !this.#either.includes(member)),
+    );
+    const others = new Set(open.map(spelled));
     others.delete('');
     throw badInput(
       `A list cannot be filtered by ${asked}: only by ${[...others].join(', or by ')}.`,
@@ -392,7 +395,7 @@ function assertSorted({ parts, by, sort }: Layout, filters: Filter[]) {
   const filter = filters.find(isOf('null'));
   if (filter && isWithOthers && by.length > 0)
     throw badInput(
-      `${filter.name} goes with other filters in the order of id only, not of ${sort}.`,
+      `${filter.name} goes with other filters, and with own rows, in the order of id only, not of ${sort}.`,
     );
 }
 
