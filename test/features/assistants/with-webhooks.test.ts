@@ -316,6 +316,16 @@ test.each([
     { delivery: { url: 'http://127.0.0.1:1/', secret: 'whsec_c2hvcnQ=' } },
     /24 to 64 bytes/,
   ],
+  [
+    'a padded secret',
+    {
+      delivery: {
+        url: 'http://127.0.0.1:1/',
+        secret: secret.padEnd(2000, '='),
+      },
+    },
+    /24 to 64 bytes/,
+  ],
   ['no address', { delivery: { url: 'hook', secret } }, /url must/],
   [
     'a long address',

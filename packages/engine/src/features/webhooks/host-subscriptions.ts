@@ -70,7 +70,8 @@ export class HostSubscriptions {
   async subscribe(asked: Asked, { call }: { call: Call }, startAt: StartAt) {
     const { name, arguments: args = {}, delivery, ttlMs } = asked;
     const { url, secret = '' } = delivery;
-    assertSecret(secret);
+    if (!/^whsec_[\w+/]{32,86}={0,2}$/.test(secret))
+      throw badInput('secret must be whsec_ and base64 of 24 to 64 bytes.');
     inputOf({ url, types: [name] });
     const { place, id } = this.#idsOf(asked, call);
     this.sources.of([name], call, args);
@@ -79,9 +80,11 @@ export class HostSubscriptions {
     const start = await startAt(positions.get(id) ?? asked.cursor);
     const assertRoom = async () => {
       if (positions.has(id) || (await this.records.hasRoom(call))) return;
-      const told = `A caller has at most ${most} webhooks.`;
-      const data = { limit: 'subscriptions', max: most };
-      throw new ProtocolError(-32013, told, data);
+      throw new ProtocolError(
+        -32013,
+        `A caller has at most ${most} webhooks.`,
+        { limit: 'subscriptions', max: most },
+      );
     };
     await assertRoom();
     // A verified address is verified for all subscriptions of its caller.
@@ -89,26 +92,24 @@ export class HostSubscriptions {
     const wanted = Math.max(ttlMs ?? life.usual, life.shortest);
     const until = new Date(Date.now() + Math.min(wanted, life.longest));
     const { owner } = this.records.owned.claim<{ owner?: string }>({}, call);
-    const frame = { creates: [WebhookEntity] };
-    const storing = async () => {
-      // The address may have taken its time.
-      await assertRoom();
-      return rowsIn(this.database, store, [
-        id,
-        owner,
-        url,
-        [name],
-        args,
-        secret,
-        until,
-        start.cursor,
-        call.caller,
-      ]);
-    };
     const [[cursor] = []] = await this.database.transaction(
       call,
-      frame,
-      storing,
+      { creates: [WebhookEntity] },
+      async () => {
+        // The address may have taken its time.
+        await assertRoom();
+        return rowsIn(this.database, store, [
+          id,
+          owner,
+          url,
+          [name],
+          args,
+          secret,
+          until,
+          start.cursor,
+          call.caller,
+        ]);
+      },
     );
     return { id, refreshBefore: until.toISOString(), ...start, cursor };
   }
@@ -147,20 +148,16 @@ export class HostSubscriptions {
         return isTaken ? undefined : 'challenge_failed';
       }, reasonOf);
     if (!reason) return;
-    const told = 'The endpoint has not answered the challenge.';
-    throw new ProtocolError(-32015, told, { reason });
+    throw new ProtocolError(
+      -32015,
+      'The endpoint has not answered the challenge.',
+      { reason },
+    );
   }
 }
 
 const shortHash = (value: unknown) =>
   hash('sha256', JSON.stringify(value, exact)).slice(0, 16);
-
-function assertSecret(secret: string) {
-  const [, code = ''] = /^whsec_([\w+/]+=*)$/.exec(secret) ?? [];
-  const { length } = Buffer.from(code, 'base64');
-  if (length < 24 || length > 64)
-    throw badInput('secret must be whsec_ and base64 of 24 to 64 bytes.');
-}
 
 /** It tells nothing else of what answers there. */
 function reasonOf({ name, code = '' }: { name: string; code?: string }) {
