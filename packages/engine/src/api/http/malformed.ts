@@ -83,8 +83,7 @@ export function answerMalformed(
   const end = isAnswered ? () => endConnection(socket) : answer;
   // Malformed data follows a complete request, which is answered first.
   const isLater = isAnswered || request?.complete;
-  const isOver = response?.writableFinished || response?.destroyed;
-  if (isLater && !isOver) response?.once('close', end);
+  if (isLater && !response?.closed) response?.once('close', end);
   // Earlier requests are answered first. Then the response has the socket.
   else if (response && !isLater && !response.socket)
     response.once('socket', answer);

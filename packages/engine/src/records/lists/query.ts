@@ -378,10 +378,9 @@ export class ListInterpreter {
     const open = this.#combinations.filter((columns) =>
       columns.every(({ member }) => !this.#either.includes(member)),
     );
-    const others = new Set(open.map(spelled));
-    others.delete('');
+    const others = open.map(spelled).filter(Boolean);
     throw badInput(
-      `A list cannot be filtered by ${asked}: only by ${[...others].join(', or by ')}.`,
+      `A list cannot be filtered by ${asked}: only by ${others.join(', or by ')}.`,
     );
   }
 }
