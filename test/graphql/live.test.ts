@@ -278,6 +278,34 @@ test('a query by GET with an event as its response has no ETag: it is not cached
   expect(response.headers).not.toHaveProperty('etag');
 });
 
+test('a repeated mutation with an event as its response says so', async () => {
+  const query = `mutation { createPet(input: { name: "Rex", categoryId: "1" }) { id } }`;
+  const create = () =>
+    send(store.origin, {
+      method: 'POST',
+      path: '/graphql',
+      headers: {
+        authorization: `Bearer ${store.key}`,
+        accept: 'text/event-stream',
+        'content-type': 'application/json',
+        'idempotency-key': 'as-events',
+      },
+      body: JSON.stringify({ query }),
+    });
+  const [first, second] = [await create(), await create()];
+  expect(first.text).toContain('"data"');
+  expect(second.text).toBe(first.text);
+  expect(
+    [first, second].map(({ headers }) => [
+      headers['content-type'],
+      headers['idempotent-replayed'],
+    ]),
+  ).toEqual([
+    [eventStream, undefined],
+    [eventStream, 'true'],
+  ]);
+});
+
 test('the same operation as events and as multipart at a time has the format of each client', async () => {
   const query = 'subscription { petAdded(after: "0") { id name } }';
   const accepted = [

@@ -211,12 +211,12 @@ export function sendOutcome(outcome: Outcome, context: GraphQLContext) {
     data,
     extensions,
   };
-  if (prefersEvents && status < 400) return sendFramed(reply, result);
   for (const [name, value] of outcome.headers ?? []) reply.header(name, value);
   if (call.isReplay) reply.header('idempotent-replayed', 'true');
   const waits = errors?.map((one) => Number(one.extensions?.retryAfter ?? 0));
   const seconds = Math.max(0, ...(waits ?? []));
   if (mayRepeat && seconds > 0) reply.header('retry-after', `${seconds}`);
+  if (prefersEvents && status < 400) return sendFramed(reply, result);
   return sendJson(reply.code(status).type(mediaType), result);
 }
 
