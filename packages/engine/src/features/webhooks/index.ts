@@ -1,5 +1,6 @@
 import { flag } from '../../config/variables.ts';
-import { feature, type Reading } from '../../feature.ts';
+import type { Database } from '../../database/database.ts';
+import { feature } from '../../feature.ts';
 
 /** Sends changes to the endpoints of callers (Standard Webhooks). */
 export const webhooks = feature({
@@ -25,12 +26,11 @@ export const webhooks = feature({
   },
   async start({ values }) {
     if (!values.WEBHOOKS) return undefined;
-    const { statesIn } = await import('./states.ts');
-    let read = async (): Promise<Reading[]> => [];
+    const { readStates } = await import('./states.ts');
+    let database: Database;
     return {
-      http(_app, database) {
-        // Metrics are there while the database is away.
-        read = () => statesIn(database).catch(() => []);
+      http(_app, given) {
+        database = given;
       },
       metrics: [
         {
@@ -38,7 +38,7 @@ export const webhooks = feature({
           help: 'Endpoints, by state.',
           labels: ['state'],
           of: 'max',
-          read: () => read(),
+          read: () => readStates(database),
         },
       ],
     };

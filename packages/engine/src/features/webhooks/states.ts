@@ -1,5 +1,7 @@
 import { Call } from '../../call.ts';
 import { Database, type Statement } from '../../database/database.ts';
+import { withTimeout } from '../../database/with-timeout.ts';
+import { Unavailable } from '../../errors.ts';
 import type { ConfiguredStore, Reading } from '../../feature.ts';
 
 const names = ['active', 'failing', 'off'];
@@ -27,6 +29,15 @@ export function rowsIn(
 export async function statesIn(database: Database): Promise<Reading[]> {
   const [counts = []] = await rowsIn(database, statement);
   return counts.map((count, at) => [Number(count), `${names[at]}`]);
+}
+
+/** How long (ms) a scrape may wait for them. */
+const readTimeout = 1000;
+
+/** None before it serves, and while the database is away or late. */
+export function readStates(database: Database) {
+  const states = statesIn(database);
+  return withTimeout(readTimeout, states, Unavailable.late).catch(() => []);
 }
 
 /** @throws Error for endpoints that are off */
