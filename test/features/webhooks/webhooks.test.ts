@@ -754,6 +754,16 @@ test('a dry run has no secret, with an idempotency key or without', async () => 
     expect(dry).toMatchObject({ status: 201, json: { secret: null } });
   }
   expect((await ask('GET', '/webhooks')).json).toEqual([]);
+  const { id } = await endpoint(input.types);
+  const dry = { prefer: 'tx=rollback' };
+  const { status, json } = await ask(
+    'POST',
+    `/webhooks/${id}/rotate`,
+    undefined,
+    store.key,
+    dry,
+  );
+  expect([status, json.secret]).toEqual([200, null]);
 });
 
 test('a creation that is rolled back, and that another node does meanwhile, has the secret that is stored', async () => {

@@ -93,6 +93,8 @@ export class WebhookRecords extends Records<Webhook, NewWebhook> {
       stored && (stored.url !== url || stored.version !== version);
     const more = { ...active, ...(isMoved && { caller }), ...change };
     const changed = await super.change(id, more as never, call);
-    return changed && { ...changed, secret: sendingTo(changed).key };
+    // A trial stores none.
+    if (!changed || call.onRolledBack) return changed;
+    return { ...changed, secret: sendingTo(changed).key };
   }
 }
