@@ -436,6 +436,40 @@ test('what is removed while it is read sends nothing again', async () => {
   expect(receiver.messages).toHaveLength(101);
 });
 
+test('an event whose endpoint is read while it is sent is sent once', async () => {
+  const claimed = Promise.withResolvers<void>();
+  receiver.answer = async (response) => {
+    await claimed.promise;
+    response.writeHead(204).end();
+  };
+  const made = await endpoint(['entries.added']);
+  const position = async () => (await stateOf(made)).position;
+  const before = await position();
+  let isHeld = false;
+  await withRows(
+    store.database,
+    (rows) => async (statement, values) => {
+      const found = await rows(statement, values);
+      const isClaim = statement.name === 'claim_webhooks';
+      if (isClaim && !isHeld && receiver.messages.length > 0) {
+        isHeld = true;
+        claimed.resolve();
+        // The turn ends, with another position than the one that was read.
+        await eventually(async () => (await position()) !== before);
+        await sql(store.database, 'select 1');
+      }
+      return found as never;
+    },
+    async () => {
+      await addEntry();
+      await eventually(async () => isHeld && (await position()) !== before);
+      await addEntry();
+      await eventually(async () => receiver.distinct.length === 2);
+    },
+  );
+  expect(receiver.messages).toHaveLength(2);
+});
+
 test('an endpoint that is stored is answered, though it cannot be read then', async () => {
   const made = await withRows(
     store.database,

@@ -106,6 +106,8 @@ export class Sender {
   /** Begins to send to the endpoints whose time has come. */
   async begin() {
     const asked = performance.now();
+    // The rows may be older than the end of a turn.
+    const busy = new Set(this.#sending.keys());
     const rows = await rowsIn(this.database, claim, [
       this.#holder,
       this.rowless,
@@ -115,7 +117,7 @@ export class Sender {
       const endpoint: Endpoint | null = JSON.parse(row ?? 'null');
       if (!endpoint || this.#sending.size === mostSending) break;
       const { id } = endpoint;
-      if (this.#sending.has(id)) continue;
+      if (busy.has(id)) continue;
       const sent = this.#send(endpoint)
         .catch((err) => this.log.warn({ err, webhook: id }, 'nothing is sent'))
         .finally(() => this.#sending.delete(id));
