@@ -60,7 +60,6 @@ export class Workers<Shared> {
     const [first, ...others] = this.#slots;
     first?.start();
     const startOthers = () => {
-      if (this.#isDraining) return;
       for (const slot of others) slot.start();
     };
     this.listening.then(startOthers, () => undefined);

@@ -83,7 +83,7 @@ export function begin(session: ClientBase, mode: 'read only' | 'read write') {
 }
 
 export async function appliedMigrations(session: ClientBase) {
-  const { rows } = await session.query<{ name: string }>(
+  const { rows } = await session.query(
     'select name from mikro_orm_migrations order by id',
   );
   return namesOf(rows);
@@ -161,7 +161,7 @@ export async function differingColumns(
   session: ClientBase,
   tables: StoredTable[],
 ) {
-  const { rows } = await session.query<{ name: string }>(`
+  const { rows } = await session.query(`
     select format('%s.%s', table_name, column_name) as name
     from information_schema.columns
     where table_schema = current_schema()

@@ -7,6 +7,7 @@ import type {
   QueueState,
 } from '../../database/database.ts';
 import { withTimeout } from '../../database/with-timeout.ts';
+import { Unavailable } from '../../errors.ts';
 import type { Metric, Parts, Reading } from '../../feature.ts';
 import {
   codeLabel,
@@ -325,8 +326,7 @@ export function measureDependencies(
 }
 
 function isUp(database: Database) {
-  const late = () => new Error('The database is silent.');
-  return withTimeout(pingTimeout, database.ping(), late).then(
+  return withTimeout(pingTimeout, database.ping(), Unavailable.late).then(
     () => true,
     () => false,
   );
