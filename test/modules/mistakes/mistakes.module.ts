@@ -54,8 +54,9 @@ const kennel = resource({
   filters: ['length', 'sort'],
   // No member.
   orders: ['age' as 'length'],
-  // Its lists by owner are not declared; no such relation.
+  // Its lists by owner are not declared; no such relation; one is a member.
   relations: {
+    colour: { by: 'ownerId', to: (): never => kennel.type as never },
     owner: {
       by: 'ownerId',
       to: (): never => kennel.type as never,

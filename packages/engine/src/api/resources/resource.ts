@@ -248,7 +248,8 @@ export function resource<
 function assertDeclared(
   declaration: Declaration<TProperties, TProperties, string>,
 ) {
-  const { name, operations, members, follow, trace } = declaration;
+  const { name, operations, members, follow, trace, relations, through } =
+    declaration;
   const ofService = ['id', 'version', ...Object.keys(stampsOf(declaration))];
   if (!/^[A-Z]\w*$/.test(name))
     reportFault(
@@ -268,7 +269,7 @@ function assertDeclared(
     for (const deed of does)
       if (!deeds.includes(deed))
         reportFault(`The audience ${scope} of ${name} cannot ${deed} it.`);
-  for (const member of Object.keys(declaration.through ?? {}))
+  for (const member of Object.keys({ ...through, ...relations }))
     if (member in all || ofService.includes(member))
       reportFault(`${member} of ${name} is a member already.`);
   for (const member of Object.keys(members))
