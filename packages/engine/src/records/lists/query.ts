@@ -82,6 +82,13 @@ export interface Listing {
   readonly end?: Int64;
 }
 
+export function parametersOf(
+  { slots }: ListStatement,
+  { values }: Pick<Listing, 'values'>,
+) {
+  return slots.map((slot) => values[slot] ?? null);
+}
+
 /** What a client asks, and what its call sees. */
 type ListQuery = Partial<PageQuery> &
   Readonly<Record<string, unknown>> & {
@@ -196,12 +203,7 @@ export class ListInterpreter {
       for (const { name, slot, convert } of this.#seenBy(view.at + 1))
         values[slot] = convert(view.values[name]);
     }
-    // Most lists have nothing else, and JSON takes longer.
-    const isById = page.slots.length === 2 && by.length === 0;
-    const isPlain = isById && filters.length === 0;
-    const asked = isPlain
-      ? `${limit} ${values.place_id}`
-      : JSON.stringify(page.slots.map((slot) => values[slot]));
+    const asked = JSON.stringify(parametersOf(page, { values }));
     const listing: Listing = {
       key: `${page.name} ${Number(fromEnd)} ${asked}`,
       shape,
@@ -211,6 +213,7 @@ export class ListInterpreter {
       isBackward: fromEnd,
       furtherValues: furtherValuesIn(shape, values),
     };
+    const isPlain = filters.length === 0 && page.slots.length === 2;
     if (isPlain && !place) shape.firstPages.set(limit, listing);
     return listing;
   }
