@@ -700,6 +700,13 @@ test.each([
     { members: { [name]: int64Schema(described) } },
     `${name} cannot be a member of Strap: each item or object has one.`,
   ]),
+  [
+    {
+      ...{ operations: ['list', 'follow'], trace: true, follow: 'all' },
+      ...{ members: { follow: int64Schema(described) }, filters: ['follow'] },
+    },
+    'follow has two meanings in the list of straps.',
+  ],
 ] as Array<[object, string]>)('a resource with %j is named', (part, fault) => {
   const strap = {
     name: 'Strap',

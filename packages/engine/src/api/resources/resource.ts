@@ -269,6 +269,8 @@ function assertDeclared(
     for (const deed of does)
       if (!deeds.includes(deed))
         reportFault(`The audience ${scope} of ${name} cannot ${deed} it.`);
+  if (follow && declaration.filters?.includes('follow'))
+    reportFault(`follow has two meanings in the list of ${many}.`);
   for (const member of Object.keys({ ...through, ...relations }))
     if (member in all || ofService.includes(member))
       reportFault(`${member} of ${name} is a member already.`);
