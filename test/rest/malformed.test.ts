@@ -225,9 +225,17 @@ describe('a body that breaks off, or comes too late, is refused by its route', (
     await eventually(
       async () => socket.latestResponse?.req.listenerCount('error') > 0,
     );
+    let isOpen: boolean | undefined;
+    socket.once('finish', () =>
+      setImmediate(() => {
+        isOpen = !socket.destroyed;
+      }),
+    );
     server.emit('clientError', Object.assign(new Error(), { code }), socket);
     const [answer, ...others] = await answers;
     expect(others).toEqual([]);
+    // A client that is still sending would not read the answer.
+    expect(isOpen).toBe(true);
     expect(answer).toMatchObject({
       status,
       headers: {

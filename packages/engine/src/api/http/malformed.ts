@@ -77,8 +77,11 @@ export function answerMalformed(
   const isAnswered = isInBody && headersSent;
   const isRead = isInBody && request.listenerCount('error') > 0;
   // Its route answers, unless the client has left.
-  if (isRead && !isAnswered && error.code !== 'HPE_INVALID_EOF_STATE')
+  if (isRead && !isAnswered && error.code !== 'HPE_INVALID_EOF_STATE') {
+    // Node calls it after the answer.
+    socket.destroySoon = () => endConnection(socket);
     return void request.emit('error', failure);
+  }
   // The client would take a second response for that to its next request.
   const end = isAnswered ? () => endConnection(socket) : answer;
   // Malformed data follows a complete request, which is answered first.
