@@ -11,11 +11,12 @@ import {
 import { seenRows, type View } from '../rows/ownership.ts';
 import { type Column, type Table, textsOf } from '../rows/table.ts';
 import { cursorOf } from './cursor.ts';
-import type {
-  ListInterpreter,
-  Listing,
-  ListStatement,
-  Shape,
+import {
+  type ListInterpreter,
+  type Listing,
+  type ListStatement,
+  parametersOf,
+  type Shape,
 } from './query.ts';
 
 type ListRow = Array<string | null>;
@@ -120,9 +121,8 @@ export class ListReader<Item extends Identified> {
     return rows;
   }
 
-  #read(statement: ListStatement, { values }: Listing) {
-    const given = statement.slots.map((slot) => values[slot] ?? null);
-    return this.#rows(statement, given);
+  #read(statement: ListStatement, listing: Listing) {
+    return this.#rows(statement, parametersOf(statement, listing));
   }
 
   #together(family: Listing[]) {
