@@ -142,7 +142,7 @@ where(
           '"err"',
         );
         const prepared = new RegExp(
-          `^${database} LOG:  execute \\w+_pet: `,
+          `^${database} LOG:  execute \\w+_pet_\\w+: `,
           'm',
         );
         expect(prepared.test(readFileSync(postgres.log, 'utf8'))).toBe(

@@ -203,7 +203,7 @@ export class PostgresServer {
     try {
       const isPrepared = this.sessions.keepStatements && !isRare;
       const sent = isPrepared
-        ? { name: preparedNameOf(text), ...query }
+        ? { name: preparedNameOf(name, text), ...query }
         : query;
       return (await sendQuery(client, sent)).rows;
     } catch (error) {
@@ -447,10 +447,11 @@ export function releaseOnce(client: PoolClient, failure: unknown) {
 const preparedNames = new Map<string, string>();
 
 /** Another text has another name, which PostgreSQL cuts at 63 bytes. */
-function preparedNameOf(text: string) {
-  let name = preparedNames.get(text);
-  if (name) return name;
-  name = hash('sha256', text).slice(0, 32);
-  preparedNames.set(text, name);
-  return name;
+function preparedNameOf(name: string, text: string) {
+  const known = preparedNames.get(text);
+  if (known) return known;
+  const begin = Buffer.from(name).subarray(0, 40);
+  const prepared = `${begin}_${hash('sha256', text).slice(0, 16)}`;
+  preparedNames.set(text, prepared);
+  return prepared;
 }

@@ -58,7 +58,7 @@ export function acceptConnectionsFirst(app: FastifyInstance) {
     accepted += 1;
   });
   app.addHook('onRequest', (request, _reply, done) => {
-    const waits = pause && request.route.config.public !== true;
+    const waits = pause && request.routeOptions.config.public !== true;
     if (waits) void pause?.then(() => done());
     else done();
   });
@@ -117,7 +117,7 @@ export function overload(app: FastifyInstance, maxDelay: number) {
     delay.disable();
   });
   app.addHook('onRequest', (request, reply, done) => {
-    const mayRefuse = isFull && request.route.config.public !== true;
+    const mayRefuse = isFull && request.routeOptions.config.public !== true;
     if (!mayRefuse) return done();
     const holder = holderOf(request);
     if ((heaviest ?? holder) !== holder) return done();

@@ -53,7 +53,7 @@ export interface Shape extends Layout {
   readonly several: readonly Filter[];
   /** Places in `#seen`, one for each part. */
   readonly seen: readonly number[];
-  /** Those that have nothing but a limit, by it: most clients begin so. */
+  /** Those whose statement takes a limit only, by it: most clients begin so. */
   readonly firstPages: Map<number, Listing>;
   readonly page: ListStatement;
   // Few lists need these, so they are made when they are asked for.
@@ -108,6 +108,8 @@ export const seenThrough = '#through';
  * every connection, and clients choose the filters.
  */
 const mostPrepared = 200;
+
+const ofFirstPages = ['limit', 'place_id'];
 
 /** Interprets what queries ask of the lists of a collection. */
 export class ListInterpreter {
@@ -213,7 +215,7 @@ export class ListInterpreter {
       isBackward: fromEnd,
       furtherValues: furtherValuesIn(shape, values),
     };
-    const isPlain = filters.length === 0 && page.slots.length === 2;
+    const isPlain = page.slots.every((slot) => ofFirstPages.includes(slot));
     if (isPlain && !place) shape.firstPages.set(limit, listing);
     return listing;
   }
