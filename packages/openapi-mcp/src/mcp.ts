@@ -96,6 +96,10 @@ export async function openApiMcp(
       if (origin !== undefined && !isOwn && !origins.includes(origin))
         throw refuse(403, 'This Origin is not allowed.');
     },
+    // A client may leave before a stream begins.
+    errorHandler(error, _request, { raw }) {
+      if (!raw.destroyed) throw error;
+    },
     async handler(request, reply) {
       const { body } = request;
       if (!isMessage(body)) {

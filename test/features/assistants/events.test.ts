@@ -230,6 +230,13 @@ describe('a stream', () => {
     const write = (line: string) => void lines.push(line);
     const log = new Log({ level: 'info', sample: 1 }, { write });
     const use = async (node: typeof store) => {
+      // Before the stream begins, whenever that is, and after.
+      for (const wait of [1, 2, 5, 10]) {
+        const early = new AbortController();
+        const opened = openEvents(node, { name: 'pets.added' }, early.signal);
+        setTimeout(() => early.abort(), wait);
+        await opened.then((next) => next()).catch(() => undefined);
+      }
       const next = await open({}, node);
       await next();
       leaving.abort();
