@@ -10,10 +10,10 @@ import {
 import { Call } from '#engine/call.js';
 import { Records } from '#engine/records/records.js';
 import { textSchema } from '#engine/validation/schemas.js';
-import { expect, test } from '../support/jest.ts';
-import { migrationOf } from '../support/migrations.ts';
-import { printedIn, statementsOf } from '../support/statements.ts';
-import { storeForAll } from '../support/store.ts';
+import { expect, test } from '../../support/jest.ts';
+import { migrationOf } from '../../support/migrations.ts';
+import { printedIn, statementsOf } from '../../support/statements.ts';
+import { storeForAll } from '../../support/store.ts';
 
 const described = {
   description: 'A paper.',
