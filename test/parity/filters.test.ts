@@ -361,6 +361,12 @@ describe('a list', () => {
     expect(JSON.parse(text).errors[0].message).toContain(message);
   });
 
+  test('a value that is refused is refused after a list of the same filters, too', async () => {
+    const statusOf = async (value: boolean) =>
+      (await rest(store, `/v1/stays?room_is_null=${value}`)).status;
+    expect([await statusOf(true), await statusOf(false)]).toEqual([200, 400]);
+  });
+
   test('that is followed has no range', async () => {
     const headers = { accept: 'text/event-stream' };
     const path = `/v1/stays?at_gte=${t('2026-01-01')}`;

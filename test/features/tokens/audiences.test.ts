@@ -142,6 +142,12 @@ describeHere.each(collections)('audiences on %s', (_, Collection, count) => {
       by: 'weight_desc',
     },
     {
+      url: 'sort=weight',
+      graphql: 'sort: weight',
+      has: () => true,
+      by: 'weight',
+    },
+    {
       url: 'sort=id_desc',
       graphql: 'sort: id_desc',
       has: () => true,

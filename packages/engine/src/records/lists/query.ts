@@ -53,8 +53,8 @@ export interface Shape extends Layout {
   readonly several: readonly Filter[];
   /** Places in `#seen`, one for each part. */
   readonly seen: readonly number[];
-  /** Those whose statement takes a limit only, by it: most clients begin so. */
-  readonly firstPages: Map<number, Listing>;
+  /** By their limits, where nothing else makes a difference. */
+  readonly firstPages: Map<number, Listing> | undefined;
   readonly page: ListStatement;
   // Few lists need these, so they are made when they are asked for.
   readonly flat: () => ListStatement;
@@ -189,7 +189,8 @@ export class ListInterpreter {
     const { page, by, filters } = shape;
     const hasNulls = by.some(({ path }) => path);
     const place = placeIn(query, shape.sort, hasNulls);
-    const known = place ? undefined : shape.firstPages.get(limit);
+    const firstPages = place ? undefined : shape.firstPages;
+    const known = firstPages?.get(limit);
     if (known) return known;
     const values: Record<string, unknown> = {
       // One item more than a page has, to detect a next one.
@@ -215,8 +216,7 @@ export class ListInterpreter {
       isBackward: fromEnd,
       furtherValues: furtherValuesIn(shape, values),
     };
-    const isPlain = page.slots.every((slot) => ofFirstPages.includes(slot));
-    if (isPlain && !place) shape.firstPages.set(limit, listing);
+    firstPages?.set(limit, listing);
     return listing;
   }
 
@@ -331,6 +331,9 @@ export class ListInterpreter {
     };
     assertSorted(layout, given);
     const page = this.#made(pageStatement, layout);
+    const takesOnlyLimit = page.slots.every((slot) =>
+      ofFirstPages.includes(slot),
+    );
     return {
       ...layout,
       family: isForEqual(layout) ? `${familyOf(layout)} ${seen}` : page.name,
@@ -339,7 +342,9 @@ export class ListInterpreter {
         return kind === 'in' && !this.#either.includes(column.member);
       }),
       seen,
-      firstPages: new Map(),
+      // A filter without a value of its own is judged each time.
+      firstPages:
+        takesOnlyLimit && filters.length === 0 ? new Map() : undefined,
       page,
       flat: once(() => this.#made(pageStatement, flattened(layout))),
       count: once(() => this.#made(countStatement, layout)),
