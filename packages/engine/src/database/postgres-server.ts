@@ -27,7 +27,7 @@ import { isOvertaken } from './through.ts';
 
 /** A statement that is prepared once per connection. */
 export interface Statement {
-  /** For people. Statements of tables with odd names may share one. */
+  /** PostgreSQL's log shows it. Several statements may have one name. */
   readonly name: string;
   readonly text: string;
   /**

@@ -1,4 +1,3 @@
-import { hash } from 'node:crypto';
 import { escapeIdentifier as quoted } from 'pg';
 import type { Static, TObject } from 'typebox';
 import type { Call } from '../call.ts';
@@ -58,8 +57,8 @@ export function select<const Of extends Row>(call: Call, row: Of) {
       throw new Error('A select needs the collection that it reads.');
     const { own, values } = parameterised(call, strings, given, row);
     const text = `select ${texts.join(', ')} from (${own}) as found limit ${mostRows + 1}`;
-    const name = `select_${hash('sha256', text).slice(0, 16)}`;
     const { database, table } = source;
+    const name = `select_${table.name}`;
     const queue = { collection: table.name, operation: 'select' };
     const rows = await database.inTurn(call, queue, () =>
       database.read<Texts>({ name, text }, values),
