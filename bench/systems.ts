@@ -119,6 +119,14 @@ export const systems: System[] = [
     packages: ['fastify', 'pg'],
   },
   {
+    id: 'fastify-pg-plugins',
+    title: 'Fastify + pg by hand, same answers by plugins, REST',
+    api: 'rest',
+    program: peer('fastify-pg-plugins'),
+    adapter: specifiedRest(authorization),
+    packages: ['fastify', 'pg', '@fastify/compress', '@fastify/etag'],
+  },
+  {
     id: 'mercurius',
     title: 'Mercurius + graphql-jit + pg',
     api: 'graphql',
