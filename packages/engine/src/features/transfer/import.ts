@@ -7,7 +7,7 @@ import { type TObject, Type } from 'typebox';
 import type { Collection } from '../../api/resources/collection.ts';
 import { Call } from '../../call.ts';
 import { exitCodes } from '../../commands/program.ts';
-import { isDataError } from '../../database/postgres-errors.ts';
+import { isDataError, reasonOf } from '../../database/postgres-errors.ts';
 import { ruleBroken } from '../../database/transaction.ts';
 import { StoreError } from '../../errors.ts';
 import { textSchema } from '../../validation/schemas.ts';
@@ -126,14 +126,15 @@ const lineHash = (line: unknown[]) =>
  */
 function reasonToRefuse(error: unknown) {
   const { message, code, cause } = error as StoreError;
-  // An operator may know the rule's name, which clients do not learn.
-  const fault = message === ruleBroken ? (cause as Error) : error;
-  const isOfDatabase = fault !== error || isDataError(error);
-  if (isOfDatabase)
-    return `the database refuses it: ${(fault as Error).message}`;
+  const isOfRule = message === ruleBroken;
+  if (isOfRule || isDataError(error)) {
+    // An operator may know the rule's name, which clients do not learn. That of
+    // a trigger that drops the row is not known.
+    const fault = (isOfRule && cause) || error;
+    return `the database refuses it: ${reasonOf(fault)}`;
+  }
   const isRefused = code === 'BAD_USER_INPUT' || code === 'CONFLICT';
-  if (isRefused) return message;
-  return undefined;
+  return isRefused ? message : undefined;
 }
 
 /** The input of operators, who keep the owners of items. */
