@@ -99,10 +99,10 @@ export class Courier {
   /** @returns the status of the answer, and its beginning */
   async post(
     { url: address, secrets, subscription }: Receiver,
-    { id, ...message }: Message,
+    { id, body: content }: Message,
   ): Promise<{ status: number; text: string }> {
     const url = this.urlOf(address);
-    const body = JSON.stringify(message.body, exact);
+    const body = JSON.stringify(content, exact);
     const time = `${Math.floor(Date.now() / 1000)}`;
     const signatures = secrets.map((secret) => {
       const key = Buffer.from(secret.replace('whsec_', ''), 'base64');

@@ -18,8 +18,9 @@ const lease = 6000;
 const turn = 5000;
 
 /**
- * Takes or keeps the lease, and reads some endpoints whose time has come. What a
- * key may do is read anew, what a token may do is not known elsewhere.
+ * Takes or keeps the lease, and reads some endpoints whose time has come. No row
+ * means that another process has the lease, or that no endpoint exists; null
+ * that none is due. A key has its scopes of now, a token those that it had.
  */
 const claim: Statement = {
   name: 'claim_webhooks',
@@ -42,9 +43,9 @@ const claim: Statement = {
       from (select *, coalesce(caller -> 'host', caller) as rights from webhook) as webhook
         left join api_key on api_key.id = (rights ->> 'id')::int
       where coalesce(until > now(), true)
-        and (is_tested or not is_off and coalesce(retry_at <= now(), true))
-        and ((rights ->> 'id')::int <= $2 or revoked_at is null
-          and coalesce(expires_at > now(), api_key.id is not null))
+        and (is_tested or (not is_off and coalesce(retry_at <= now(), true)))
+        and ((rights ->> 'id')::int <= $2 or (api_key.id is not null
+          and revoked_at is null and coalesce(expires_at > now(), true)))
       order by random() limit 1000
     )
     select row_to_json(due)::text from lease left join due on true`,
@@ -52,20 +53,22 @@ const claim: Statement = {
 
 /**
  * Notes a delivery. Nothing is noted, and the row is read anew, when another
- * process has sent or a client has changed the endpoint.
+ * process has sent or a client has changed the endpoint. What a killed process
+ * has not noted is sent again.
  */
 const note: Statement = {
   name: 'note_delivery',
   text: `
     update webhook set
-      position = case when $5::boolean then $4 else position end,
+      position = case when is_taken then $4 else position end,
       is_tested = false,
-      attempts = case when $5 then 0 else attempts + 1 end,
-      failed_at = case when not $5 then coalesce(failed_at, now()) end,
-      retry_at = case when not $5 then
+      attempts = case when is_taken then 0 else attempts + 1 end,
+      failed_at = case when not is_taken then coalesce(failed_at, now()) end,
+      retry_at = case when not is_taken then
         now() + least(2 ^ least(attempts, 20), 3600) * interval '1 s' end,
-      is_off = not $5 and coalesce(failed_at < now() - interval '3 days', false),
+      is_off = not is_taken and coalesce(failed_at < now() - interval '3 days', false),
       log = jsonb_path_query_array($6::jsonb || log, '$[0 to 19]')
+    from (select $5::boolean as is_taken) as delivery
     where id = $1 and version = $2 and position = $3
     returning is_off::text`,
 };
@@ -106,7 +109,7 @@ export class Sender {
   /** Begins to send to the endpoints whose time has come. */
   async begin() {
     const asked = performance.now();
-    // The rows may be older than the end of a turn.
+    // A turn that ends meanwhile may have moved the position of its row.
     const busy = new Set(this.#sending.keys());
     const rows = await rowsIn(this.database, claim, [
       this.#holder,
@@ -192,23 +195,28 @@ export class Sender {
     return { id, type, at: new Date(), ms, ...answer };
   }
 
-  /** @returns whether the next one may follow */
+  /**
+   * @param delivery undefined for events that the endpoint does not ask for
+   * @returns whether the next one may follow
+   */
   async #note(
     endpoint: Endpoint,
     position: string,
     delivery?: { status?: number; error?: string },
   ) {
     const { id, version, position: from, subscription } = endpoint;
-    const { status = delivery ? 0 : 200 } = delivery ?? {};
+    const status = delivery?.status ?? 0;
+    const isSuccess = status >= 200 && status < 300;
     // A host never takes what is too large for it.
     const isTooLarge = subscription !== null && status === 413;
-    const isTaken = isTooLarge || (status >= 200 && status < 300);
+    const isTaken = !delivery || isSuccess || isTooLarge;
     const log = JSON.stringify(delivery ? [delivery] : []);
     const values = [id, version, from, position, isTaken, log];
     const [row] = await rowsIn(this.database, note, values);
-    endpoint.position = position;
     if (row?.[0] === 'true')
       this.log.error({ webhook: id, log }, 'a webhook is switched off');
+    // A failure ends the turn, and the row is read anew.
+    endpoint.position = position;
     return isTaken && row !== undefined;
   }
 }

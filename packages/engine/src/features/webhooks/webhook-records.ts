@@ -47,15 +47,16 @@ export class WebhookRecords extends Records<Webhook, NewWebhook> {
 
   override async create(input: NewWebhook, call: Call) {
     const position = input.position ?? (await this.#lastOf(input.types, call));
-    const { caller } = call;
     const { owner = 'key:0' } = input as Partial<Webhook>;
     if (owner !== 'key:0')
       throw badInput('owner must be key:0: it gets what an operator may read.');
     const frame = { creates: [WebhookEntity], input };
+    // By id, because a transaction that is repeated makes or finds another row.
     const secrets = new Map<Int64, string>();
     const added = await this.database.transaction(call, frame, async () => {
       if (!(await this.hasRoom(call)))
         throw badInput(`A caller has at most ${most} webhooks.`);
+      const { caller } = call;
       const more = { caller, key: newSecret(), ...input, position };
       const created = await super.create(more, call);
       // A trial stores none.
