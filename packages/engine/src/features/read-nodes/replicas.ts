@@ -158,7 +158,9 @@ export class Replicas implements Reads {
   readonly #nodes: ReadNode[];
   /** The position that a replica must have replayed. */
   #leastPosition: LogPosition | undefined;
+  /** Whether it covers all writes. */
   #isComplete = false;
+  /** How many have ended. */
   #writes = 0;
   #next = 0;
 
@@ -239,6 +241,7 @@ export class Replicas implements Reads {
   ) {
     const queries: Array<Parameters<RunStatement>> = [[position, []]];
     if (read) queries.push(read, [replayPosition, []]);
+    // A node that hangs leaves time for the other servers.
     const limit = read ? this.options.statementTimeout / 4 : timeoutMs;
     try {
       const answers = node.server.inOneSession(...queries);
@@ -336,8 +339,9 @@ export class Replicas implements Reads {
   }
 
   /**
-   * @param isNeeded whether something was written or shown before the primary
-   *   reported this position
+   * @param end a position of the primary
+   * @param writes those before the primary was asked
+   * @param isNeeded whether it covers what has just been written or shown
    */
   #cover(end: LogPosition, writes: number, isNeeded: boolean) {
     const least = this.#leastPosition;
@@ -350,12 +354,13 @@ export class Replicas implements Reads {
     }
     const isSameServer =
       least?.system === end.system && least.timeline === end.timeline;
-    if (!isSameServer) this.#leastPosition = end;
     // A position that no client needs would only exclude replicas that have not
     // reached it yet.
-    else if (isNeeded || !this.#isComplete) this.#raiseLeastPosition(end.bytes);
-    const hasWrittenMeanwhile = writes !== this.#writes;
-    if (!hasWrittenMeanwhile) this.#isComplete = true;
+    const mustReach = isNeeded || !this.#isComplete;
+    if (!isSameServer) this.#leastPosition = end;
+    else if (mustReach) this.#raiseLeastPosition(end.bytes);
+    // A write since then may be beyond it.
+    if (writes === this.#writes) this.#isComplete = true;
   }
 
   #open(url: string) {
