@@ -47,19 +47,19 @@ const tokenTypes = /^(?:application\/)?(?:at\+)?jwt$/i;
 /** The claim `typ` of Keycloak. */
 const otherKinds: unknown[] = ['ID', 'Refresh', 'Offline', 'Logout'];
 /**
- * How long (ms) a result is cached, and the provider is not asked again, for an
- * unknown key or after a failure.
+ * How long (ms) a result is cached, and the provider is not asked again for an
+ * unknown key.
  */
 const pause = 10_000;
 /** How long (ms) until the keys of the provider are read again. */
 const refreshInterval = 600_000;
-/** The same after a failure; the known keys serve until then. */
+/** The same after a failure; the known keys go on to serve. */
 const retryInterval = 60_000;
 
 /** The keys of a provider, which need not be reachable yet. */
 class ProviderKeys {
-  /** Whether the provider has answered the last question. */
-  isUp = true;
+  /** False after a question that the provider has not answered. */
+  hasAnswered = true;
   #known = createLocalJWKSet({ keys: [] });
   #askedAt = Number.NEGATIVE_INFINITY;
   #reading = Promise.resolve();
@@ -84,10 +84,14 @@ class ProviderKeys {
     return this.#known(...token);
   };
 
-  /** Reads them when it is time. A failure leaves the known ones. */
-  refresh() {
-    const interval = this.isUp ? refreshInterval : retryInterval;
-    return this.#read(interval).catch(() => undefined);
+  /**
+   * Reads them when it is time. After a failure the known ones serve, and no
+   * token waits for the next answer.
+   */
+  async refresh() {
+    const interval = this.hasAnswered ? refreshInterval : retryInterval;
+    const reading = this.#read(interval).catch(() => undefined);
+    if (this.hasAnswered) await reading;
   }
 
   /** Reads them, unless the provider was asked in the last `interval` (ms). */
@@ -104,9 +108,9 @@ class ProviderKeys {
     try {
       const keys = await providerKeys(this.provider);
       this.#known = createLocalJWKSet({ keys });
-      this.isUp = true;
+      this.hasAnswered = true;
     } catch (err) {
-      this.isUp = false;
+      this.hasAnswered = false;
       this.log.warn({ err }, unusable);
       throw new StoreError('SERVICE_UNAVAILABLE', silent, {
         headers: { 'retry-after': `${pause / 1000}` },
@@ -157,16 +161,14 @@ export function acceptTokens(
     // The result is cached, also a rejection.
     async verify(token, digest) {
       // A key that the provider has withdrawn is not accepted after a quiet
-      // time, either. A provider that has failed is asked again while its known
-      // keys serve.
-      const refreshed = keys.refresh();
-      if (keys.isUp) await refreshed;
+      // time, either.
+      await keys.refresh();
       return results.memo(digest, { context: token });
     },
     get isUp() {
       // Asks again where no token does.
       void keys.refresh();
-      return keys.isUp;
+      return keys.hasAnswered;
     },
   };
 }
