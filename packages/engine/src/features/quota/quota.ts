@@ -53,8 +53,8 @@ export class Quota {
       this.refused += 1;
       const state = await this.#giveBack(callerId, units);
       // Operations in progress may return what they have reserved.
-      const spent = usedBefore - reserved;
-      return { state, isUsedUp: spent >= this.perMinute };
+      const isUsedUp = usedBefore - reserved >= this.perMinute;
+      return { state, isUsedUp };
     }
     this.#reserved.set(callerId, reserved + units);
     const endOfWindow = performance.now() + used.msBeforeNext;
@@ -75,15 +75,15 @@ export class Quota {
     if (left > 0) this.#reserved.set(callerId, left);
     else this.#reserved.delete(callerId);
     if (unused === 0) return undefined;
-    // Units of the previous minute are not returned to this one.
     const isOver = performance.now() >= endOfWindow;
+    // Units of the previous minute are not returned to this one.
     return this.#giveBack(callerId, isOver ? 0 : unused);
   }
 
   async #giveBack(callerId: number, units: number): Promise<QuotaState> {
     const used = await this.#limiter.reward(callerId, units);
-    // Below zero when Redis failed in between: the units were counted there, and
-    // given back in this process.
+    // Below zero when they were counted elsewhere: in Redis, which has failed
+    // since, or in the minute before.
     if (used.consumedPoints < 0) await this.#limiter.delete(callerId);
     return this.#stateOf(used);
   }
