@@ -66,7 +66,7 @@ function refill(
 ) {
   const readings: Reading[] = typeof found === 'number' ? [[found]] : found;
   metric.reset();
-  // The greatest comes last.
+  // Of those with the same labels `set` keeps the last one: the greatest.
   readings.sort(([a], [b]) => a - b);
   for (const [value, ...labels] of readings) {
     if (of === 'max' && metric instanceof Gauge)
