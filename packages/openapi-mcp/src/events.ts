@@ -232,10 +232,11 @@ export function eventsOf(
 
     /** Where a subscription begins: now, if what follows is too old. */
     async function start(asked: Asked): ReturnType<StartAt> {
-      const { source, after, items, cursor, isCut } = await read(asked, 1);
+      const { source, begin, items, cursor, isCut } = await read(asked, 1);
       const [next] = items;
-      if (!next || !isTooOld(source, next, asked))
-        return { cursor: next ? after : cursor, truncated: isCut };
+      if (!next) return { cursor, truncated: isCut };
+      if (!isTooOld(source, next, asked))
+        return { cursor: begin, truncated: isCut };
       const now = await start({ ...asked, cursor: null });
       return { ...now, truncated: true };
     }
@@ -243,10 +244,11 @@ export function eventsOf(
     /** Items after the cursor, or from now on. */
     async function read(asked: Asked, limit: number) {
       const source = sourceFor(asked);
-      const { kept = async () => ({ before: 0n, last: 0n }) } = source.type;
-      const { before, last } = await kept(request);
+      const { type } = source;
+      // Zero for a list that keeps all, and tells neither.
+      const { before = 0n, last = 0n } = (await type.kept?.(request)) ?? {};
       const list = async (page: object) => {
-        const args = { ...asked.arguments, ...page, ...source.type.given };
+        const args = { ...asked.arguments, ...page, ...type.given };
         return (await source.tool.ask(args, request)) ?? {};
       };
       const newest = async () =>
@@ -254,12 +256,13 @@ export function eventsOf(
       const after = `${asked.cursor ?? (await newest()) ?? 0}`;
       const { items = [], next } = await list({ after, limit: `${limit}` });
       const hasMore = next !== undefined;
-      const end = BigInt(items.at(-1)?.id ?? after);
-      // A quiet list goes on, too, before its place is forgotten.
-      const cursor = `${hasMore || last < end ? end : last}`;
+      const reached = BigInt(items.at(-1)?.id ?? after);
+      // At its end a list is read up to `last`: so the cursor of a quiet one
+      // moves before it expires.
+      const cursor = `${hasMore || reached > last ? reached : last}`;
       const isCut = BigInt(after) < before;
       const begin = isCut ? `${before}` : after;
-      return { source, after: begin, items, hasMore, cursor, isCut };
+      return { source, begin, items, hasMore, cursor, isCut };
     }
 
     /** Ends with the connection, or with the rights of its key. */
