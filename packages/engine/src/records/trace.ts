@@ -105,7 +105,7 @@ export class Trace implements TracedCollection {
   readonly before: string;
   /** Of a row after a change. */
   readonly after: string;
-  /** To whom a change hands it over. */
+  /** To whom a change hands it over; empty where it hands none over. */
   readonly #heirs: string;
   readonly #same: string;
   /** The members by which `#audience` is named. */
@@ -181,14 +181,17 @@ export class Trace implements TracedCollection {
     const version = isChange ? '"#next"' : 'coalesce("#version", 1)';
     const same = isChange ? this.#same : '';
     const name = literal(this.traced.name);
+    const item = `${name}, "#id", ${version}`;
+    const writer = '"#actor", "#tenant", "#request"';
     const from = `from "#position", ${rows}${writers}`;
+    // It is created for an heir; `eventFor` tells it by its version.
     const forHeir = `
-      union all select ${name}, "#id", ${version}, 'created', "#actor", "#tenant", "#request", coalesce("#heir", ${name}), "#next_reader", null, "#after"
+      union all select ${item}, 'created', ${writer}, coalesce("#heir", ${name}), "#next_reader", null, "#after"
       ${from} where coalesce("#heir", "#next_reader") is not null`;
     return `, "#position" as materialized (${lockPosition}),
     "#traced" as (
       insert into ${changeTable} (collection, item_id, version, action, actor, tenant, request, audience, reader, before, after)
-      select ${name}, "#id", ${version}, '${action}', "#actor", "#tenant", "#request", "#audience", "#reader", ${before}, ${after}
+      select ${item}, '${action}', ${writer}, "#audience", "#reader", ${before}, ${after}
       ${from}${same}${isChange && this.#heirs ? forHeir : ''})`;
   }
 
@@ -233,6 +236,7 @@ export class Trace implements TracedCollection {
   eventFor(change: Record<string, unknown>, call: Call) {
     const { action, version } = change;
     const isForAll = !this.traced.owned.requireViews(call);
+    // For an heir: those who see all rows have it as a change.
     const isRepeated = isForAll && Number(version) > 1;
     if (action === 'created') return isRepeated ? undefined : 'added';
     const after = wholeOf((change.after ?? {}) as object);

@@ -64,7 +64,8 @@ export class ChangeRecords extends Records<Change, never> {
 
   /**
    * Without the members that the call does not see in rows of its audience, and
-   * without what a row has become that leaves it.
+   * without what a row has become that leaves it (of which `eventFor` knows the
+   * whole).
    */
   #shown(stored: Change, call: Call): Change {
     const trace = this.database.traced.get(stored.collection);
