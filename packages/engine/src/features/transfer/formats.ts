@@ -63,10 +63,10 @@ const ndjson: Format = {
     let line = 0;
     for await (const text of linesOf(chunks, maxLength)) {
       line += 1;
+      const isBlank = ['', '\r'].includes(`${text?.subarray(0, 2)}`);
       if (!text)
         yield { line, fault: `The line is longer than ${maxLength} bytes.` };
-      else if (text.length > 1 || (text.length === 1 && text[0] !== 0x0d))
-        yield lineFrom(line, () => parseExactJson(text));
+      else if (!isBlank) yield lineFrom(line, () => parseExactJson(text));
     }
   },
 };
@@ -139,11 +139,8 @@ const csv: Format = {
     const done = pipeline(chunks, decoder, parser).catch(() => undefined);
     let line = 2;
     try {
-      for await (const {
-        record,
-        raw,
-        info,
-      } of parser as AsyncIterable<CsvRecord>) {
+      const records: AsyncIterable<CsvRecord> = parser;
+      for await (const { record, raw, info } of records) {
         const fields = info.error?.record ?? Object.values(record);
         const isBlank = fields.length === 1 && !fields[0];
         if (info.error && !isBlank)
