@@ -537,7 +537,7 @@ export class Database {
    * @throws Error for another encoding
    */
   async assertReachable() {
-    if (this.own) return this.own.patiently(() => this.ping());
+    if (this.own) return this.own.retryInTakeover(() => this.ping());
     const asked = `select current_setting('server_encoding')`;
     const encoding = await this.#ask('encoding', asked);
     if (encoding !== 'UTF8') {
@@ -600,7 +600,7 @@ export class Database {
     const { own } = this;
     if (own) {
       const held = () => work(async () => undefined);
-      return own.exclusively(() => own.patiently(held));
+      return own.exclusively(() => own.retryInTakeover(held));
     }
     return this.withSession((holder) =>
       exclusivelyIn(holder, this.options, work),

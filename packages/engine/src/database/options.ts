@@ -56,7 +56,7 @@ export interface OpenStore {
   /** Runs work that only one process at a time may do. */
   exclusively<T>(work: () => Promise<T>): Promise<T>;
   /** Repeats work that fails while the store changes owner. */
-  patiently<T>(work: () => Promise<T>): Promise<T>;
+  retryInTakeover<T>(work: () => Promise<T>): Promise<T>;
   /** Stops it from keeping the process alive. */
   closeAtEnd(): void;
   close(): Promise<void>;

@@ -39,7 +39,7 @@ export function storeIn(
           preparedStatements: 'false' as const,
           advice: undefined,
         },
-        patiently,
+        retryInTakeover,
       });
     },
   };
@@ -51,11 +51,12 @@ export type OpenEmbeddedStore = Awaited<ReturnType<EmbeddedStore['open']>>;
 /** How long (ms) a change of owner may take. */
 const takeover = 30_000;
 
-function patiently<T>(work: () => Promise<T>) {
+function retryInTakeover<T>(work: () => Promise<T>) {
   const giveUpAt = performance.now() + takeover;
   return retry(work, (error) => {
     const isTemporary = error instanceof Unavailable || unavailable(error);
     const isLate = performance.now() > giveUpAt;
+    // In milliseconds, until the next attempt.
     return isTemporary && !isLate ? 100 : undefined;
   });
 }
