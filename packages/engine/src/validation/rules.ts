@@ -65,7 +65,7 @@ export interface Kind {
   /** MikroORM's property. */
   column(member: MemberSchema): { '~options': object; nullable(): object };
   codec: Codec;
-  /** PostgreSQL's type and MikroORM's, of a property written by hand. */
+  /** Of a property written by hand: PostgreSQL's type, then MikroORM's. */
   type?: string;
   /** Its GraphQL type, a scalar if no other has this name. */
   graphql: { name: string; description?: string };

@@ -231,7 +231,25 @@ const ownCodecs = Object.values<Kind | undefined>(kinds).map(
   (kind) => kind?.codec,
 );
 
-function columnOf(property: EntityProperty, table: string) {
+/** A property, with what `columnsOf` has added to it. */
+interface Property extends EntityProperty {
+  [ofKind]?: () => Kind;
+  [mostGiven]?: number;
+}
+
+/** @returns undefined for a type that is not supported */
+function kindOf(property: Property, type: string): Kind | undefined {
+  const { items, targetMeta, [ofKind]: carried } = property;
+  if (!items && carried) return carried();
+  // Words are safe to join: other texts may have a comma.
+  const isOfWords = items?.every((item) => /^\w+$/.test(`${item}`));
+  if (type === 'text' && isOfWords) return kinds.enum;
+  const { runtimeType } = targetMeta?.getPrimaryProps()[0] ?? property;
+  const types = `${type.replace(/^numeric\(.+/, 'numeric')} ${runtimeType}`;
+  return Object.values<Kind>(kinds).find((one) => one.type === types);
+}
+
+function columnOf(property: Property, table: string) {
   const {
     name,
     targetMeta,
@@ -241,23 +259,14 @@ function columnOf(property: EntityProperty, table: string) {
     nullable,
     defaultRaw,
     autoincrement,
+    [mostGiven]: longest,
   } = property;
   const declared = columnTypes?.[0] ?? property.type;
   const type = declared
     .replace(/serial$/, 'int')
     .replace('smallint', 'int')
     .replace(/^timestamptz\([3-6]\)$/, 'timestamptz');
-  const { runtimeType } = targetMeta?.getPrimaryProps()[0] ?? property;
-  const isWord =
-    type === 'text' && items?.every((item) => /^\w+$/.test(`${item}`));
-  const plain = type.replace(/^numeric\(.+/, 'numeric');
-  const types = `${plain} ${runtimeType}`;
-  const { [ofKind]: carried, [mostGiven]: longest } = property as {
-    [ofKind]?: () => Kind;
-    [mostGiven]?: number;
-  };
-  const typed = Object.values<Kind>(kinds).find((one) => one.type === types);
-  const kind = isWord ? kinds.enum : (!items && carried?.()) || typed;
+  const kind = kindOf(property, type);
   if (!kind || !isStored(property)) {
     reportFault(
       `${table}.${fieldNames?.[0] ?? name} has an unsupported type: ${declared}. Supported are ${supported}.`,
@@ -337,8 +346,17 @@ function columnOf(property: EntityProperty, table: string) {
  * False for a property without a column, or with one that MikroORM fills
  * itself.
  */
-function isStored({ kind, mapToPk, runtimeType, ...property }: EntityProperty) {
-  const { persist, formula, version, generated, onCreate, onUpdate } = property;
+function isStored({
+  kind,
+  mapToPk,
+  runtimeType,
+  persist,
+  formula,
+  version,
+  generated,
+  onCreate,
+  onUpdate,
+}: EntityProperty) {
   const hasOneColumn =
     kind === 'scalar' || (kind === 'm:1' && mapToPk === true);
   const isComputed =
