@@ -68,12 +68,18 @@ const greatest = '\u{10ffff}'.repeat(maxSortedLength);
 
 function prefixOf(column: Column): Filter[] {
   const name = `${column.member}_prefix`;
-  const from = { name, column, kind: 'from', slot: 'from' } as const;
-  const to = { name, column, kind: 'to', slot: 'to' } as const;
+  const { write: convert } = column;
   const lastWith = (prefix: unknown) => `${prefix}${greatest}`;
   return [
-    { ...from, id: int64.min, convert: column.write },
-    { ...to, id: int64.max, convert: lastWith },
+    { name, column, kind: 'from', slot: 'from', id: int64.min, convert },
+    {
+      name,
+      column,
+      kind: 'to',
+      slot: 'to',
+      id: int64.max,
+      convert: lastWith,
+    },
   ];
 }
 

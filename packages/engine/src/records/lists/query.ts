@@ -51,7 +51,7 @@ export interface Shape extends Layout {
   readonly filters: readonly Filter[];
   /** Those by several values that its client gives. */
   readonly several: readonly Filter[];
-  /** Places in `#seen`, one for each part. */
+  /** Places in `#seen`, of which each has its parts. */
   readonly seen: readonly number[];
   /** By their limits, where nothing else makes a difference. */
   readonly firstPages: Map<number, Listing> | undefined;
@@ -116,7 +116,10 @@ export class ListInterpreter {
   readonly #filters: readonly Filter[];
   /** Columns by which clients filter together. */
   readonly #combinations: ReadonlyArray<readonly Column[]>;
-  /** The filters of what a call sees: none for all rows, then by audience. */
+  /**
+   * The filters of what a call sees: at 0 none, for all rows; at `View.at + 1`
+   * those by an audience.
+   */
   readonly #seen: ReadonlyArray<readonly Filter[]>;
   /** By the member of an order; for each of `#seen` those of `#combinations`. */
   readonly #indexes = new Map<string, IndexOrder[][]>();
@@ -229,7 +232,7 @@ export class ListInterpreter {
     const { family } = shape;
     const known = this.#together.get(family);
     if (known) return known;
-    const shapes = isForEqual(shape) ? this.#relativesOf(shape) : [shape];
+    const shapes = sharesStatement(shape) ? this.#relativesOf(shape) : [shape];
     const statement = this.#made(pagesStatement, shapes);
     if (!statement.isRare) this.#together.set(family, statement);
     return statement;
@@ -299,7 +302,7 @@ export class ListInterpreter {
       throw excluding('after', 'before');
     const filters = this.#filters.filter(({ name }) => query[name] != null);
     assertOneEach(filters);
-    const [end] = filters.filter(isEnd);
+    const end = filters.find(isEnd);
     // A member of another row may be null, and null is last in an order: a range
     // without an upper end must end before it.
     const isOpen = end?.column.path && !filters.some(isOf('to'));
@@ -336,7 +339,9 @@ export class ListInterpreter {
     );
     return {
       ...layout,
-      family: isForEqual(layout) ? `${familyOf(layout)} ${seen}` : page.name,
+      family: sharesStatement(layout)
+        ? `${familyOf(layout)} ${seen}`
+        : page.name,
       filters,
       several: given.filter(({ kind, column }) => {
         return kind === 'in' && !this.#either.includes(column.member);
@@ -459,10 +464,10 @@ function mostFor({ limit = 0 }: ListQuery) {
 }
 
 /** True for lists that share a statement with those by other filters. */
-function isForEqual({ parts, ends, through }: Layout) {
+function sharesStatement({ parts, ends, through }: Layout) {
+  const isPlain = ends.length === 0 && through.length === 0;
   const filters = parts.flatMap(({ conditions }) => conditions);
-  const further = ends.length + through.length;
-  return parts.length + further === 1 && filters.every(isOf('equal'));
+  return isPlain && parts.length === 1 && filters.every(isOf('equal'));
 }
 
 function familyOf({ sort, isDescending, hasPlace, most }: Layout) {

@@ -163,10 +163,9 @@ export function estimateStatement(table: Table, layout: Layout) {
 function allOf(table: Table, layout: Layout) {
   const types = typesIn(layout);
   const given = numbered(types);
-  const parts = rangesOf(flattened(layout)).map((range) => {
-    const { conditions } = range;
-    return where(conditionsOf(range, given, conditions.length));
-  });
+  const parts = rangesOf(flattened(layout)).map((range) =>
+    where(conditionsOf(range, given, range.conditions.length)),
+  );
   const text = `select 1 from ${quoted(table.name)} where ${parts.join(' or ')}`;
   return { types, text };
 }
@@ -405,7 +404,7 @@ function boundAt(side: 'from' | 'to', layout: Layout, given: typeof wanted) {
 const least = `${int64.min}`;
 const greatest = `${int64.max}`;
 
-/** The id at which a descending list begins, and above which an ascending one. */
+/** An ascending list has ids above it, a descending one those up to it. */
 export function startOf(
   place: { id: Int64 } | undefined,
   { isDescending }: Layout,
