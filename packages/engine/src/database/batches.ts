@@ -314,6 +314,7 @@ export class Batches<In, Out> {
     this.#isTurnOfRetry = !isRetry;
     const [retried] = isRetry ? this.#retries.take(1) : [];
     if (retried) return retried;
+    // Without a retry the turn passes.
     const known = new Set();
     const weigh = ({ input }: Waiting) =>
       this.#options.weigh(input as never, known);
@@ -364,8 +365,8 @@ export class Batches<In, Out> {
     if (isContended) trial.contended += 1;
     if (isWrite) trial.wait = Math.max(trial.wait, duration);
     const byCaller = Map.groupBy(batch, holderOf);
-    const parts = isContended ? byCaller.size : batch.length;
-    if (parts > 1 && isRetryable(error)) this.#retry(byCaller, trial);
+    const hasParts = (isContended ? byCaller.size : batch.length) > 1;
+    if (hasParts && isRetryable(error)) this.#retry(byCaller, trial);
     else for (const one of batch) one.reject(error);
   }
 
@@ -375,8 +376,8 @@ export class Batches<In, Out> {
     for (const [holder, inputs] of byCaller) {
       const own = inputs.map((one) => ({ ...one, since, trial }));
       const half = Math.ceil(own.length / 2);
-      const most = byCaller.size > 1 ? own.length : half;
-      const size = this.#options.isWrite ? most : 1;
+      const ofWrites = byCaller.size > 1 ? own.length : half;
+      const size = this.#options.isWrite ? ofWrites : 1;
       const parts: Batch[] = [];
       while (own.length > 0) parts.push(own.splice(0, size));
       this.#retries.unshift(holder, parts);

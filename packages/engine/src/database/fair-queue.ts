@@ -29,6 +29,7 @@ export class FairQueue<Item> {
   push(holder: Holder, item: Item) {
     const queue = this.#queues.get(holder) ?? [];
     const left = this.size - this.length;
+    // One more waits then, and one less is left.
     const hasRoom = this.length === 0 || queue.length + 2 <= left;
     if (!hasRoom) return false;
     queue.push(item);
