@@ -21,9 +21,9 @@ interface Meaning {
 const refusal: Meaning = { retry: 'all', keepsSession: true };
 const wrong: Meaning = { retry: 'reads' };
 const lost: Meaning = { cannot: 'be reached', isLost: true };
-const passing: Meaning = { ...wrong, cannot: 'be reached' };
-const late: Meaning = { ...wrong, cannot: 'answer in time' };
-const readOnly: Meaning = { ...wrong, cannot: 'write now' };
+const passing: Meaning = { retry: 'reads', cannot: 'be reached' };
+const late: Meaning = { retry: 'reads', cannot: 'answer in time' };
+const readOnly: Meaning = { retry: 'reads', cannot: 'write now' };
 /** Every read would meet it again. */
 const conflict: Meaning = { retry: 'writes', cannot: 'answer in time' };
 
