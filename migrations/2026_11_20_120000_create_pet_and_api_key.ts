@@ -32,8 +32,4 @@ export class CreatePetAndApiKey extends Migration {
     constraint "api_key_scope_check" check ("scope" in ('read', 'write'))
   )`);
   }
-
-  override down(): void {
-    this.addSql('drop table "pet"');
-  }
 }

@@ -23,8 +23,4 @@ export class CreateApiKey extends Migration {
   override up(): void {
     this.addSql(createApiKey);
   }
-
-  override down(): void {
-    this.addSql('drop table "api_key"');
-  }
 }

@@ -12,8 +12,4 @@ export class CreateDeprecatedCall extends Migration {
         constraint "deprecated_call_pkey" primary key ("key_id", "operation")
       )`);
   }
-
-  override down(): void {
-    this.addSql('drop table "deprecated_call"');
-  }
 }

@@ -16,8 +16,4 @@ export class CreateIdempotencyKey extends Migration {
       'create index "idempotency_key_created_at_index" on "idempotency_key" ("created_at")',
     );
   }
-
-  override down(): void {
-    this.addSql('drop table "idempotency_key"');
-  }
 }

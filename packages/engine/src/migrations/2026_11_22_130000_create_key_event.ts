@@ -16,8 +16,4 @@ export class CreateKeyEvent extends Migration {
         constraint "key_event_change_check" check ("change" in ('issued', 'rotated', 'revoked'))
       )`);
   }
-
-  override down(): void {
-    this.addSql('drop table "key_event"');
-  }
 }

@@ -4,10 +4,4 @@ export class AllowScopesOfModules extends Migration {
   override up(): void {
     this.addSql('alter table "api_key" drop constraint "api_key_scope_check"');
   }
-
-  override down(): void {
-    this.addSql(
-      `alter table "api_key" add constraint "api_key_scope_check" check ("scope" in ('read', 'write'))`,
-    );
-  }
 }

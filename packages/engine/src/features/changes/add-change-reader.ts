@@ -5,10 +5,6 @@ export class AddChangeReader extends Migration {
   override up(): void {
     this.addSql('alter table "change" add "reader" text null');
   }
-
-  override down(): void {
-    this.addSql('alter table "change" drop "reader"');
-  }
 }
 
 /** Named 2026_11_29_050100_index_change_reader. */

@@ -33,8 +33,4 @@ export class CreateChange extends Migration {
       this.addSql(`create index ${name} on "change" (${columns})`);
     }
   }
-
-  override down(): void {
-    this.addSql('drop table "change"');
-  }
 }

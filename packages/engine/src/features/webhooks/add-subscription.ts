@@ -9,10 +9,4 @@ export class AddSubscription extends Migration {
         add "arguments" jsonb null,
         add "until" timestamptz null`);
   }
-
-  override down(): void {
-    this.addSql(`
-      alter table "webhook"
-        drop "subscription", drop "arguments", drop "until"`);
-  }
 }

@@ -33,8 +33,4 @@ export class CreateWebhook extends Migration {
         "until" timestamptz not null
       )`);
   }
-
-  override down(): void {
-    this.addSql('drop table "webhook", "webhook_lease"');
-  }
 }

@@ -10,8 +10,4 @@ export class UniqueSubscription extends Migration {
     this.addSql(`
       create unique index "webhook_subscription_unique" on "webhook" ("subscription")`);
   }
-
-  override down(): void {
-    this.addSql('drop index "webhook_subscription_unique"');
-  }
 }
