@@ -4,7 +4,6 @@ import { hash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { DeprecatedCall } from '#engine/access/deprecations/usage.js';
 import type { Module } from '#engine/api/module.js';
-import { toOpenApi30 } from '#engine/api/rest/openapi-3.0.js';
 import { contracts } from '#engine/process/contracts.js';
 import { modules } from '../../src/modules.ts';
 import { sql } from '../support/database-access.ts';
@@ -269,15 +268,10 @@ test('both contracts have the toys beside the pets', async () => {
   );
   expect(tags.map(({ name }: { name: string }) => name)).toContain('Toys');
   expect(paths['/toys'].get.tags).toEqual(['Toys']);
-  const { Toy, NewToy } = (
-    toOpenApi30(JSON.parse(both['openapi.json'] as string)) as any
-  ).components.schemas;
-  expect(Toy.properties.note).toMatchObject({ type: 'string', nullable: true });
-  expect(NewToy.properties.note).toMatchObject({
-    type: 'string',
-    nullable: true,
-    maxLength: 1000,
-  });
+  const { Toy, NewToy } = components.schemas;
+  const type = ['string', 'null'];
+  expect(Toy.properties.note).toMatchObject({ type });
+  expect(NewToy.properties.note).toMatchObject({ type, maxLength: 1000 });
   expect(both['schema.graphql']).toContain('createToy(');
   expect(both['schema.graphql']).toContain('toys(');
 });

@@ -4,13 +4,12 @@ import type { FastifyInstance } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
 import type { Config } from '../../config/config.ts';
 import { reportFault, reportThrown } from '../../errors.ts';
-import { once } from '../../once.ts';
 import { shownInJson } from '../../validation/int64.ts';
+import type { MemberSchema } from '../../validation/rules.ts';
 import { mapMembers } from '../../validation/schemas.ts';
 import { serveDocument } from '../http/documents.ts';
 import type { Routes } from '../http/routes.ts';
 import type { Response } from './documented-responses.ts';
-import { toOpenApi30 } from './openapi-3.0.ts';
 import { offerEvents } from './responses.ts';
 
 type Described = Pick<Config, 'about' | 'version' | 'license'>;
@@ -24,6 +23,14 @@ function infoOf({ about, version, license: name = '' }: Described) {
     description: `${about.description} Every operation needs an API key.`,
     ...(isLicensed && { license: { name, identifier: name } }),
   };
+}
+
+/** In OpenAPI 3.0 a licence has no identifier. */
+function olderInfo({ license, ...info }: ReturnType<typeof infoOf>) {
+  if (!license) return info;
+  const { name } = license;
+  const url = `https://spdx.org/licenses/${name}.html`;
+  return { ...info, license: { name, url } };
 }
 
 const server = { url: '/v1', description: 'This service' };
@@ -54,38 +61,46 @@ export const openApi = fastifyPlugin<{
     const info = infoOf(config);
     app.decorate('info', info);
     app.decorate('namedSchemas', new Map());
-    await app.register(swagger, {
-      openapi: {
-        openapi: '3.1.0',
-        info,
-        servers: [server],
-        tags,
-        components: {
-          securitySchemes: {
-            apiKey: {
-              type: 'http',
-              scheme: 'bearer',
-              description: '`Authorization: Bearer <API_KEY>`',
+    const collect = (
+      decorator: 'swagger' | 'olderSwagger',
+      openapi: string,
+      change: (part: MemberSchema) => object,
+    ) =>
+      app.register(swagger, {
+        decorator,
+        openapi: {
+          openapi,
+          info,
+          servers: [server],
+          tags,
+          components: {
+            securitySchemes: {
+              apiKey: {
+                type: 'http',
+                scheme: 'bearer',
+                description: '`Authorization: Bearer <API_KEY>`',
+              },
             },
           },
+          security: [{ apiKey: [] }],
         },
-        security: [{ apiKey: [] }],
-      },
-      stripBasePath: true,
-      hideUntagged: true,
-      // Names the components by their `$id`, as the specification does.
-      refResolver: {
-        buildLocalReference: ({ $id }) => `${$id}`,
-      },
-      transform: ({ schema, url }) => ({
-        schema: byReference(app, schema),
-        url,
-      }),
-      transformObject: (document) =>
-        'openapiObject' in document
-          ? withSharedFailures(withPlainReferences(document.openapiObject))
-          : document.swaggerObject,
-    });
+        stripBasePath: true,
+        hideUntagged: true,
+        // Names the components by their `$id`, as the specification does.
+        refResolver: {
+          buildLocalReference: ({ $id }) => `${$id}`,
+        },
+        transform: ({ schema, url }) => ({
+          schema: byReference(app, schema),
+          url,
+        }),
+        transformObject: (document) =>
+          'openapiObject' in document
+            ? withSharedFailures(eachPart(document.openapiObject, change))
+            : document.swaggerObject,
+      });
+    await collect('swagger', '3.1.0', withPlainReference);
+    await collect('olderSwagger', '3.0.3', asOlder);
     // Responses are serialised by reference, too, because the serialiser
     // accepts each named schema only once.
     const operations = new Map<string, string>();
@@ -116,8 +131,10 @@ export const openApi = fastifyPlugin<{
       serveDocument(app, path, textOf, headers);
     };
     serve('/v1/openapi.json', () => app.swagger());
-    const older = once(() => toOpenApi30(app.swagger()));
-    serve('/v1/openapi-3.0.json', older);
+    serve('/v1/openapi-3.0.json', () => ({
+      ...app.olderSwagger(),
+      info: olderInfo(info),
+    }));
   },
   { name: 'openapi' },
 );
@@ -142,13 +159,26 @@ function byReference<Part>(app: FastifyInstance, part: Part): Part {
  * OpenAPI 3.1 allows these beside `$ref` itself, which generators understand
  * better, but @fastify/swagger drops them there (as 3.0 requires).
  */
-function withPlainReferences<Part>(part: Part): Part {
-  return eachPart(part, (plain: { allOf?: Array<{ $ref?: string }> }) => {
-    const { allOf = [], ...rest } = plain;
-    const [reference, ...others] = allOf;
-    const isOnlyReference = reference?.$ref && others.length === 0;
-    return isOnlyReference ? { ...reference, ...rest } : plain;
-  });
+function withPlainReference(plain: MemberSchema) {
+  const { allOf = [], ...rest } = plain;
+  const [reference, ...others] = allOf as MemberSchema[];
+  const isOnlyReference = reference?.$ref && others.length === 0;
+  return isOnlyReference ? { ...reference, ...rest } : plain;
+}
+
+/**
+ * In OpenAPI 3.0 members beside a reference do not count, and an exclusive bound
+ * is a flag beside the bound.
+ */
+function asOlder(plain: MemberSchema) {
+  const { exclusiveMinimum: above, exclusiveMaximum: below } = plain;
+  const isAlone = Object.keys(plain).length === 1;
+  if (isAlone) return withPlainReference(plain);
+  return {
+    ...plain,
+    ...(Number.isFinite(above) && { minimum: above, exclusiveMinimum: true }),
+    ...(Number.isFinite(below) && { maximum: below, exclusiveMaximum: true }),
+  };
 }
 
 /** Changes each object of a document, the inner ones first. */
@@ -207,6 +237,8 @@ function failureName({ content }: Response, taken: object) {
 
 declare module 'fastify' {
   interface FastifyInstance {
+    /** The contract in OpenAPI 3.0. */
+    olderSwagger: FastifyInstance['swagger'];
     /** The title and description of the service. */
     info: ReturnType<typeof infoOf>;
     /** Schemas of the contract by their `$id`, with what their symbols say. */
