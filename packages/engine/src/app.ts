@@ -166,10 +166,8 @@ const build = async (options: AppOptions): Promise<FastifyInstance> => {
     readiness({ app, database, dependencies, others }),
   );
   await app.register(health, { check: app.checkReadiness });
-  await app.register(openApi, {
-    config,
-    tags: modules.map(({ tag }) => tag),
-  });
+  const tags = modules.map(({ tag }) => tag);
+  await openApi(app, config, tags);
   app.decorate(
     'examples',
     modules.flatMap(({ examples = [] }) => examples),

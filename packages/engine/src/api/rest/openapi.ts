@@ -1,7 +1,6 @@
 import { isRecord } from '@animal-store/exact-json';
 import swagger from '@fastify/swagger';
 import type { FastifyInstance } from 'fastify';
-import fastifyPlugin from 'fastify-plugin';
 import type { Config } from '../../config/config.ts';
 import { reportFault, reportThrown } from '../../errors.ts';
 import { shownInJson } from '../../validation/int64.ts';
@@ -53,91 +52,89 @@ export const anyServer = {
  * `/v1/openapi-3.0.json`, which need no key and name the address that was
  * asked, because importers do not resolve `/v1`. Register it before the routes.
  */
-export const openApi = fastifyPlugin<{
-  config: Described;
-  tags: Array<{ name: string; description: string }>;
-}>(
-  async (app: FastifyInstance, { config, tags }) => {
-    const info = infoOf(config);
-    app.decorate('info', info);
-    app.decorate('namedSchemas', new Map());
-    const collect = (
-      decorator: 'swagger' | 'olderSwagger',
-      openapi: string,
-      change: (part: MemberSchema) => object,
-    ) =>
-      app.register(swagger, {
-        decorator,
-        openapi: {
-          openapi,
-          info,
-          servers: [server],
-          tags,
-          components: {
-            securitySchemes: {
-              apiKey: {
-                type: 'http',
-                scheme: 'bearer',
-                description: '`Authorization: Bearer <API_KEY>`',
-              },
+export async function openApi(
+  app: FastifyInstance,
+  config: Described,
+  tags: Array<{ name: string; description: string }>,
+) {
+  const info = infoOf(config);
+  app.decorate('info', info);
+  app.decorate('namedSchemas', new Map());
+  const collect = (
+    decorator: 'swagger' | 'olderSwagger',
+    openapi: string,
+    change: (part: MemberSchema) => object,
+  ) =>
+    app.register(swagger, {
+      decorator,
+      openapi: {
+        openapi,
+        info,
+        servers: [server],
+        tags,
+        components: {
+          securitySchemes: {
+            apiKey: {
+              type: 'http',
+              scheme: 'bearer',
+              description: '`Authorization: Bearer <API_KEY>`',
             },
           },
-          security: [{ apiKey: [] }],
         },
-        stripBasePath: true,
-        hideUntagged: true,
-        // Names the components by their `$id`, as the specification does.
-        refResolver: {
-          buildLocalReference: ({ $id }) => `${$id}`,
-        },
-        transform: ({ schema, url }) => ({
-          schema: byReference(app, schema),
-          url,
-        }),
-        transformObject: (document) =>
-          'openapiObject' in document
-            ? withSharedFailures(eachPart(document.openapiObject, change))
-            : document.swaggerObject,
-      });
-    await collect('swagger', '3.1.0', withPlainReference);
-    await collect('olderSwagger', '3.0.3', asOlder);
-    // Responses are serialised by reference, too, because the serialiser
-    // accepts each named schema only once.
-    const operations = new Map<string, string>();
-    app.addHook('onRoute', ({ schema, method, url }) => {
-      if (!schema) return;
-      const { operationId, summary } = schema;
-      // Fastify adds a HEAD route to each GET route.
-      if (operationId && method !== 'HEAD') {
-        const route = `${method} ${url}`;
-        if (!summary) reportFault(`${route} needs a summary.`);
-        const other = operations.get(operationId);
-        if (other)
-          reportFault(
-            `${other} and ${route} have the same operationId ${operationId}.`,
-          );
-        operations.set(operationId, route);
-      }
-      byReference(app, schema.querystring);
-      byReference(app, schema.body);
-      if (schema.response) schema.response = byReference(app, schema.response);
+        security: [{ apiKey: [] }],
+      },
+      stripBasePath: true,
+      hideUntagged: true,
+      // Names the components by their `$id`, as the specification does.
+      refResolver: {
+        buildLocalReference: ({ $id }) => `${$id}`,
+      },
+      transform: ({ schema, url }) => ({
+        schema: byReference(app, schema),
+        url,
+      }),
+      transformObject: (document) =>
+        'openapiObject' in document
+          ? withSharedFailures(eachPart(document.openapiObject, change))
+          : document.swaggerObject,
     });
-    const headers = { 'content-type': 'application/json; charset=utf-8' };
-    const serve = (path: string, documentOf: () => object) => {
-      const textOf = (address: string) => {
-        const servers = [{ ...server, url: address + server.url }];
-        return JSON.stringify({ ...documentOf(), servers });
-      };
-      serveDocument(app, path, textOf, headers);
+  await collect('swagger', '3.1.0', withPlainReference);
+  await collect('olderSwagger', '3.0.3', asOlder);
+  // Responses are serialised by reference, too, because the serialiser
+  // accepts each named schema only once.
+  const operations = new Map<string, string>();
+  app.addHook('onRoute', ({ schema, method, url }) => {
+    if (!schema) return;
+    const { operationId, summary } = schema;
+    // Fastify adds a HEAD route to each GET route.
+    if (operationId && method !== 'HEAD') {
+      const route = `${method} ${url}`;
+      if (!summary) reportFault(`${route} needs a summary.`);
+      const other = operations.get(operationId);
+      if (other)
+        reportFault(
+          `${other} and ${route} have the same operationId ${operationId}.`,
+        );
+      operations.set(operationId, route);
+    }
+    byReference(app, schema.querystring);
+    byReference(app, schema.body);
+    if (schema.response) schema.response = byReference(app, schema.response);
+  });
+  const headers = { 'content-type': 'application/json; charset=utf-8' };
+  const serve = (path: string, documentOf: () => object) => {
+    const textOf = (address: string) => {
+      const servers = [{ ...server, url: address + server.url }];
+      return JSON.stringify({ ...documentOf(), servers });
     };
-    serve('/v1/openapi.json', () => app.swagger());
-    serve('/v1/openapi-3.0.json', () => ({
-      ...app.olderSwagger(),
-      info: olderInfo(info),
-    }));
-  },
-  { name: 'openapi' },
-);
+    serveDocument(app, path, textOf, headers);
+  };
+  serve('/v1/openapi.json', () => app.swagger());
+  serve('/v1/openapi-3.0.json', () => ({
+    ...app.olderSwagger(),
+    info: olderInfo(info),
+  }));
+}
 
 /** Adds the named schemas of a part, and replaces them with references. */
 function byReference<Part>(app: FastifyInstance, part: Part): Part {
