@@ -19,7 +19,7 @@ const floors = [
   'validation',
   'runtime',
   'database',
-  'call errors once scopes shared-budget migrations',
+  'call errors once retry scopes shared-budget migrations',
   'config',
 ].map((names) => names.split(' '));
 /** The folders of test/modules are modules, too. */

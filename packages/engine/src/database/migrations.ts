@@ -3,13 +3,14 @@ import type { Constructor, MigrationObject } from '@mikro-orm/core';
 import type { Migration } from '@mikro-orm/migrations';
 import { MikroORM } from '@mikro-orm/postgresql';
 import { type Client, escapeLiteral } from 'pg';
+import { retry } from '../retry.ts';
 import { type DatabaseOptions, type Model, ormOptions } from './options.ts';
 import {
   isConflict,
   leavesOutcomeUnknown,
   sqlState,
 } from './postgres-errors.ts';
-import { endPool, poolOf, retry } from './postgres-server.ts';
+import { endPool, poolOf } from './postgres-server.ts';
 import { Sessions } from './sessions.ts';
 
 /**

@@ -1,5 +1,4 @@
 import { hash } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { type EventLog, Incident } from '@animal-store/log/incident';
 import type { MikroORM } from '@mikro-orm/postgresql';
 import {
@@ -11,6 +10,7 @@ import {
   type QueryResult,
 } from 'pg';
 import { Unavailable } from '../errors.ts';
+import { retry } from '../retry.ts';
 import {
   causeOf,
   codeOf,
@@ -379,28 +379,6 @@ export const asText = { getTypeParser: () => (text: string) => text };
 function afterConflict(error: unknown, attempt: number, isUndone = false) {
   if (attempt > retries || !(isUndone || isConflict(error))) return undefined;
   return attempt * conflictPause;
-}
-
-/**
- * Repeats work that failed for a temporary reason.
- *
- * @param pauseAfter returns the average length (ms) of the pause before the
- *   next attempt; undefined to give up
- * @throws the error of the last attempt
- */
-export async function retry<T>(
-  work: () => Promise<T>,
-  pauseAfter: (error: unknown, attempt: number) => number | undefined,
-) {
-  for (let attempt = 1; ; attempt += 1) {
-    try {
-      return await work();
-    } catch (error) {
-      const pause = pauseAfter(error, attempt);
-      if (pause === undefined) throw error;
-      await sleep(pause * (0.5 + Math.random()));
-    }
-  }
 }
 
 /**

@@ -1,7 +1,7 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Call } from '../call.ts';
 import { currentTransaction } from '../database/database.ts';
 import { badInput, Unavailable } from '../errors.ts';
+import { retry } from '../retry.ts';
 import type { Int64 } from '../validation/int64.ts';
 import type { FilterOf } from '../validation/list-query.ts';
 import {
@@ -214,19 +214,12 @@ function emptyWhileUnavailable<Item>(error: unknown): Page<Item> {
   throw error;
 }
 
-/** How long (ms) it waits for the database before it reads again. */
+/** How long (ms) it waits for the database before it reads again, on average. */
 const pause = 500;
 
-export async function onceAvailable<Result>(
-  read: () => Promise<Result>,
-  call: Call,
-) {
-  for (;;) {
-    try {
-      return await read();
-    } catch (error) {
-      if (!(error instanceof Unavailable) || call.hasLeft) throw error;
-      await sleep(pause);
-    }
-  }
+export function onceAvailable<Result>(read: () => Promise<Result>, call: Call) {
+  return retry(read, (error) => {
+    const waits = error instanceof Unavailable && !call.hasLeft;
+    return waits ? pause : undefined;
+  });
 }

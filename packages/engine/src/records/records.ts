@@ -11,6 +11,7 @@ import { lastVisible } from '../database/order.ts';
 import { causeOf } from '../database/postgres-errors.ts';
 import { isJudgedAgain } from '../database/through.ts';
 import { orError, reportFault } from '../errors.ts';
+import { retry } from '../retry.ts';
 import { type Int64, int64 } from '../validation/int64.ts';
 import type { FilterOf } from '../validation/list-query.ts';
 import {
@@ -348,29 +349,26 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
     change: Validated<ChangeOf<Item>>,
     call = new Call(),
   ) {
-    return this.#tried(call, () => this.#change(id, change, call));
+    const run = () => this.#change(id, change, call);
+    // The other row may have changed since it was read.
+    const again = (error: unknown, attempt: number) =>
+      isJudgedAgain(causeOf(error), attempt) ? 0 : undefined;
+    return this.#tried(call, () => retry(run, again));
   }
 
   async #change(
     id: Int64 | undefined,
     change: Validated<ChangeOf<Item>>,
     call: Call,
-    attempt = 1,
-  ): Promise<Item | null> {
+  ) {
     const { database, owned, table } = this;
     const seesTenants = owned.tenant && !owned.requireViews(call);
     const stored = seesTenants && (await this.#changes.stored(id, call));
     const tenant = stored && owned.tenantOf(stored);
     await assertSeen(database, table, change, call, tenant);
     const related = await this.#related(change, call);
-    try {
-      const changed = await this.#changes.change(id, change, call, related);
-      return changed && owned.show(changed, call);
-    } catch (error) {
-      // The other row may have changed since it was read.
-      if (!isJudgedAgain(causeOf(error), attempt)) throw error;
-      return this.#change(id, change, call, attempt + 1);
-    }
+    const changed = await this.#changes.change(id, change, call, related);
+    return changed && owned.show(changed, call);
   }
 
   remove(id: Int64 | undefined, { version }: Removal, call = new Call()) {

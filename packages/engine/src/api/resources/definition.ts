@@ -6,6 +6,7 @@ import type { Followable } from '../../records/live-items.ts';
 import type { LiveList } from '../../records/live-list.ts';
 import type { Repository } from '../../records/repository.ts';
 import { byRule, wholeOf } from '../../records/rows/ownership.ts';
+import { retry } from '../../retry.ts';
 import type { Int64 } from '../../validation/int64.ts';
 import type { Lists } from '../../validation/list-query.ts';
 import { removalSchema } from '../../validation/schemas.ts';
@@ -136,32 +137,34 @@ export function itemOperationsOf({
   ];
 }
 
-/** Each loses only to another change that is stored. */
-const attempts = 10;
-
 function transitionOf([verb, transition]: [string, Transition]): ItemOperation {
   return {
     verb,
     description: transition.description,
     method: 'POST',
-    async run(service, id, call) {
-      for (let attempt = 1; ; attempt += 1) {
+    run(service, id, call) {
+      const transact = async () => {
         const item = await service.find(id, call);
         if (!item) return null;
         service.assertDoes?.(verb, item, call);
         const { version } = item;
         const members = transition.change(wholeOf(item) as never);
         const change = { ...members, version, [byRule]: verb };
-        try {
-          return await service.change(id, change as never, call);
-        } catch (error) {
-          // Another change came first. The client has named no version, so the
-          // rule judges again.
-          const isStale =
-            error instanceof StoreError && 'version' in error.details;
-          if (!isStale || attempt === attempts) throw error;
-        }
-      }
+        return service.change(id, change as never, call);
+      };
+      return retry(transact, afterStale);
     },
   };
+}
+
+/** Each loses only to another change that is stored. */
+const attempts = 10;
+
+/**
+ * Another change came first. The client has named no version, so the rule judges
+ * again.
+ */
+function afterStale(error: unknown, attempt: number) {
+  const isStale = error instanceof StoreError && 'version' in error.details;
+  return isStale && attempt < attempts ? 0 : undefined;
 }

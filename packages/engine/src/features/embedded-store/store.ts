@@ -6,8 +6,8 @@ import {
 } from '@animal-store/pglite-server';
 import type { DatabaseOptions } from '../../database/database.ts';
 import { unavailable } from '../../database/postgres-errors.ts';
-import { retry } from '../../database/postgres-server.ts';
 import { Unavailable } from '../../errors.ts';
+import { retry } from '../../retry.ts';
 
 /** The embedded store in a folder. */
 export function storeIn(
