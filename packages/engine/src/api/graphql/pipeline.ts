@@ -15,6 +15,7 @@ import {
   type GraphQLSchema,
   getOperationAST,
   type OperationDefinitionNode,
+  OperationTypeNode,
   typeFromAST,
 } from 'graphql';
 import type { DeprecationUsage } from '../../access/deprecations/usage.ts';
@@ -247,11 +248,10 @@ async function chargeRest(
  * costly nested fields are charged as a whole.
  */
 export function guardRoots(schema: GraphQLSchema) {
-  const mutations = schema.getMutationType();
-  const others = [schema.getQueryType(), schema.getSubscriptionType()];
-  for (const type of [mutations, ...others]) {
-    for (const field of Object.values(type?.getFields() ?? {}))
-      guardRoot(field, type === mutations);
+  for (const operation of Object.values(OperationTypeNode)) {
+    const fields = schema.getRootType(operation)?.getFields() ?? {};
+    for (const field of Object.values(fields))
+      guardRoot(field, operation === OperationTypeNode.MUTATION);
   }
 }
 
