@@ -13,6 +13,9 @@ import { CreateKeyEvent } from '../migrations/2026_11_22_130000_create_key_event
 import { AllowScopesOfModules } from '../migrations/2026_11_28_010000_allow_scopes_of_modules.ts';
 import { scopeNameOf } from '../scopes.ts';
 
+/** Those whose tables the engine's own migrations change. */
+const ownEntities = [ApiKey, DeprecatedCall, IdempotencyKey, KeyEvent];
+
 const sharedMigrations = [
   { name: '2026_11_20_110000_create_api_key', class: CreateApiKey },
   {
@@ -38,9 +41,11 @@ export function modelOf(modules: Module[]): Model {
     ...modules.flatMap(({ migrations = [] }) => migrations),
     ...sharedMigrations,
   ];
-  const shared = [ApiKey, DeprecatedCall, IdempotencyKey, KeyEvent];
   return {
-    entities: [...modules.flatMap(({ entities = [] }) => entities), ...shared],
+    entities: [
+      ...modules.flatMap(({ entities = [] }) => entities),
+      ...ownEntities,
+    ],
     migrations: migrations.sort((a, b) => (a.name < b.name ? -1 : 1)),
     modules: new Map(
       modules.flatMap(({ tag, entities = [] }) =>
@@ -49,14 +54,6 @@ export function modelOf(modules: Module[]): Model {
     ),
   };
 }
-
-/** Tables of the engine, which its own migrations change. */
-const ownTables = [
-  'api_key',
-  'deprecated_call',
-  'idempotency_key',
-  'key_event',
-];
 
 /**
  * For MikroORM's command line (`npx mikro-orm ...`), which uses the same
@@ -71,10 +68,9 @@ export async function ormConfig(service: Service) {
   const own = await service.modules();
   const ofFeatures = (await modules()).filter((one) => !own.includes(one));
   const entities = ofFeatures.flatMap(({ entities = [] }) => entities);
-  const tables = entities.flatMap((one) =>
+  const skipTables = [...ownEntities, ...entities].flatMap((one) =>
     one instanceof EntitySchema ? one.meta.tableName : [],
   );
-  const skipTables = [...ownTables, ...tables];
   options.schemaGenerator = { ...options.schemaGenerator, skipTables };
   return options;
 }
