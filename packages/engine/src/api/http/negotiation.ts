@@ -75,18 +75,19 @@ export function offerTrial(
   reply: FastifyReply,
 ) {
   if (!prefers(headers.prefer, 'tx', 'rollback')) return;
-  const others = reply.getHeader('preference-applied');
-  const applied = [others, 'tx=rollback'].filter(Boolean);
-  call.onRolledBack ??= () =>
-    reply.header('preference-applied', applied.join(', '));
+  call.onRolledBack ??= () => addTo(reply, 'preference-applied', 'tx=rollback');
+}
+
+/** Adds an element to a list in a header, once. */
+export function addTo(reply: FastifyReply, header: string, element: string) {
+  const elements = listOf(reply.getHeader(header) as string | undefined);
+  if (elements.includes(element)) return;
+  reply.header(header, [...elements, element].join(', '));
 }
 
 /** Adds a request header to `Vary` (RFC 9110 section 12.5.5). */
 export function varyBy(reply: FastifyReply, name: string) {
-  const names = listOf(reply.getHeader('vary') as string | undefined);
-  if (names.includes(name)) return;
-  names.push(name);
-  reply.header('vary', names.join(', '));
+  addTo(reply, 'vary', name);
 }
 
 /**

@@ -6,7 +6,13 @@ import { type ItemEvent, told } from '../../records/live-items.ts';
 import type { ListEvent } from '../../records/live-list.ts';
 import type { Int64 } from '../../validation/int64.ts';
 import { cursorAt, type Page, type Total } from '../../validation/page.ts';
-import { acceptedTypes, prefers, tagOf, varyBy } from '../http/negotiation.ts';
+import {
+  acceptedTypes,
+  addTo,
+  prefers,
+  tagOf,
+  varyBy,
+} from '../http/negotiation.ts';
 import { origin } from '../http/server.ts';
 import {
   type StreamFormat,
@@ -55,9 +61,7 @@ export async function sendPage(
     varyBy(reply, 'Prefer');
     reply.header('x-total-count', `${total.count}`);
     const counted = total.isExact ? 'count=exact' : 'count=estimated';
-    const others = reply.getHeader('preference-applied');
-    const applied = others ? `${others}, ${counted}` : counted;
-    reply.header('preference-applied', applied);
+    addTo(reply, 'preference-applied', counted);
   }
   // To ask would cost one more statement.
   const { hasNext, hasPrevious: mayHavePrevious } = page;
