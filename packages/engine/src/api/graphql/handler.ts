@@ -4,8 +4,8 @@ import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify';
 import type { GraphQLSchema } from 'graphql';
 import { StoreError } from '../../errors.ts';
 import { parseJson } from '../http/bodies.ts';
+import { STATUS_CODES } from '../http/failures.ts';
 import { exceeds } from '../http/lifecycle.ts';
-import { STATUS_CODES } from '../http/malformed.ts';
 import { listOf, varyBy } from '../http/negotiation.ts';
 import { answerNotFound } from '../http/routes.ts';
 import {

@@ -2,6 +2,7 @@ import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import { badInput, StoreError } from '../../errors.ts';
+import { STATUS_CODES } from './failures.ts';
 import { dataHeaders } from './headers.ts';
 
 declare module 'node:net' {
@@ -14,12 +15,6 @@ declare module 'node:net' {
     parser?: { onIncoming(): number };
   }
 }
-
-/**
- * The reason phrases. An `import` would load every member of `node:http`:
- * `fetch` takes a twentieth of a start.
- */
-export const { STATUS_CODES } = process.getBuiltinModule('node:http');
 
 /**
  * How long (ms) a connection stays open after its last response, so that the
