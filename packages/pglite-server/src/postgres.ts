@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { once } from 'node:events';
 import {
   accessSync,
@@ -148,7 +148,7 @@ function makeFolder(path: string) {
 function socketFolder(folder: string) {
   if (Buffer.byteLength(join(folder, socketName)) <= longestSocketPath)
     return folder;
-  const name = createHash('sha256').update(folder).digest('hex').slice(0, 24);
+  const name = hash('sha256', folder).slice(0, 24);
   const short = join(tmpdir(), `pglite-server-${name}`);
   mkdirSync(short, { recursive: true, mode: 0o700 });
   // Does not follow a symbolic link, because its owner could change its target.

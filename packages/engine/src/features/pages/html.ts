@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from '../../config/config.ts';
@@ -64,7 +64,7 @@ export function styleOf(name: string) {
  * Level 3, section 2.3.1).
  */
 export function hashOf(text: string) {
-  return `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
+  return `'sha256-${hash('sha256', text, 'base64')}'`;
 }
 
 const entities: Record<string, string> = {
