@@ -49,18 +49,14 @@ async function serveIn(
   const owners = [...(await service.modules()), ...service.features];
   const config = loadConfig({ ...defaults, ...env }, owners, service);
   const output = new LogOutput();
-  let origin = '';
-  const { close } = await serve({
+  const { address, close } = await serve({
     service,
     config: { ...config, port: 0 },
     log: new Log(config.log, output),
     output,
-    onListen(address) {
-      origin = address;
-    },
     onLost(error) {
       throw error;
     },
   });
-  return { origin, key, close };
+  return { origin: await address, key, close };
 }

@@ -26,12 +26,6 @@ import {
 } from './service-types.ts';
 import { logStarted } from './welcome.ts';
 
-/** The running service. `main.ts` runs it. */
-export interface RunningService extends Pick<Server, 'close' | 'left'> {
-  /** Logs that the service listens, unless a parent logs it. */
-  logStarted(): Promise<void>;
-}
-
 interface ProcessOptions
   extends Pick<ServiceProcess, 'config' | 'log' | 'output'>,
     Serving {
@@ -47,7 +41,7 @@ interface ProcessOptions
 const backlog = 4096;
 
 /** Serves in this process, or starts the workers that serve in its place. */
-export async function serve(options: ProcessOptions): Promise<RunningService> {
+export async function serve(options: ProcessOptions) {
   const { config, log, output, limiters = inMemory, startWorkers } = options;
   const { hasParent: isWorker = false } = options;
   if (!isWorker) for (const one of config.misspelt) log.logger.warn(one);
@@ -66,14 +60,16 @@ export async function serve(options: ProcessOptions): Promise<RunningService> {
   if (!isWorker)
     operations = await openOperationsPort(config, log, parts, check);
   server = startWorkers?.() ?? (await listen(options, { database, parts }));
-  const { collections, left } = server;
+  const { address, collections, left } = server;
   return {
+    address,
+    /** Logs that the service listens, unless a parent logs it. */
     async logStarted() {
       if (isWorker) return;
-      const address = await server.address;
-      await logStarted(options, { database, address, collections });
+      const started = { database, address: await address, collections };
+      await logStarted(options, started);
     },
-    async close(delay) {
+    async close(delay: number) {
       const isClean = await server.close(delay);
       const namedParts = Object.fromEntries(
         parts.map((part) => [part.name, part]),
