@@ -1,9 +1,10 @@
 // runs: embedded, postgres
 
 import { hash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { type Context, type Module, openModules } from '#engine/api/module.js';
 import { Call } from '#engine/call.js';
-import { variableRows } from '#engine/commands/contracts.js';
 import { loadConfig } from '#engine/config/config.js';
 import { flag, text, type Variable } from '#engine/config/variables.js';
 import { Database } from '#engine/database/database.js';
@@ -116,11 +117,13 @@ test('one call with an idempotency key creates several items, and repeats them',
   expect(await createTwo()).toEqual([...first.slice(0, 2), true]);
 });
 
-test('docs/configuration.md lists the variables of the modules', () => {
+test('docs/configuration.md lists the variables of the service and of its modules', async () => {
+  const { variablesPage } = await import(resolve('tools/variables.mjs'));
+  const page = readFileSync('docs/configuration.md', 'utf8');
+  expect(variablesPage(modules)).toBe(page);
   const row =
     '| `SHELTER_OPEN` | `true` `false` | `true` | Takes animals in. |';
-  expect(variableRows([...modules, shelterModule])).toContain(row);
-  expect(variableRows(modules)).not.toContain('SHELTER_OPEN');
+  expect(variablesPage([...modules, shelterModule])).toContain(row);
 });
 
 test.each<[string, () => unknown, string | RegExp]>([

@@ -80,9 +80,8 @@ export async function run(
     .commandsGroup('Tools:')
     .command('schema')
     .description('write the served contracts (OpenAPI, SDL) to schema/')
-    .option('--variables <page>', 'and all variables to a table in Markdown')
     .option('--check', 'only compare them with the files')
-    .action(async (flags: { check?: boolean; variables?: string }) => {
+    .action(async (flags: { check?: boolean }) => {
       const { emitContracts } = await import('./commands/contracts.ts');
       await emitContracts(service, flags);
     });
