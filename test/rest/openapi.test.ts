@@ -242,7 +242,8 @@ describe('the document in OpenAPI 3.0', () => {
       const: { type: 'string', enum: ['ball'] },
       kind: { allOf: [reference], description: 'Its kind.', default: 'noun' },
       orNull: {
-        anyOf: [reference, { type: 'object', nullable: true, enum: [null] }],
+        allOf: [reference],
+        nullable: true,
         description: 'Perhaps.',
       },
       default: { default: { exclusiveMinimum: 'none' } },

@@ -164,15 +164,18 @@ function withPlainReference(plain: MemberSchema) {
 }
 
 /**
- * In OpenAPI 3.0 members beside a reference do not count, and an exclusive bound
- * is a flag beside the bound.
+ * In OpenAPI 3.0 members beside a reference do not count, an exclusive bound is
+ * a flag beside the bound, and null is a flag, too.
  */
 function asOlder(plain: MemberSchema) {
-  const { exclusiveMinimum: above, exclusiveMaximum: below } = plain;
+  const { exclusiveMinimum: above, exclusiveMaximum: below, anyOf } = plain;
   const isAlone = Object.keys(plain).length === 1;
   if (isAlone) return withPlainReference(plain);
+  const [reference, ...others] = (anyOf ?? []) as MemberSchema[];
+  const isOrNull = others.length === 1 && others[0]?.enum?.[0] === null;
   return {
     ...plain,
+    ...(isOrNull && { anyOf: undefined, allOf: [reference], nullable: true }),
     ...(Number.isFinite(above) && { minimum: above, exclusiveMinimum: true }),
     ...(Number.isFinite(below) && { maximum: below, exclusiveMaximum: true }),
   };
