@@ -11,7 +11,6 @@ import {
 import { leastMarked } from '../database/order.ts';
 import { reportFault } from '../errors.ts';
 import { hasScope } from '../scopes.ts';
-import { wholeTime } from '../validation/kinds.ts';
 import { assertPageFits, pageLimit } from '../validation/page-size.ts';
 import {
   contradicted,
@@ -162,7 +161,7 @@ export class Trace implements TracedCollection {
     this.before = `, ${readers}, ${members} as "#before"`;
     this.after = `, ${version} as "#next", ${members} as "#after"${this.#heirs}`;
     this.#byMembers = `${choices[0]}`;
-    const own = columns.filter(({ isOfModule }) => isOfModule);
+    const own = columns.filter(({ json }) => !json);
     this.shown = own.length > 0 ? shownBy(own) : undefined;
     this.table = table.name;
     database.traced.set(name, this);
@@ -299,7 +298,7 @@ const mostMembers = 50;
 function objectOf(columns: readonly Column[]): string {
   const own = columns
     .slice(0, mostMembers)
-    .map((column) => `${literal(column.member)}, ${jsonOf(column)}`);
+    .map(({ member, json, text }) => `${literal(member)}, ${json ?? text}`);
   const object = `jsonb_build_object(${own.join(', ')})`;
   const others = columns.slice(mostMembers);
   return others.length > 0 ? `${object} || ${objectOf(others)}` : object;
@@ -315,7 +314,7 @@ function sameOf(columns: readonly Column[]) {
   return `, lateral (select array[${names.join(', ')}]::text[] as "#same" offset 0) as compared`;
 }
 
-/** Parses the texts of `jsonOf`. */
+/** Parses the texts of values whose JSON SQL does not know. */
 function shownBy(columns: readonly Column[]) {
   return (values: Record<string, unknown>) => {
     const shown = { ...values };
@@ -324,12 +323,4 @@ function shownBy(columns: readonly Column[]) {
         shown[member] = decode(`${shown[member]}`);
     return shown;
   };
-}
-
-/** SQL for a value as in an answer, for JSON; its text if SQL cannot know it. */
-function jsonOf({ name, type, text, isOfModule }: Column) {
-  if (isOfModule) return text;
-  if (type === 'timestamptz')
-    return `to_char(${wholeTime(name)} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
-  return type.startsWith('numeric') ? `${name}::text` : name;
 }

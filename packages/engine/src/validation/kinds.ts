@@ -68,6 +68,7 @@ export const kinds = {
     // Not NaN, and no infinity.
     codec: {
       fromText: (value) => (/\d$/.test(value) ? value : undefined),
+      toJson: (column) => `${column}::text`,
       isSpelled: true,
     },
     type: 'numeric string',
@@ -90,6 +91,8 @@ export const kinds = {
         ),
       fromText: (value) =>
         value === beyond ? undefined : new Date(Number(value)),
+      toJson: (column) =>
+        `to_char(${wholeTime(column)} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`,
       writeLast: (at: Date) => at.toISOString().replace('Z', '999Z'),
       toCursor: (key) => key,
     },

@@ -91,6 +91,11 @@ export interface Codec {
    * that the service would not store.
    */
   fromText?: (text: string) => unknown;
+  /**
+   * SQL for the JSON of a value in an answer. Without it, a trace stores the
+   * text of a module's kind, and PostgreSQL's JSON of the engine's.
+   */
+  toJson?: (column: string) => string;
   /** SQL for the JSON of a value in a cursor, unless the text is. */
   toCursor?: (key: string) => string;
   /** Converts it for the cursor, unless it is the text of a parameter. */

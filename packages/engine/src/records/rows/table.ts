@@ -276,6 +276,7 @@ function columnOf(property: Property, table: string) {
     ...(kind ?? kinds.string).codec,
     ...(type === 'text' && items && enumCodec(items)),
   };
+  const isOfEngine = ownCodecs.includes(kind?.codec);
   const sql = quoted(`${fieldNames?.[0]}`);
   // Its lists have one order on every database, whatever its collation: no
   // upgrade of the system's library changes it.
@@ -321,8 +322,8 @@ function columnOf(property: Property, table: string) {
      * @throws Error for a value that cannot be shown
      */
     decode: decoderOf(codec, place, nullable === true),
-    /** True for a kind that the engine does not know. */
-    isOfModule: !ownCodecs.includes(kind?.codec),
+    /** SQL expression for its JSON in an answer, if SQL knows it. */
+    json: codec.toJson?.(sql) ?? (isOfEngine ? sql : undefined),
     place,
     isSafeToJoin: !codec.isAnyText,
     isInteger: codec.fromText === int64FromDigits,
