@@ -58,6 +58,8 @@ export interface Store {
 export interface StartStoreOptions {
   /** A database that the test has created. */
   database?: TestDatabase;
+  /** In place of the modules of the service. */
+  own?: Module[];
   /** Modules beside those of the service. */
   more?: Module[];
   observers?: readonly Partial<Observers>[];
@@ -92,13 +94,14 @@ async function start(
   env: Record<string, string>,
   {
     database: given,
+    own = modules,
     more = [],
     observers = [],
     parts: optional = features,
   }: StartStoreOptions,
   opened: Array<() => Promise<unknown>>,
 ): Promise<Omit<Store, 'close'>> {
-  const listed = [...modules, ...more];
+  const listed = [...own, ...more];
   const whole = complete({ modules: async () => listed, features: optional });
   const all = await whole.modules();
   const test = given ?? (await createTestDatabase());

@@ -12,7 +12,6 @@ import { flushRegularly } from './access/write-behind.ts';
 import { type GraphQLParts, graphQL } from './api/graphql/handler.ts';
 import { assertSameMembers } from './api/graphql/members.ts';
 import { createSchema, serveSchema } from './api/graphql/schema.ts';
-import { guardedReferences } from './api/graphql/scopes.ts';
 import { connections, roomForConnections } from './api/http/connections.ts';
 import { cors } from './api/http/headers.ts';
 import { lifecycle } from './api/http/lifecycle.ts';
@@ -186,8 +185,9 @@ const build = async (options: AppOptions): Promise<FastifyInstance> => {
 
   // GraphQL
   const schemaParts = apis.map(
-    ({ tag, entities = [], resolvers, references, audiences }) => ({
+    ({ tag, isLocal, entities = [], resolvers, references, audiences }) => ({
       module: scopeNameOf(tag.name),
+      isLocal,
       types: entities.map((one) => database.orm.getMetadata(one).className),
       resolvers,
       references,
@@ -198,11 +198,7 @@ const build = async (options: AppOptions): Promise<FastifyInstance> => {
     {},
     ...parts.map(({ graphql }) => graphql),
   );
-  const references = guardedReferences(schemaParts);
-  const schema = await createSchema(
-    schemaParts,
-    (own) => graphQLParts.schema?.(own, references) ?? own,
-  );
+  const schema = await createSchema(schemaParts, graphQLParts.schema);
   app.decorate('graphqlSchema', schema);
   for (const entity of modules.flatMap(({ entities = [] }) => entities)) {
     const described = database.orm.getMetadata(entity);

@@ -11,7 +11,7 @@ const toys: References = {
   Toy: async (id) => (id === 7 ? null : { id, name: `toy ${id}` }),
 };
 const subgraphWith = (references = toys, introspection = true) =>
-  subgraph(schema, references, introspection);
+  subgraph(schema, schema, references, introspection);
 
 const find = (
   source: string,

@@ -52,6 +52,11 @@ export interface Module<Service = unknown, Own extends Variables = Variables> {
    * Its own variables of the environment, which `start --help` lists.
    */
   variables?: Own;
+  /**
+   * Leaves its GraphQL out of a supergraph, whose services may each have such a
+   * module.
+   */
+  isLocal?: true;
   /** Leaves it out of the APIs; its tables stay. */
   isOff?(config: ValuesOf<Own>): boolean;
   /** Creates its service and its APIs. */

@@ -22,8 +22,16 @@ import type { References } from './scopes.ts';
 
 /** What features change of the GraphQL API; at most one has each. */
 export interface GraphQLParts {
-  /** Adds to the schema of the modules. */
-  schema?(schema: GraphQLSchema, references: References): GraphQLSchema;
+  /**
+   * Adds to the schema of the modules.
+   *
+   * @param shared that of the modules that are not local
+   */
+  schema?(
+    schema: GraphQLSchema,
+    shared: GraphQLSchema,
+    references: References,
+  ): GraphQLSchema;
   /**
    * Finds the document that a request names, or refuses it: the operator has
    * registered all of them.

@@ -7,8 +7,14 @@ import { told } from '../../records/live-items.ts';
 import { serveDocument } from '../http/documents.ts';
 import { lastEventIdOf } from '../subscriptions/subscriptions.ts';
 import type { GraphQLContext } from './context.ts';
+import type { GraphQLParts } from './handler.ts';
 import { guardRoots } from './pipeline.ts';
-import { resolvedFields, type SchemaPart, setScopes } from './scopes.ts';
+import {
+  guardedReferences,
+  resolvedFields,
+  type SchemaPart,
+  setScopes,
+} from './scopes.ts';
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -57,9 +63,23 @@ function assertDescribed(schema: GraphQLSchema) {
  */
 export async function createSchema(
   parts: SchemaPart[],
-  extend: (schema: GraphQLSchema) => GraphQLSchema,
+  extend: GraphQLParts['schema'],
 ) {
-  const all = parts.flatMap(({ resolvers }) => resolvers);
+  let schema = await schemaOf(parts);
+  if (extend) {
+    const shared = parts.filter(({ isLocal }) => !isLocal);
+    const references = guardedReferences(shared);
+    schema = extend(schema, await schemaOf(parts, shared), references);
+  }
+  reportThrown(() => assertCosts(schema));
+  guardRoots(schema);
+  makeLive(schema);
+  return schema;
+}
+
+/** @param served those whose fields it has */
+async function schemaOf(parts: SchemaPart[], served = parts) {
+  const all = served.flatMap(({ resolvers }) => resolvers);
   const instances = new Map<unknown, object>(
     all.map((resolver) => [resolver.constructor, resolver]),
   );
@@ -82,11 +102,7 @@ export async function createSchema(
   }
   assertDescribed(built);
   setScopes(built, parts);
-  const schema = extend(built);
-  reportThrown(() => assertCosts(schema));
-  guardRoots(schema);
-  makeLive(schema);
-  return schema;
+  return built;
 }
 
 /**

@@ -37,6 +37,7 @@ export type References = Record<
 export interface SchemaPart {
   /** Its name in scopes. */
   readonly module: string;
+  readonly isLocal?: true | undefined;
   readonly resolvers: object[];
   /** The GraphQL types of its entities. */
   readonly types: string[];

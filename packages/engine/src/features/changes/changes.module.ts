@@ -13,6 +13,7 @@ const pause = 60_000;
 
 export const changesModule: Module = {
   tag: { name: 'Changes', description: 'Who has changed what.' },
+  isLocal: true,
   entities: [ChangeEntity],
   migrations: [
     { name: '2026_11_29_010000_create_change', class: CreateChange },

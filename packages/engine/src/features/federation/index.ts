@@ -16,8 +16,8 @@ export const federation = feature({
     const { introspection } = config.graphql;
     return {
       graphql: {
-        schema: (schema, references) =>
-          subgraph(schema, references, introspection),
+        schema: (schema, shared, references) =>
+          subgraph(schema, shared, references, introspection),
       },
     };
   },

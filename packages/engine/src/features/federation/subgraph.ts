@@ -22,12 +22,14 @@ type Representation = Record<string, unknown> & { __typename: string };
  * specification, version 2.0): `_service` with its SDL, and `_entities`, which
  * finds the items to which other subgraphs refer by `id`.
  *
+ * @param shared the schema for the composition
  * @param introspection whether clients may read the schema; its SDL is part of
  *   it
  * @throws Error for a type that does not exist
  */
 export function subgraph(
   schema: GraphQLSchema,
+  shared: GraphQLSchema,
   references: References,
   introspection: boolean,
 ) {
@@ -50,7 +52,7 @@ export function subgraph(
   if (added.length === 0) return schema;
   const extended = extendSchema(schema, parse(added.join('\n')));
   const { _service, _entities } = extended.getQueryType()?.getFields() ?? {};
-  const sdl = sdlOf(schema, names);
+  const sdl = sdlOf(shared, names);
   if (_service) _service.resolve = () => ({ sdl });
   if (!_entities) return extended;
   Object.assign(_entities, {

@@ -15,6 +15,7 @@ const pause = 500;
 
 export const webhooksModule: Module<WebhookRecords> = {
   tag: { name: 'Webhooks', description: 'Endpoints to which events are sent.' },
+  isLocal: true,
   entities: [WebhookEntity, WebhookLeaseEntity],
   migrations: [
     { name: '2026_11_29_020000_create_webhook', class: CreateWebhook },
