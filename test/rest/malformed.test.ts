@@ -248,6 +248,37 @@ describe('a body that breaks off, or comes too late, is refused by its route', (
   });
 });
 
+/** While the key is looked up, no route reads the body. */
+test.each([
+  ['/v1/pets', refusal],
+  [
+    '/graphql',
+    {
+      errors: [
+        {
+          message: refusal.message,
+          extensions: { code: refusal.code, status: refusal.status },
+        },
+      ],
+    },
+  ],
+])(
+  'a chunk that is none, in the packet of the headers, is refused in the form of %s',
+  async (path, expected) => {
+    const { key } = await store.keys.issue({ name: 'new', scope: 'read' });
+    const headers = `Authorization: Bearer ${key}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n`;
+    const [answer, ...others] = await exchange(
+      store,
+      requestText(`POST ${path}`, headers, 'z\r\n'),
+    );
+    expect([answer?.status, JSON.parse(`${answer?.text}`)]).toEqual([
+      400,
+      expected,
+    ]);
+    expect(others).toEqual([]);
+  },
+);
+
 const get = (path: string, headers = '') =>
   `GET ${path} HTTP/1.1\r\nHost: a\r\n${headers}\r\n`;
 

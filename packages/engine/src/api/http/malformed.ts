@@ -64,7 +64,7 @@ export function answerMalformed(
       { address: socket.remoteAddress, api: 'other', status, code },
       'malformed request rejected',
     );
-    endConnection(socket, responseOf(failure));
+    endConnection(socket, responseOf(failure, isInBody ? request.url : ''));
   };
   const response = socket.latestResponse;
   const { req: request, headersSent } = response ?? {};
@@ -111,10 +111,18 @@ function isRequestLine({ rawPacket, bytesParsed = 0 }: ParserError) {
   return requestLine.test(text);
 }
 
-/** Formats a response, because there is no response object. */
-function responseOf(failure: StoreError) {
+/**
+ * Formats a response, because there is no response object.
+ *
+ * @param url of a request whose body has the fault
+ */
+function responseOf(failure: StoreError, url = '') {
   const { status } = failure;
-  const body = JSON.stringify(failure.toBody());
+  const ofRest = failure.toBody();
+  const { message, ...extensions } = ofRest;
+  const ofGraphQL = { errors: [{ message, extensions }] };
+  const isGraphQL = /^\/graphql\b/.test(url);
+  const body = JSON.stringify(isGraphQL ? ofGraphQL : ofRest);
   const headers = Object.entries({
     ...dataHeaders,
     'content-type': 'application/json; charset=utf-8',
