@@ -10,7 +10,7 @@ import type {
   RawServerDefault,
   RouteOptions,
 } from 'fastify';
-import createRouter, { type HTTPMethod } from 'find-my-way';
+import createRouter from 'find-my-way';
 import type { Static, TObject, TSchema } from 'typebox';
 import { idempotencyHooks } from '../../access/idempotency/idempotency-key.ts';
 import { mayWrite, requireScope } from '../../access/keys/bearer.ts';
@@ -127,23 +127,25 @@ function isOfQuery(schema: TSchema): boolean {
 
 /** The methods of each path, which Fastify's router cannot list. */
 class AllowedMethods {
+  /** Those of a path are kept with its `OPTIONS`. */
   readonly #router = createRouter();
   /** The methods of all paths. */
-  readonly all = new Set<HTTPMethod>();
+  readonly all = new Set(['OPTIONS']);
 
   add({ url, method }: Pick<RouteOptions, 'url' | 'method'>) {
     if (url === '*') return;
-    for (const one of [method, 'OPTIONS'].flat() as HTTPMethod[]) {
+    if (!this.#router.hasRoute('OPTIONS', url))
+      this.#router.on('OPTIONS', url, () => undefined, new Set(['OPTIONS']));
+    const { store } = this.#router.findRoute('OPTIONS', url) ?? {};
+    for (const one of [method].flat()) {
       this.all.add(one);
-      if (!this.#router.hasRoute(one, url))
-        this.#router.on(one, url, () => undefined);
+      store.add(one);
     }
   }
 
   /** @returns none for an unknown path */
   of({ raw: { url = '/' } }: FastifyRequest): string[] {
-    const all = [...this.all].sort();
-    return all.filter((method) => this.#router.find(method, url));
+    return [...(this.#router.find('OPTIONS', url)?.store ?? [])].sort();
   }
 }
 
