@@ -149,7 +149,9 @@ export class Changes<Item> {
     const removed = await (isJudged
       ? this.#judged(write, call, judge)
       : this.#write(write, call, owned.requireViews(call, 'write')));
-    return removed && true;
+    if (!removed) return null;
+    call.count(1);
+    return true;
   }
 
   /** Judges an item, then writes it if its version and its callers are the same. */
