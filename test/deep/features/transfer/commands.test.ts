@@ -1,7 +1,8 @@
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
+import { resolve } from 'node:path';
 import type { Readable } from 'node:stream';
 import { sql } from '../../../support/database-access.ts';
 import { databaseForEach, foldersForEach } from '../../../support/fixtures.ts';
@@ -95,6 +96,24 @@ async function exported(...flags: string[]): Promise<string> {
 }
 
 describe('export and import', () => {
+  test('take - for standard output and standard input', async () => {
+    const file = folders.file('pets');
+    writeFileSync(file, lineOf(1, 'Rex', 1n));
+    const command = [
+      ...['sh', '-c', 'exec "$0" "$@" <"$FILE"'],
+      ...[process.execPath, resolve('dist/bundle/cli.js')],
+      ...['import', '--input', '-'],
+    ];
+    const { ended } = runCommand(command, {
+      PATH: `${process.env.PATH}`,
+      FILE: file,
+      ...env(),
+    });
+    expect(await ended).toEqual({ ...counted('1 added'), signal: null });
+    expect(await exported('--output', '-')).toBe(lineOf(1, 'Rex', 1n));
+    expect(existsSync('-')).toBe(false);
+  });
+
   test('keep every name and int64 byte for byte, in NDJSON and CSV; an NDJSON line equals the pet in a REST response', async () => {
     // An empty store assigns the same ids.
     const pets = names.map((name, at) =>

@@ -38,13 +38,16 @@ export function transferCommands(program: Command, stores: Stores) {
     )
     .option(...json);
 
+  const fileFrom = (text: string) => (text === '-' ? undefined : text);
+
   const exporting = command(
     'export',
     'write all items, ascending by id; the service may run',
   )
     .option(
       '-o, --output <file>',
-      'a file, which appears when it is complete; else standard output',
+      'a file, which appears when it is complete; else, or for -, standard output',
+      fileFrom,
     )
     .option('--force', 'overwrite the file')
     .addOption(format())
@@ -60,7 +63,7 @@ export function transferCommands(program: Command, stores: Stores) {
     'import',
     'add the items of a file in its order, with new ids; the service may run',
   )
-    .option('-i, --input <file>', 'else standard input')
+    .option('-i, --input <file>', 'else, or for -, standard input', fileFrom)
     .addOption(format())
     .option(
       '--again',
