@@ -1,3 +1,4 @@
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { openModules } from '#engine/api/module.js';
 import type { Collection } from '#engine/api/resources/collection.js';
@@ -56,5 +57,26 @@ describeHere('rows of callers', () => {
     await seed(seeded, { count: 1, seed: 1 });
     const { createdBy } = (await list(all, '/diaries')).at(-1);
     expect(createdBy).toBe('key:0');
+
+    const usable = ['ada', 'key:7', 'x'.repeat(255)];
+    const wrong = ['', 'key:', 'key:ada', 'x'.repeat(256), 'a\u0000'];
+    const reasons: string[] = [];
+    const refused = (_: number, reason: string) => reasons.push(reason);
+    const file = join(await newFolder(), 'diaries.ndjson');
+    const lines = [...usable, ...wrong].map((createdBy) =>
+      JSON.stringify({
+        title: `of ${createdBy.length}`,
+        mood: 'fine',
+        createdBy,
+      }),
+    );
+    await writeFile(file, lines.join('\n'));
+    const { result } = await importFile(
+      { ...transfer, refused },
+      { input: file, dryRun: true },
+    );
+    expect(result).toMatchObject({ added: usable.length });
+    expect(reasons).toHaveLength(wrong.length);
+    expect(reasons.join()).not.toMatch(/title|mood/);
   });
 });

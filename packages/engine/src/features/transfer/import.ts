@@ -10,6 +10,7 @@ import { exitCodes } from '../../commands/program.ts';
 import { isDataError, reasonOf } from '../../database/postgres-errors.ts';
 import { ruleBroken } from '../../database/transaction.ts';
 import { StoreError } from '../../errors.ts';
+import { longestName } from '../../records/rows/ownership.ts';
 import { textSchema } from '../../validation/schemas.ts';
 import { validator } from '../../validation/validator.ts';
 import {
@@ -144,7 +145,12 @@ function withOwner({ input, item, service }: Collection): TObject {
     (member) => item.properties[member] && !input.properties[member],
   );
   if (owners.length === 0) return input;
-  const member = textSchema({ description: 'To whom it belongs.' });
+  const member = textSchema({
+    minLength: 1,
+    maxLength: longestName,
+    pattern: '^key:\\d+$|^(?!key:)',
+    description: 'To whom it belongs.',
+  });
   const own = owners.map((name) => [name, Type.Optional(member)]);
   return Type.Object({ ...input.properties, ...Object.fromEntries(own) });
 }

@@ -22,7 +22,7 @@ export function ownerMemberOf<Member extends string>(owner: Owner<Member>) {
 }
 
 /** The longest name of an owner, which is in indexes. */
-const longestName = 255;
+export const longestName = 255;
 
 /** What is known of a caller: its `sub`, else `key:<id>`; or its tenant. */
 type Identity = 'subject' | 'tenant';
