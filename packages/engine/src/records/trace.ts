@@ -103,7 +103,7 @@ export class Trace implements TracedCollection {
   /** Of a row before it is changed or removed. */
   readonly before: string;
   /** Of a row after a change. */
-  readonly after: string;
+  readonly #after: string;
   /** To whom a change hands it over; empty where it hands none over. */
   readonly #heirs: string;
   readonly #same: string;
@@ -159,7 +159,7 @@ export class Trace implements TracedCollection {
     const version = table.version?.name ?? '1';
     this.created = `, id as "#id", ${version} as "#version", ${readers}, ${members} as "#after"`;
     this.before = `, ${readers}, ${members} as "#before"`;
-    this.after = `, ${version} as "#next", ${members} as "#after"${this.#heirs}`;
+    this.#after = `${version} as "#next", ${members} as "#after"${this.#heirs}`;
     this.#byMembers = `${choices[0]}`;
     const own = columns.filter(({ json }) => !json);
     this.shown = own.length > 0 ? shownBy(own) : undefined;
@@ -170,8 +170,7 @@ export class Trace implements TracedCollection {
   /**
    * SQL after the parts of a statement that write: it stores their rows.
    *
-   * @param rows SQL for these, with the columns `created`, or `before` and
-   *   `after`
+   * @param rows SQL for these, with the columns `created` or `before`
    * @param writers SQL for who has written them (`writerAt`, `writersAt`)
    */
   store(action: keyof typeof itemsBy, rows: string, writers: string) {
@@ -182,12 +181,13 @@ export class Trace implements TracedCollection {
     const name = literal(this.traced.name);
     const item = `${name}, "#id", ${version}`;
     const writer = '"#actor", "#tenant", "#request"';
-    const from = `from "#position", ${rows}${writers}`;
+    const changed = `, "#changed" as materialized (select *, ${this.#after} from ${rows})`;
+    const from = `from "#position", ${isChange ? '"#changed"' : rows}${writers}`;
     // It is created for an heir; `eventFor` tells it by its version.
     const forHeir = `
       union all select ${item}, 'created', ${writer}, coalesce("#heir", ${name}), "#next_reader", null, "#after"
       ${from} where coalesce("#heir", "#next_reader") is not null`;
-    return `, "#position" as materialized (${lockPosition}),
+    return `${isChange ? changed : ''}, "#position" as materialized (${lockPosition}),
     "#traced" as (
       insert into ${changeTable} (collection, item_id, version, action, actor, tenant, request, audience, reader, before, after)
       select ${item}, '${action}', ${writer}, "#audience", "#reader", ${before}, ${after}
