@@ -1,3 +1,4 @@
+import { promises } from 'node:dns';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { type AddressInfo, createServer as listen } from 'node:net';
@@ -5,16 +6,33 @@ import { hostname } from 'node:os';
 import { Courier, publicOnly } from '#engine/features/webhooks/post.js';
 import { ledgersModule } from '../../modules/ledgers/ledgers.module.ts';
 import { sql } from '../../support/database-access.ts';
-import { afterEach, expect, test } from '../../support/jest.ts';
+import {
+  afterAll,
+  afterEach,
+  beforeAll,
+  expect,
+  test,
+} from '../../support/jest.ts';
 import { eventually } from '../../support/process.ts';
 import { rest } from '../../support/rest.ts';
 import { storeForAll } from '../../support/store.ts';
+import { NameServer } from './name-server.ts';
 
 // With a contract of its own.
 const store = storeForAll({ WEBHOOKS: 'true' }, undefined, {
   more: [ledgersModule],
 });
 afterEach(() => sql(store.database, 'delete from webhook'));
+
+const names = new NameServer({
+  localhost: '127.0.0.1',
+  [hostname().toLowerCase()]: '127.0.0.1',
+  'rebound.example': '169.254.169.254',
+  'shop.example': '1.1.1.1',
+  'silent.example': null,
+});
+beforeAll(() => names.open());
+afterAll(() => names.close());
 
 const create = (url: string) =>
   rest(store, '/v1/webhooks', {
@@ -110,15 +128,16 @@ test('a change cannot lead to a private address', async () => {
 });
 
 /** These have addresses of this machine, or none. */
-const names = [
+const closed = [
   'localhost',
   'localhost.',
   'LOCALHOST',
   hostname(),
+  'rebound.example',
   'no.invalid',
 ];
 
-test.each(names)('no connection is opened to the name %s', async (name) => {
+test.each(closed)('no connection is opened to the name %s', async (name) => {
   let connections = 0;
   const server = listen(() => {
     connections += 1;
@@ -164,13 +183,27 @@ test('an address that was stored before is checked again', async () => {
   server.close();
 });
 
+const lookUp = (name: string) =>
+  new Promise<unknown[]>((resolve) =>
+    publicOnly(name, { all: true }, (...all: unknown[]) => resolve(all)),
+  );
+
 test('a connection gets the addresses that were checked', async () => {
-  const found = await new Promise<unknown[]>((resolve) =>
-    publicOnly('127.0.0.1', { all: true }, (...all: unknown[]) => resolve(all)),
-  );
-  expect(found[0]).toEqual(new Error('It has no public address.'));
-  const open = await new Promise<unknown[]>((resolve) =>
-    publicOnly('1.1.1.1', {}, (...all: unknown[]) => resolve(all)),
-  );
+  const [error] = await lookUp('localhost');
+  expect(error).toEqual(new Error('It has no public address.'));
+  const open = await lookUp('shop.example');
   expect(open).toEqual([null, [{ address: '1.1.1.1', family: 4 }]]);
+});
+
+test('a name whose server is silent delays no other look-up', async () => {
+  const silent = Array.from({ length: 8 }, () => lookUp('silent.example'));
+  let ended = 0;
+  for (const one of silent) void one.then(() => (ended += 1));
+  await eventually(async () => names.asked.has('silent.example'));
+  // That of the database.
+  await promises.lookup('localhost');
+  expect(await lookUp('shop.example')).toHaveLength(2);
+  expect(ended).toBe(0);
+  names.speak();
+  await Promise.all(silent);
 });

@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto';
-import { lookup as resolve } from 'node:dns';
+import { promises as dns, lookup } from 'node:dns';
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import https from 'node:https';
 import { BlockList, isIP, type LookupFunction } from 'node:net';
@@ -41,13 +41,23 @@ function isPublic(address: string) {
 
 /**
  * The connection gets the addresses that it has checked. The error does not
- * tell which private names exist.
+ * tell which private names exist. `lookup` would wait in a thread for a silent
+ * name server, and the look-ups of the database behind it.
  */
-export const publicOnly: LookupFunction = (host, options, done) =>
-  resolve(host, { ...options, all: true }, (error, found) => {
-    const isOpen = !error && found.every(({ address }) => isPublic(address));
-    done(isOpen ? null : new Error('It has no public address.'), found);
-  });
+export const publicOnly: LookupFunction = async (host, _options, done) => {
+  // Each reads anew which name servers there are.
+  const resolver = new dns.Resolver();
+  const asked = [resolver.resolve4(host), resolver.resolve6(host)];
+  const answers = await Promise.allSettled(asked);
+  const found = answers.flatMap((answer) =>
+    answer.status === 'fulfilled' ? answer.value : [],
+  );
+  const isOpen = found.length > 0 && found.every(isPublic);
+  done(
+    isOpen ? null : new Error('It has no public address.'),
+    found.map((address) => ({ address, family: isIP(address) })),
+  );
+};
 
 /** Where messages are sent. */
 export interface Receiver {
@@ -71,8 +81,10 @@ export class Courier {
 
   /** @param isLocal for development */
   constructor(private readonly isLocal: boolean) {
-    const lookup = isLocal ? resolve : publicOnly;
-    this.#agent = new https.Agent({ keepAlive: true, lookup });
+    this.#agent = new https.Agent({
+      keepAlive: true,
+      lookup: isLocal ? lookup : publicOnly,
+    });
   }
 
   /** @throws StoreError BAD_USER_INPUT for an address that is not permitted */
