@@ -11,6 +11,8 @@ const http = process.getBuiltinModule('node:http');
 
 /** In milliseconds. */
 const timeout = 10_000;
+/** How long (ms) a connection stays open for the next event. */
+const longestIdle = 1000;
 /** Characters of an answer. */
 const mostRead = 262_144;
 
@@ -83,6 +85,7 @@ export class Courier {
   constructor(private readonly isLocal: boolean) {
     this.#agent = new https.Agent({
       keepAlive: true,
+      timeout: longestIdle,
       lookup: isLocal ? lookup : publicOnly,
     });
   }
