@@ -16,14 +16,19 @@ export class TcpProxy {
   cutsAt: string | undefined;
   readonly #sockets = new Set<Socket>();
   readonly #server: Server;
-  readonly #target: URL;
   #port = 0;
 
   /** @param sent gets the bytes that clients send to the server */
-  constructor(target: URL, sent?: (bytes: Buffer) => void) {
-    this.#target = target;
+  constructor(
+    /** Where later connections lead. */
+    public target: URL,
+    sent?: (bytes: Buffer) => void,
+  ) {
     this.#server = createServer((near) => {
-      const far = connect(Number(target.port || 5432), target.hostname);
+      const far = connect(
+        Number(this.target.port || 5432),
+        this.target.hostname,
+      );
       if (sent) near.on('data', sent);
       this.#forward(near, far);
       this.#forward(
@@ -56,7 +61,7 @@ export class TcpProxy {
 
   /** The URL of the server through this proxy. */
   get url(): string {
-    const url = new URL(this.#target);
+    const url = new URL(this.target);
     url.host = `127.0.0.1:${this.#port}`;
     return url.href;
   }

@@ -168,6 +168,46 @@ const isShared = async (node: ServiceNode) =>
       },
     );
 
+    test('is counted in the new master when the address leads from a former one to it', async () => {
+      const master = await createRedis();
+      await master.start();
+      const proxy = new TcpProxy(new URL(redis.url));
+      await proxy.open();
+      try {
+        const moved = { ...env(1000), REDIS_URL: proxy.url };
+        await onNode(store, moved, async (node) => {
+          await eventually(() => isShared(node));
+          expect(left(await list(node))).toBe(990);
+          await redis.command('replicaof', '127.0.0.1', '1');
+          // Connections stay.
+          proxy.target = new URL(master.url);
+          await list(node);
+          await eventually(() => isShared(node));
+          await onNode(
+            store,
+            { ...env(1000), REDIS_URL: master.url },
+            async (other) => {
+              await eventually(() => isShared(other));
+              const first = left(await list(node));
+              expect(left(await list(other))).toBe(first - 10);
+            },
+          );
+        });
+      } finally {
+        proxy.cut();
+        await master.kill();
+      }
+    });
+
+    test('is counted by each node while Redis is a replica', async () => {
+      const [first] = await startTwoNodes(1000);
+      await redis.command('replicaof', '127.0.0.1', '1');
+      expect(left(await list(first))).toBe(990);
+      expect(await readiness(first)).toEqual(perNode);
+      await redis.command('replicaof', 'no', 'one');
+      await eventually(() => isShared(first));
+    });
+
     test('needs no second command to a silent Redis, not even for fifty fields in a query', async () => {
       let commands = 0;
       const proxy = new TcpProxy(new URL(redis.url), (bytes) => {

@@ -1,4 +1,6 @@
 import { spawnSync } from 'node:child_process';
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { freePort } from '../../../support/process.ts';
 import {
   isOpen,
@@ -38,5 +40,10 @@ export async function createRedis(...options: string[]) {
     pause: () => program?.child.kill('SIGSTOP'),
     resume: () => program?.child.kill('SIGCONT'),
     kill: async () => program?.stop('SIGKILL'),
+    /** Sends it words (the inline form of its protocol). */
+    command: async (...words: string[]) => {
+      const socket = connect(port, '127.0.0.1').end(`${words.join(' ')}\r\n`);
+      return text(socket);
+    },
   };
 }

@@ -8,6 +8,9 @@ import {
   withFallback,
 } from '../../access/limits/limiter.ts';
 
+/** Milliseconds. */
+const reconnectPause = 500;
+
 /**
  * Counts in Redis for all nodes, and in this process while Redis fails or
  * returns invalid counts.
@@ -17,6 +20,9 @@ export function countInRedis(url: string, log: EventLog) {
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0,
     connectTimeout: 2000,
+    // The address of a former master leads to another one now.
+    reconnectOnError: ({ message }) => message.startsWith('READONLY'),
+    retryStrategy: () => reconnectPause,
     // A Redis that does not answer counts as unreachable, so that later
     // requests do not wait for it. The socket times out first: otherwise the
     // next command would wait on the same connection.
@@ -40,7 +46,7 @@ export function countInRedis(url: string, log: EventLog) {
     if (reasons.size > 0) log.info({}, 'Redis can be used again');
     reasons.clear();
   };
-  redis.on('ready', recover).on('error', fail);
+  redis.on('error', fail);
   const watched = async <T>(count: () => Promise<T>) => {
     try {
       const used = await count();
@@ -54,6 +60,9 @@ export function countInRedis(url: string, log: EventLog) {
   };
   const limiter: LimiterStore = (budget) => {
     const shared = new RateLimiterRedis({ ...budget, storeClient: redis });
+    // A write, which a replica refuses.
+    const prove = () => watched(() => shared.penalty('proof', 0));
+    redis.on('ready', () => prove().catch(() => undefined));
     return withFallback(budget, shared, watched);
   };
   return {
