@@ -18,7 +18,7 @@ test('while Redis does not respond, this process counts, and the log has one lin
     info: (_: object, line: string) => lines.push(line),
     warn: (_: object, line: string) => lines.push(line),
   };
-  const redis = countInRedis(`redis://127.0.0.1:${port}`, log);
+  const redis = countInRedis(`redis://127.0.0.1:${port}`, log, 'store');
   const limiter = redis.limiter({
     points: 10,
     duration: 60,
@@ -55,10 +55,8 @@ test('a Redis that is too slow at first, and then refuses the password, has a li
   const reasons: string[] = [];
   const warn = ({ err }: { err?: Error }) => reasons.push(err?.message ?? '');
   const { port } = redisLike.address() as { port: number };
-  const redis = countInRedis(`redis://user:secret@127.0.0.1:${port}`, {
-    info: () => undefined,
-    warn,
-  });
+  const url = `redis://user:secret@127.0.0.1:${port}`;
+  const redis = countInRedis(url, { info: () => undefined, warn }, 'store');
   await eventually(async () =>
     reasons.some((reason) => reason.includes('WRONGPASS')),
   );

@@ -28,3 +28,21 @@ test('Redis is asked; one that does not answer is a warning', async () => {
     expect(checks.redis).toEqual(ok('usable'));
   },
 );
+
+(hasRedis ? test : test.skip).each([
+  ['a replica', 'replicaof 127.0.0.1 1', 'READONLY'],
+  ['full', 'config set maxmemory 1', 'OOM'],
+])(
+  'Redis that is %s cannot count: a warning (skipped without redis-server)',
+  async (_how, command, found) => {
+    const redis = await createRedis();
+    await redis.start();
+    await redis.command(command);
+    const { checks } = await doctor({ ...database.env, REDIS_URL: redis.url });
+    await redis.kill();
+    expect(checks.redis).toMatchObject({
+      state: 'warning',
+      found: expect.stringContaining(found),
+    });
+  },
+);

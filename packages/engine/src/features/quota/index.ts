@@ -23,13 +23,14 @@ export const quota = feature({
       'Redis, in which several nodes share QUOTA_PER_MINUTE (operate.md).',
     ),
   },
-  checks({ values: { REDIS_URL: url } }) {
+  checks({ values: { REDIS_URL: url } }, { options }) {
     if (!url) return [];
     const remedy =
       'start Redis, or correct REDIS_URL; until then every process counts quotas for itself';
     const run = async () => {
       const { countInRedis } = await import('./redis.ts');
-      const redis = countInRedis(url, { info() {}, warn() {} });
+      const log = { info() {}, warn() {} };
+      const redis = countInRedis(url, log, options.name);
       await redis.ready().finally(redis.close);
       return 'usable';
     };

@@ -14,8 +14,10 @@ const reconnectPause = 500;
 /**
  * Counts in Redis for all nodes, and in this process while Redis fails or
  * returns invalid counts.
+ *
+ * @param name of the service, with which its keys begin
  */
-export function countInRedis(url: string, log: EventLog) {
+export function countInRedis(url: string, log: EventLog, name: string) {
   const redis = new Redis(url, {
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0,
@@ -46,7 +48,9 @@ export function countInRedis(url: string, log: EventLog) {
     if (reasons.size > 0) log.info({}, 'Redis can be used again');
     reasons.clear();
   };
-  redis.on('error', fail);
+  // A replica, and a full Redis, refuse a write only.
+  const prove = () => redis.set(`${name}:proof`, '', 'PX', 1);
+  redis.on('ready', () => prove().then(recover, fail)).on('error', fail);
   const watched = async <T>(count: () => Promise<T>) => {
     try {
       const used = await count();
@@ -60,15 +64,15 @@ export function countInRedis(url: string, log: EventLog) {
   };
   const limiter: LimiterStore = (budget) => {
     const shared = new RateLimiterRedis({ ...budget, storeClient: redis });
-    // A write, which a replica refuses.
-    const prove = () => watched(() => shared.penalty('proof', 0));
-    redis.on('ready', () => prove().catch(() => undefined));
     return withFallback(budget, shared, watched);
   };
   return {
     limiter,
     /** @throws Error when it cannot be used */
-    ready: () => once(redis, 'ready'),
+    async ready() {
+      await once(redis, 'ready');
+      await prove();
+    },
     /** False while each process counts for itself. */
     get isUp() {
       return redis.status === 'ready' && reasons.size === 0;

@@ -27,7 +27,7 @@ export async function startQuota(
   const isOn = perMinute > 0;
   const isShared = isOn && Boolean(url);
   const counter = isShared ? await import('./redis.ts') : undefined;
-  const redis = counter?.countInRedis(`${url}`, log);
+  const redis = counter?.countInRedis(`${url}`, log, config.name);
   const quota = new Quota(perMinute, redis?.limiter ?? limiters, config);
   const parts: Parts = {
     http(app) {
