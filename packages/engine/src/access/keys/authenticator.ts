@@ -252,16 +252,20 @@ const addSubject: Statement = {
     where not exists (select from api_key where hash = $3) on conflict (hash) do nothing`,
 };
 
+/** SQL for the milliseconds until a time. */
+const left = (column: string) =>
+  `1000 * (extract(epoch from ${column}) - extract(epoch from now()))`;
+
 // A join by `hash or previous_hash` is slow until the table is analysed, which
 // the embedded store never does.
 const selectKeysByHash: Statement = {
   name: 'select_keys',
   text: `
-    select hash, id, name, scope, extract(epoch from expires_at) * 1000, null
+    select hash, id, name, scope, ${left('expires_at')}, null
     from api_key where hash = any($1::text[]) and revoked_at is null
     union all
     select previous_hash, id, name, scope,
-      extract(epoch from expires_at) * 1000, extract(epoch from previous_expires_at) * 1000
+      ${left('expires_at')}, ${left('previous_expires_at')}
     from api_key where previous_hash = any($1::text[]) and revoked_at is null`,
 };
 
@@ -282,6 +286,7 @@ type KeyRow = [
  */
 async function queryKeys(database: Database, hashes: string[]) {
   const staleAt = performance.now() + freshFor;
+  const asked = Date.now();
   const found = new Map<string, LookUp>();
   const wanted = [...new Set(hashes)];
   const asking = database.rows<KeyRow>(selectKeysByHash, [wanted]);
@@ -291,10 +296,11 @@ async function queryKeys(database: Database, hashes: string[]) {
     return database.read<KeyRow>(selectKeysByHash, [wanted]);
   });
   for (const [hash, id, name, scope, expires, replaced] of rows) {
-    const validUntil = Math.min(timeOf(expires), timeOf(replaced));
+    const validFor = Math.min(timeOf(expires), timeOf(replaced));
     found.set(hash, {
       caller: { id: Number(id), name, scopes: scope.split(' ') },
-      validUntil,
+      // By the database's clock, which all nodes share.
+      validUntil: asked + validFor,
       staleAt,
     });
   }
