@@ -35,7 +35,9 @@ const Door: object = defineEntity({
   name: 'Door',
   properties: { id, house: () => to(House), next: () => to(Door) },
 });
-const entities = [House, Door] as never[];
+/** PostgreSQL has a type of this name. */
+const Box = defineEntity({ name: 'Box', properties: { id } });
+const entities = [House, Door, Box] as never[];
 const created = await createdBy(entities);
 const migration = migrationOf('2999_01_01_000000_house', created);
 const model = { entities, migrations: [migration] };
@@ -62,9 +64,10 @@ async function backupOf(rows: string) {
   return file;
 }
 
-test('rows that refer to later rows, of their table and of another one, are restored, and the foreign keys remain', async () => {
+test('rows that refer to later rows, of their table and of another one, and those of a table named as a type, are restored, and the foreign keys remain', async () => {
   const doors = 2 * chunkSize;
   const file = await backupOf(`
+    insert into box (id) values (7);
     insert into house (id, stored) values (1, true), (2, false);
     insert into door (house_id) select 1 from generate_series(1, ${doors});
     update house set main_door_id = ${doors} where id = 1;
@@ -82,6 +85,7 @@ test('rows that refer to later rows, of their table and of another one, are rest
       ['2', '1', `${doors}`, null, 'f'],
     ]);
     expect(await sql(database, keys)).toEqual(expectedKeys);
+    expect(await sql(database, 'select id from box')).toEqual([['7']]);
   });
   await target.drop();
 });

@@ -246,7 +246,8 @@ export async function insertRows(
   const text = `
     insert into ${name} (${namesOfColumns(table)})
     select ${namesOfColumns(table)}
-    from json_populate_recordset(null::${name}, $1::json)`;
+    from json_populate_recordset(
+      (select "#row" from ${name} as "#row" limit 0), $1::json)`;
   await session.query(text, [`[${lines.join(',')}]`]);
 }
 
