@@ -263,7 +263,27 @@ describe('the service does not start', () => {
       return [];
     }
   }
+  @ObjectType('Kin', described)
+  class KinType {
+    @Field(() => ID, described) readonly id!: Int64;
+  }
+  @Resolver(() => KinType)
+  class ListAsMember {
+    @Query(() => KinType, { nullable: true, ...described })
+    kin() {
+      return null;
+    }
+    @FieldResolver(() => [KinType], described)
+    id(): unknown[] {
+      return [];
+    }
+  }
   test.each<[string, object[], string]>([
+    [
+      'a list in place of a member',
+      [new ListAsMember()],
+      'Kin.id is a member: give the field with Kin another name.',
+    ],
     [
       'the field of another module',
       [new SameField()],

@@ -83,9 +83,10 @@ export function resolvedFields(resolvers: object[]) {
   );
   return Object.entries(fieldKinds).flatMap(([kind, root]) => {
     const own = metadataOf(kind).filter(({ target }) => byClass.has(target));
-    return own.map(({ schemaName: name, getObjectType, target }) => ({
+    return own.map(({ schemaName: name, getObjectType, getType, target }) => ({
       isRoot: root !== undefined,
       type: root ?? objectTypeName(getObjectType?.()),
+      returned: objectTypeName(getType?.()),
       name,
       audiences: byClass.get(target)?.audiences,
       own: byClass.get(target)?.scope,
@@ -117,11 +118,15 @@ export function setScopes(schema: GraphQLSchema, parts: SchemaPart[]) {
   }
   for (const { module, resolvers } of parts) {
     for (const one of resolvedFields(resolvers)) {
-      const { isRoot, type, name, audiences, own = module } = one;
+      const { isRoot, type, name, returned, audiences, own = module } = one;
       if (!modules.includes(own))
         reportFault(`${name} needs a scope of ${own}, which is no module.`);
       const field = fieldOf(schema.getType(type), name);
       if (!field) continue;
+      if (returned && `${getNamedType(field.type)}` !== returned)
+        reportFault(
+          `${type}.${name} is a member: give the field with ${returned} another name.`,
+        );
       const right: Right = type === 'Mutation' ? 'write' : 'read';
       const scope = scopeOfAll(own, right, audiences);
       field.extensions = { ...field.extensions, scope };

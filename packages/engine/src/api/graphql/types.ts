@@ -305,4 +305,5 @@ interface Metadata {
   schemaName: string;
   enumObj: object;
   getObjectType?(): unknown;
+  getType?(): unknown;
 }

@@ -248,8 +248,14 @@ export function resource<
 function assertDeclared(
   declaration: Declaration<TProperties, TProperties, string>,
 ) {
-  const { name, operations, members, follow, trace, relations, through } =
-    declaration;
+  const {
+    name,
+    operations,
+    members,
+    follow,
+    trace,
+    through = {},
+  } = declaration;
   const ofService = ['id', 'version', ...Object.keys(stampsOf(declaration))];
   if (!/^[A-Z]\w*$/.test(name))
     reportFault(
@@ -271,7 +277,7 @@ function assertDeclared(
         reportFault(`The audience ${scope} of ${name} cannot ${deed} it.`);
   if (follow && declaration.filters?.includes('follow'))
     reportFault(`follow has two meanings in the list of ${many}.`);
-  for (const member of Object.keys({ ...through, ...relations }))
+  for (const member of Object.keys(through))
     if (member in all || ofService.includes(member))
       reportFault(`${member} of ${name} is a member already.`);
   for (const member of Object.keys(members))
