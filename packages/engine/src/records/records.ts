@@ -73,6 +73,7 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
   readonly table: Table;
   /** Whose rows they are. */
   readonly owned: Ownership;
+  readonly isTree: boolean;
   readonly #stamped: Stamped;
   /** Its name in its trace. */
   readonly #path: string;
@@ -172,6 +173,8 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
         stored: (id, call) => this.#changes.storedOfAny(`${id}`, call),
       });
     this.table = table;
+    this.isTree =
+      isOwned && table.columns.some(({ target }) => target === collection);
     this.owned = owned;
     this.#stamped = stamped;
     this.#path = name;

@@ -17,7 +17,7 @@ export interface Collection {
   /** Whether a live list follows it: its ids become visible in their order. */
   isFollowed?: boolean;
   /** The module's service, or `Records` for a module without rules. */
-  service: Pick<ResourceService, 'list' | 'create' | 'ownerMembers'>;
+  service: Pick<ResourceService, 'list' | 'create' | 'ownerMembers' | 'isTree'>;
   /**
    * Creates a sample input; absent when the collection cannot be seeded.
    *

@@ -102,7 +102,7 @@ export async function importLines(
     }
   }
   await Readable.from(untilFailure())
-    .forEach(create, { concurrency })
+    .forEach(create, { concurrency: service.isTree ? 1 : concurrency })
     .catch((error) => {
       failure ??= error;
     });
