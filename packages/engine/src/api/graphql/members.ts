@@ -167,7 +167,10 @@ function classOf(
   const isInput = kind !== 'object';
   const members = Object.entries<MemberSchema>(schema.properties);
   for (const [name, member] of members) {
-    const { items, default: defaultValue, maximum } = member;
+    const { items, default: given, maximum } = member;
+    // GraphQL has no literal for an object: the schema's reader adds it.
+    const isJson = given && typeof given === 'object' && !items;
+    const defaultValue = isJson ? undefined : given;
     const { description = '' } = { ...items, ...member };
     const mayBeAbsent = defaultValue === undefined || kind === 'arguments';
     const isOptional = isInput && mayBeAbsent && !required.includes(name);
