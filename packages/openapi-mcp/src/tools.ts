@@ -198,6 +198,7 @@ function toolOf(
     ...(takes('Idempotency-Key') && { idempotencyKey: callName }),
     ...(method !== 'get' && takes('Prefer') && { isDryRun }),
   };
+  const isTrial = (args: Arguments) => Boolean(own.isDryRun && args.isDryRun);
   const properties: Record<string, Schema> = {
     ...Object.fromEntries(
       given.map(({ name, description = '', schema }) => [
@@ -253,10 +254,11 @@ function toolOf(
         // Joins the two log lines of a call.
         'x-request-id': id,
         ...(body && { 'content-type': 'application/json' }),
-        ...(isGiven('idempotencyKey') && {
-          'idempotency-key': `${args.idempotencyKey}`,
-        }),
-        ...(Boolean(args.isDryRun) && { prefer: 'tx=rollback' }),
+        ...(own.idempotencyKey &&
+          isGiven('idempotencyKey') && {
+            'idempotency-key': `${args.idempotencyKey}`,
+          }),
+        ...(isTrial(args) && { prefer: 'tx=rollback' }),
       },
       ...(body && {
         payload: JSON.stringify(Object.fromEntries(payload), exact),
@@ -332,7 +334,7 @@ function toolOf(
   ): Promise<Found | undefined> {
     const { status, headers, body } = await send(args, request);
     const payload = await text(body);
-    if (args.isDryRun && !headers['preference-applied'])
+    if (isTrial(args) && !headers['preference-applied'])
       throw new Refused(status, 'It is done: it knows no dry run.');
     if (!output) return undefined;
     const answer = parseStoredJson(payload);

@@ -36,6 +36,12 @@ const changeBox = {
   requestBody: json(ofBox),
   responses: { 200: json(ofBox) },
 };
+const listBoxes = {
+  parameters: ['idempotencyKey', 'isDryRun'].map((name) => ({
+    ...{ in: 'query', name, schema: { type: 'string' } },
+  })),
+  responses: { 200: json(ofBox), 403: {} },
+};
 const document = {
   info: { title: 'Toys', version: '2.0.0', description: 'All toys.' },
   components: { schemas: { Toy: toy } },
@@ -46,6 +52,7 @@ const document = {
       put: { operationId: 'replaceToy', responses: { 204: {}, 403: {} } },
     },
     '/boxes/{boxId}': { patch: { operationId: 'changeBox', ...changeBox } },
+    '/boxes': { get: { operationId: 'listBoxes', ...listBoxes } },
     '/broken': {
       get: { operationId: 'broken', responses: { 200: {}, 500: {} } },
     },
@@ -75,6 +82,10 @@ beforeAll(async () => {
       .type('application/json')
       .send(`{"name":${JSON.stringify(`${url} ${body}`)}}`),
   );
+  app.get('/boxes', async ({ url, headers }, reply) => {
+    received = headers;
+    return reply.type('application/json').send({ name: url });
+  });
   app.get('/broken', async (_request, reply) =>
     reply.code(500).type('text/plain').send('a secret'),
   );
@@ -137,7 +148,7 @@ test('the server has the info of the document, and lists the tools that the call
     );
   expect([await names(), await names(known)]).toEqual([
     ['list_toys', 'change_box'],
-    ['list_toys', 'create_toy', 'replace_toy', 'change_box'],
+    ['list_toys', 'create_toy', 'replace_toy', 'change_box', 'list_boxes'],
   ]);
 });
 
@@ -178,6 +189,17 @@ test('a dry run is no argument of an operation without it', async () => {
   const call = { name: 'replace_toy', arguments: { isDryRun: true } };
   const { content } = (await rpc('tools/call', call, known)).result;
   expect(content[0].text).toMatch(/^An argument is unknown/);
+});
+
+test('a parameter of an operation is no header of the call', async () => {
+  const own = { idempotencyKey: 'a', isDryRun: 'b' };
+  const call = { name: 'list_boxes', arguments: own };
+  const { result } = await rpc('tools/call', call, known);
+  expect(result.structuredContent).toEqual({
+    name: '/boxes?idempotencyKey=a&isDryRun=b',
+  });
+  expect(Object.keys(received)).not.toContain('prefer');
+  expect(Object.keys(received)).not.toContain('idempotency-key');
 });
 
 test('a parameter is the argument id where a member has its name', async () => {
