@@ -13,8 +13,8 @@ const http = process.getBuiltinModule('node:http');
 const timeout = 10_000;
 /** How long (ms) a connection stays open for the next event. */
 const longestIdle = 1000;
-/** Characters of an answer. */
-const mostRead = 262_144;
+/** Characters of an answer: a challenge is short, and 1,000 may be read at once. */
+const mostRead = 8192;
 
 /** Blocks of special purposes (IANA), and those that lead to IPv4. */
 const special = blocksOf(
