@@ -126,6 +126,17 @@ describe.each(apis)('through $name', (api) => {
   });
 });
 
+test('a key that a node knows stays valid when the node corrects its clock', () =>
+  withClock(async () => {
+    const authenticator = new Authenticator(store.database, {});
+    const { key } = await issue({ expiresAt: new Date(Date.now() + 60_000) });
+    const lookUp = () => lookUpIn(authenticator, key);
+    expect(await lookUp()).toMatchObject({ name: 'shop' });
+    const corrected = Date.now() + 3_600_000;
+    Date.now = () => corrected;
+    expect(await lookUp()).toMatchObject({ name: 'shop' });
+  }));
+
 test('a node refuses a key that it knows from its expiry on, without a look-up', () =>
   withClock(async (setTo) => {
     const authenticator = new Authenticator(store.database, {});

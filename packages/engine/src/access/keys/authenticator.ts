@@ -34,12 +34,12 @@ interface LookUp {
   readonly caller: Caller | null;
   /** Why a token was refused. */
   readonly reason?: string;
-  /** The time (`Date.now()`) from which the secret is rejected. */
-  readonly validUntil: number;
   /**
-   * When the look-up expires (`performance.now()`, which does not change with
+   * When the secret expires (`performance.now()`, which does not change with
    * the time of day).
    */
+  readonly validUntil: number;
+  /** When the look-up expires. */
   readonly staleAt: number;
 }
 
@@ -120,9 +120,10 @@ export class Authenticator {
   lookUp(secret: string, address: string, call: Call, hash: string) {
     const name = hash === this.#bootstrapHash ? address : hash;
     const known = this.#known.get(name);
-    const isFresh = known && performance.now() < known.staleAt;
+    const now = performance.now();
+    const isFresh = known && now < known.staleAt;
     if (known?.caller) {
-      if (Date.now() >= known.validUntil) return null;
+      if (now >= known.validUntil) return null;
       return isFresh ? known.caller : this.#lookUpNow(secret, hash, call);
     }
     if (isFresh) return null;
@@ -198,7 +199,8 @@ export class Authenticator {
       found?.validUntil ?? 0,
       subject?.validUntil ?? always,
     );
-    if (!found?.caller || Date.now() >= validUntil) return this.#reject(hash);
+    const isOver = performance.now() >= validUntil;
+    if (!found?.caller || isOver) return this.#reject(hash);
     const caller = {
       ...found.caller,
       hint: hintOf(secret),
@@ -285,8 +287,7 @@ type KeyRow = [
  * @returns the key of every current or previous hash; null for an unknown hash
  */
 async function queryKeys(database: Database, hashes: string[]) {
-  const staleAt = performance.now() + freshFor;
-  const asked = Date.now();
+  const asked = performance.now();
   const found = new Map<string, LookUp>();
   const wanted = [...new Set(hashes)];
   const asking = database.rows<KeyRow>(selectKeysByHash, [wanted]);
@@ -301,7 +302,7 @@ async function queryKeys(database: Database, hashes: string[]) {
       caller: { id: Number(id), name, scopes: scope.split(' ') },
       // By the database's clock, which all nodes share.
       validUntil: asked + validFor,
-      staleAt,
+      staleAt: asked + freshFor,
     });
   }
   return hashes.map((hash) => found.get(hash) ?? null);

@@ -11,7 +11,7 @@ export interface Identity {
     Caller,
     'hint' | 'subject' | 'tenant' | 'scopes' | 'scopeNames'
   >;
-  /** The time (`Date.now()`) from which the secret is rejected. */
+  /** When the secret expires (`performance.now()`). */
   readonly validUntil: number;
 }
 

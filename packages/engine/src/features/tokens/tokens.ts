@@ -200,6 +200,7 @@ function subjectOf(
   // Auth0's `permissions` are those of the user, so they count only when the
   // client has asked for no scope of ours.
   if (granted.length === 0) granted = namedIn(payload.permissions);
+  const validFor = ((exp as number) + clockTolerance) * 1000 - Date.now();
   // As JSON, which keeps lone surrogates apart.
   const subject = hash('sha256', JSON.stringify([issuer, sub]), 'hex');
   return {
@@ -214,7 +215,7 @@ function subjectOf(
         pairs.map(({ theirs, ours }) => [ours, theirs]).reverse(),
       ),
     },
-    validUntil: ((exp as number) + clockTolerance) * 1000,
+    validUntil: performance.now() + validFor,
   };
 }
 
