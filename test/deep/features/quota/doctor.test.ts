@@ -46,3 +46,17 @@ test('Redis is asked; one that does not answer is a warning', async () => {
     });
   },
 );
+
+(hasRedis ? test : test.skip)(
+  'Redis is usable by a user of the keys of quotas alone (skipped without redis-server)',
+  async () => {
+    const redis = await createRedis();
+    await redis.start();
+    const rights = '~animal-store:quota:* +@all';
+    await redis.command('acl setuser counter on >secret', rights);
+    const url = redis.url.replace('//', '//counter:secret@');
+    const { checks } = await doctor({ ...database.env, REDIS_URL: url });
+    await redis.kill();
+    expect(checks.redis).toEqual(ok('usable'));
+  },
+);

@@ -49,7 +49,7 @@ export function countInRedis(url: string, log: EventLog, name: string) {
     reasons.clear();
   };
   // A replica, and a full Redis, refuse a write only.
-  const prove = () => redis.set(`${name}:proof`, '', 'PX', 1);
+  const prove = () => redis.set(`${name}:quota:proof`, '', 'PX', 1);
   redis.on('ready', () => prove().then(recover, fail)).on('error', fail);
   const watched = async <T>(count: () => Promise<T>) => {
     try {
