@@ -28,6 +28,7 @@ const names = new NameServer({
   localhost: '127.0.0.1',
   [hostname().toLowerCase()]: '127.0.0.1',
   'rebound.example': '169.254.169.254',
+  'ipv4.example': '1.1.1.1',
   'shop.example': '1.1.1.1',
   'silent.example': null,
 });
@@ -206,4 +207,12 @@ test('a name whose server is silent delays no other look-up', async () => {
   expect(ended).toBe(0);
   names.speak();
   await Promise.all(silent);
+});
+
+test('a name whose server is silent about IPv6 is found in time', async () => {
+  const began = performance.now();
+  const open = await lookUp('ipv4.example');
+  expect(open).toEqual([null, [{ address: '1.1.1.1', family: 4 }]]);
+  // A delivery has ten.
+  expect(performance.now() - began).toBeLessThan(8000);
 });

@@ -4,7 +4,8 @@ import { once } from 'node:events';
 
 /**
  * A name server for the look-ups of this thread, until it is closed. It knows
- * IPv4 addresses. About a name with null it is silent until `speak`.
+ * IPv4 addresses. About a name with null it is silent until `speak`, and about
+ * IPv6 addresses of `ipv4.example` for ever.
  */
 export class NameServer {
   readonly asked = new Set<string>();
@@ -19,8 +20,9 @@ export class NameServer {
       this.asked.add(name);
       const answer = answerTo(query, this.addresses[name]);
       const send = () => this.#socket.send(answer, port, address);
+      const isSilent = name === 'ipv4.example' && !isOfIPv4(query);
       if (this.addresses[name] === null) this.#held.push(send);
-      else send();
+      else if (!isSilent) send();
     });
   }
 
@@ -57,11 +59,13 @@ function nameIn(query: Buffer) {
   return labels.join('.').toLowerCase();
 }
 
+const endOf = (query: Buffer) => query.indexOf(0, begin) + 5;
+const isOfIPv4 = (query: Buffer) => query.readUInt16BE(endOf(query) - 4) === 1;
+
 function answerTo(query: Buffer, address: string | null | undefined) {
-  const end = query.indexOf(0, begin) + 5;
-  const isOfIPv4 = query.readUInt16BE(end - 4) === 1;
+  const end = endOf(query);
   const records: number[] = [];
-  if (address && isOfIPv4) {
+  if (address && isOfIPv4(query)) {
     const bytes = address.split('.').map(Number);
     records.push(0xc0, begin, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4, ...bytes);
   }

@@ -47,8 +47,8 @@ function isPublic(address: string) {
  * name server, and the look-ups of the database behind it.
  */
 export const publicOnly: LookupFunction = async (host, _options, done) => {
-  // Each reads anew which name servers there are.
-  const resolver = new dns.Resolver();
+  // Each reads anew which name servers there are. Some never answer for IPv6.
+  const resolver = new dns.Resolver({ timeout: 1500, tries: 2 });
   const asked = [resolver.resolve4(host), resolver.resolve6(host)];
   const answers = await Promise.allSettled(asked);
   const found = answers.flatMap((answer) =>
