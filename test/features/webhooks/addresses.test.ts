@@ -1,6 +1,7 @@
 import { promises } from 'node:dns';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
+import { Agent } from 'node:https';
 import { type AddressInfo, createServer as listen } from 'node:net';
 import { hostname } from 'node:os';
 import { Courier, publicOnly } from '#engine/features/webhooks/post.js';
@@ -215,4 +216,21 @@ test('a name whose server is silent about IPv6 is found in time', async () => {
   expect(open).toEqual([null, [{ address: '1.1.1.1', family: 4 }]]);
   // A delivery has ten.
   expect(performance.now() - began).toBeLessThan(8000);
+});
+
+test('a far address has time to answer, before the next one is tried', async () => {
+  const { createConnection } = Agent.prototype;
+  const opened: object[] = [];
+  Agent.prototype.createConnection = (options) => {
+    opened.push(options);
+    throw new Error('No test opens it.');
+  };
+  const courier = new Courier(false);
+  const url = 'https://shop.example/';
+  const receiver = { url, secrets: [], subscription: null };
+  const posted = courier.post(receiver, { id: 'id', body: {} });
+  await posted.catch(() => undefined);
+  Agent.prototype.createConnection = createConnection;
+  courier.close();
+  expect(opened).toMatchObject([{ autoSelectFamilyAttemptTimeout: 2000 }]);
 });

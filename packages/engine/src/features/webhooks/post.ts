@@ -86,6 +86,8 @@ export class Courier {
     this.#agent = new https.Agent({
       keepAlive: true,
       timeout: longestIdle,
+      // Of each address; 250 by default, and a far one needs more.
+      autoSelectFamilyAttemptTimeout: 2000,
       lookup: isLocal ? lookup : publicOnly,
     });
   }
