@@ -144,11 +144,17 @@ function byReference<Part>(app: FastifyInstance, part: Part): Part {
     const other = app.namedSchemas.get($id);
     if (!other) {
       app.namedSchemas.set($id, plain);
-      app.addSchema(plain);
+      app.addSchema(eachPart(plain, readable));
     } else if (JSON.stringify(other) !== JSON.stringify(plain))
       reportFault(`Two different schemas have the $id ${$id}.`);
     return { $ref: `${$id}#` };
   });
+}
+
+/** Without a type null is a value anyway, and Ajv refuses the mark. */
+function readable(part: MemberSchema) {
+  const { nullable, ...others } = part;
+  return nullable === true && !part.type ? others : part;
 }
 
 /**
