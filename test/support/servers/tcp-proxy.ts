@@ -14,16 +14,18 @@ export class TcpProxy {
    * contains this text.
    */
   cutsAt: string | undefined;
+  /** Where later connections lead. */
+  target: URL;
   readonly #sockets = new Set<Socket>();
   readonly #server: Server;
   #port = 0;
 
-  /** @param sent gets the bytes that clients send to the server */
-  constructor(
-    /** Where later connections lead. */
-    public target: URL,
-    sent?: (bytes: Buffer) => void,
-  ) {
+  /**
+   * @param target where later connections lead
+   * @param sent gets the bytes that clients send to the server
+   */
+  constructor(target: URL, sent?: (bytes: Buffer) => void) {
+    this.target = target;
     this.#server = createServer((near) => {
       const far = connect(
         Number(this.target.port || 5432),
