@@ -254,7 +254,10 @@ const addSubject: Statement = {
     where not exists (select from api_key where hash = $3) on conflict (hash) do nothing`,
 };
 
-/** SQL for the milliseconds until a time. */
+/**
+ * SQL for the milliseconds until a time. PostgreSQL subtracts no time from
+ * infinity before version 17.
+ */
 const left = (column: string) =>
   `1000 * (extract(epoch from ${column}) - extract(epoch from now()))`;
 

@@ -13,7 +13,10 @@ const http = process.getBuiltinModule('node:http');
 const timeout = 10_000;
 /** How long (ms) a connection stays open for the next event. */
 const longestIdle = 1000;
-/** Characters of an answer: a challenge is short, and 1,000 may be read at once. */
+/**
+ * Characters that are read of an answer. A challenge is short, and a thousand
+ * answers may arrive at once.
+ */
 const mostRead = 8192;
 
 /** Blocks of special purposes (IANA), and those that lead to IPv4. */
