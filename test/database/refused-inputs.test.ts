@@ -38,6 +38,7 @@ const refusals = [
   { name: 'twin', status: 409, message: 'Another one excludes this name.' },
   { name: 'unique', status: 409, message: 'Another one has this name.' },
   { name: 'odd', status: 500, message: failed },
+  { name: 'lettered', status: 500, message: failed },
   { name: 'limited', status: 500, message: failed },
   { name: 'unready', status: 500, message: failed },
   { name: 'unsupported', status: 500, message: failed },
@@ -56,6 +57,7 @@ where('inputs that the database refuses (Citus has no triggers)', () => {
           when 'conflicting' then raise exception 'this is a test' using errcode = '40001';
           when 'locked' then raise exception 'this is a test' using errcode = '55P03';
           when 'odd' then raise exception 'this is a test' using errcode = 'XY123';
+          when 'lettered' then raise exception 'this is a test' using errcode = 'STOCK';
           when 'limited' then raise exception 'this is a test' using errcode = '42501';
           when 'unready' then raise exception 'this is a test' using errcode = '55000';
           when 'unsupported' then raise exception 'this is a test' using errcode = '0A000';

@@ -271,10 +271,11 @@ export function noSuch(member: string, cause?: unknown) {
 
 /** The SQLSTATE of an error; undefined for other errors. */
 export function sqlState(error: unknown) {
-  const { code } = (error ?? {}) as { code?: unknown };
+  const { code, severity } = (error ?? {}) as Partial<DatabaseError>;
   if (typeof code !== 'string') return undefined;
-  const isState = /^(?=.*\d)[0-9A-Z]{5}$/.test(code);
-  return isState ? code : undefined;
+  // EPIPE is the system's; a trigger may raise one without digits, too.
+  const isOfServer = severity !== undefined || /\d/.test(code);
+  return isOfServer && /^[0-9A-Z]{5}$/.test(code) ? code : undefined;
 }
 
 /**
