@@ -337,6 +337,12 @@ const cases: Case[] = [
     noVariables,
   ],
   [
+    'a fraction for variables',
+    [422, 400],
+    post('{"query":"{__typename}","variables":0.1234567890123456789}'),
+    noVariables,
+  ],
+  [
     'a list for extensions',
     [422, 400],
     post({ ...typename, extensions: [] }),

@@ -114,7 +114,8 @@ describe('a body', () => {
     });
   });
 
-  test.each(['null', `[${rex}]`, '"Rex"', '9007199254740993', ''])(
+  const inexact = ['1e400', '0.1234567890123456789'];
+  test.each(['null', `[${rex}]`, '"Rex"', '9007199254740993', ...inexact, ''])(
     'that is %s is refused',
     async (body) => {
       expect((await post(body)).json).toEqual(

@@ -175,7 +175,9 @@ export function parseStoredJson(text: string): unknown {
 
 /** True for a JSON object. */
 export function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+  const isObject = typeof value === 'object' && value !== null;
+  const isOther = Array.isArray(value) || value instanceof InexactNumber;
+  return isObject && !isOther;
 }
 
 /**
