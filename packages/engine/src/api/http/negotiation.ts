@@ -48,7 +48,7 @@ function trimmed(texts: string[] | null) {
 export function preferencesIn(prefer: string | string[] = '') {
   return listOf(`${prefer}`.toLowerCase()).map((one) => {
     const [preference = ''] = partsOf(one);
-    return preference.replace(/[\s"]/g, '');
+    return preference.replace(/\s*=\s*(?:"([^"]*)"|([^"]*))$/, '=$1$2');
   });
 }
 
