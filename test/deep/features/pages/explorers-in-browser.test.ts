@@ -230,6 +230,7 @@ inBrowser(() => {
   test('/graphiql sends and shows a number beyond 2^53 exactly', () =>
     visit(async (page) => {
       await openGraphiQL(page);
+      await page.getByText('The schema is loaded.').waitFor();
       await page.getByLabel('Examples').selectOption('Add an animal');
       await paste(
         page,
@@ -284,6 +285,7 @@ inBrowser(() => {
   test('/graphiql shows new animals live, with exact digits, until it is stopped', () =>
     visit(async (page) => {
       await openGraphiQL(page);
+      await page.getByText('The schema is loaded.').waitFor();
       await page.getByLabel('Examples').selectOption('Follow what is added');
       await execute(page);
       await eventually(async () => store.app.subscriptions.count === 1);
