@@ -9,8 +9,11 @@ import type { Service } from '../feature.ts';
  * @returns the names of those applied
  */
 export async function migrate(database: Database, service: Service) {
-  const { contracts } = await import('./contracts.ts');
-  const check = () => contracts(service, process.env);
+  // Loaded only for a check, because it takes a sixth of a command's time.
+  const check = async () => {
+    const { contracts } = await import('./contracts.ts');
+    return contracts(service, process.env);
+  };
   const pending = await database.pending();
   if (pending.length > 0) await check();
   try {
