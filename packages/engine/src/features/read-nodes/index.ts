@@ -36,8 +36,8 @@ export const readNodes = feature({
         const { lagOf } = await import('./replicas.ts');
         const lag = await lagOf({ ...options, url, log: undefined }, model);
         const found = `${Math.ceil(lag)} ms behind`;
-        if (lag <= maxLag) return found;
-        throw new Error(`${found}, more than READ_MAX_LAG_MS`);
+        if (lag < maxLag) return found;
+        throw new Error(`${found}, not less than READ_MAX_LAG_MS`);
       },
     }));
   },
