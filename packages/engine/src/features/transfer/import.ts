@@ -72,7 +72,9 @@ export async function importLines(
   const result = { added: 0, same: 0, refused: 0 };
   let done = 0;
   let failure: unknown;
+  let hasGap = false;
   const create = async ({ line, ...one }: Line) => {
+    if (hasGap) return;
     try {
       if ('fault' in one) throw new StoreError('BAD_USER_INPUT', one.fault);
       const item = check(one.input);
@@ -89,6 +91,8 @@ export async function importLines(
       if (reason) {
         result.refused += 1;
         refused(line, reason);
+        // Lines refer to others by their numbers.
+        hasGap = service.isTree === true;
       } else failure ??= error;
     }
     done += 1;
