@@ -175,10 +175,12 @@ function toolOf(
     responses,
   } = operation;
   const given = parameters.filter((parameter) => parameter.in !== 'header');
-  const takes = (header: string) =>
-    parameters.some(({ name }) => name === header);
   const body = requestBody?.content?.['application/json'].schema;
   const members = body?.properties ?? {};
+  /** A member has its name for itself. */
+  const takes = (header: string, argument: string) =>
+    parameters.some(({ name }) => name === header) &&
+    !Object.hasOwn(members, argument);
   /** A row may refer to another one by a member named as the parameter. */
   const argumentOf = (parameter: string) =>
     Object.hasOwn(members, parameter) ? 'id' : parameter;
@@ -195,8 +197,10 @@ function toolOf(
     : answer;
   /** Those that are no parameters. */
   const own = {
-    ...(takes('Idempotency-Key') && { idempotencyKey: callName }),
-    ...(method !== 'get' && takes('Prefer') && { isDryRun }),
+    ...(takes('Idempotency-Key', 'idempotencyKey') && {
+      idempotencyKey: callName,
+    }),
+    ...(method !== 'get' && takes('Prefer', 'isDryRun') && { isDryRun }),
   };
   const isTrial = (args: Arguments) => Boolean(own.isDryRun && args.isDryRun);
   const properties: Record<string, Schema> = {

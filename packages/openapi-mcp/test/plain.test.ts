@@ -42,6 +42,21 @@ const listBoxes = {
   })),
   responses: { 200: json(ofBox), 403: {} },
 };
+/** Its members have the names of what a tool takes beside them. */
+const ofCall = {
+  type: 'object',
+  properties: {
+    idempotencyKey: { type: 'string' },
+    isDryRun: { type: 'boolean' },
+  },
+};
+const createCall = {
+  parameters: ['Idempotency-Key', 'Prefer'].map((name) => ({
+    ...{ in: 'header', name, schema: { type: 'string' } },
+  })),
+  requestBody: json(ofCall),
+  responses: { 201: json(ofCall), 403: {} },
+};
 const document = {
   info: { title: 'Toys', version: '2.0.0', description: 'All toys.' },
   components: { schemas: { Toy: toy } },
@@ -52,6 +67,7 @@ const document = {
       put: { operationId: 'replaceToy', responses: { 204: {}, 403: {} } },
     },
     '/boxes/{boxId}': { patch: { operationId: 'changeBox', ...changeBox } },
+    '/calls': { post: { operationId: 'createCall', ...createCall } },
     '/boxes': { get: { operationId: 'listBoxes', ...listBoxes } },
     '/broken': {
       get: { operationId: 'broken', responses: { 200: {}, 500: {} } },
@@ -82,6 +98,10 @@ beforeAll(async () => {
       .type('application/json')
       .send(`{"name":${JSON.stringify(`${url} ${body}`)}}`),
   );
+  app.post('/calls', async ({ headers, body }, reply) => {
+    received = headers;
+    return reply.type('application/json').send(body);
+  });
   app.get('/boxes', async ({ url, headers }, reply) => {
     received = headers;
     return reply.type('application/json').send({ name: url });
@@ -148,7 +168,14 @@ test('the server has the info of the document, and lists the tools that the call
     );
   expect([await names(), await names(known)]).toEqual([
     ['list_toys', 'change_box'],
-    ['list_toys', 'create_toy', 'replace_toy', 'change_box', 'list_boxes'],
+    [
+      'list_toys',
+      'create_toy',
+      'replace_toy',
+      'change_box',
+      'create_call',
+      'list_boxes',
+    ],
   ]);
 });
 
@@ -198,6 +225,15 @@ test('a parameter of an operation is no header of the call', async () => {
   expect(result.structuredContent).toEqual({
     name: '/boxes?idempotencyKey=a&isDryRun=b',
   });
+  expect(Object.keys(received)).not.toContain('prefer');
+  expect(Object.keys(received)).not.toContain('idempotency-key');
+});
+
+test('a member of an operation is no header of the call', async () => {
+  const own = { idempotencyKey: 'a', isDryRun: true };
+  const call = { name: 'create_call', arguments: own };
+  const { result } = await rpc('tools/call', call, known);
+  expect(result.structuredContent).toEqual(own);
   expect(Object.keys(received)).not.toContain('prefer');
   expect(Object.keys(received)).not.toContain('idempotency-key');
 });
