@@ -2,7 +2,7 @@
 import { type TArray, type TObject, type TSchema, Type } from 'typebox';
 import type { Module } from '#engine/api/module.js';
 import { operation } from '#engine/api/resources/operation.js';
-import { textSchema } from '#engine/validation/schemas.js';
+import { nullable, textSchema } from '#engine/validation/schemas.js';
 import { graphqlText } from '../support/graphql.ts';
 import { expect, test } from '../support/jest.ts';
 import { rest } from '../support/rest.ts';
@@ -55,6 +55,23 @@ const refused = operation({
   input: inputs.None,
   output: echoSchema,
 });
+const note = operation({
+  name: 'addNote',
+  description: 'Stores nothing',
+  path: '/notes',
+  input: Type.Object(
+    { text },
+    { $id: 'NewNote', description: 'What is asked.' },
+  ),
+  output: Type.Object(
+    {
+      text: Type.Optional(text),
+      any: nullable(Type.Unknown({ description })),
+    },
+    { $id: 'Note', description: 'Nothing.' },
+  ),
+  creates: [DiaryEntity],
+});
 const shelves: Module = {
   tag: { name: 'Shelves', description: 'Shelves.' },
   open: ({ database }) => ({
@@ -64,6 +81,7 @@ const shelves: Module = {
           answer: JSON.stringify(input),
         })),
       ),
+      note.serve(database, async () => ({ any: null })),
       refused.serve(database, async () => {
         throw Object.assign(new Error('upstream'), { statusCode: 403 });
       }),
@@ -98,6 +116,19 @@ test.each([
   expect(json).toEqual({ answer });
   const { data } = await graphqlText(store, { query });
   expect(Object.values(data)).toEqual([{ answer }]);
+});
+
+test('a member that an operation may leave out is null in GraphQL', async () => {
+  const input = { text: 'a' };
+  const { json } = await rest(store, '/v1/notes', {
+    method: 'POST',
+    json: input,
+  });
+  expect(json).toEqual({ any: null });
+  const query = 'mutation { addNote(input: { text: "a" }) { text any } }';
+  expect(await graphqlText(store, { query })).toMatchObject({
+    data: { addNote: { text: null, any: null } },
+  });
 });
 
 test('a status of what a module calls is none of the request', async () => {
@@ -191,3 +222,13 @@ test.each<[string, TObject | TArray<TObject>, Array<typeof DiaryEntity>?]>([
     );
   },
 );
+
+test('the JSON of an operation may be null, because GraphQL would answer an error', () => {
+  const description = 'Anything.';
+  const given = { $id: 'Anything', description };
+  const output = Type.Object({ any: Type.Unknown({ description }) }, given);
+  const input = Type.Object({ text }, { $id: 'Something', description });
+  const creates = [DiaryEntity];
+  const start = () => startWith({ name: 'addAny', input, output, creates });
+  expect(start).toThrow('any of addAny may be null: write nullable(...).');
+});

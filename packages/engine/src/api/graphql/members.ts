@@ -173,7 +173,7 @@ function classOf(
     const defaultValue = isJson ? undefined : given;
     const { description = '' } = { ...items, ...member };
     const mayBeAbsent = defaultValue === undefined || kind === 'arguments';
-    const isOptional = isInput && mayBeAbsent && !required.includes(name);
+    const isOptional = mayBeAbsent && !required.includes(name);
     const { nullable: isNullable = 'anyOf' in member } = member;
     const nullable = isOptional || isNullable;
     const options = { nullable, description, ...(isInput && { defaultValue }) };

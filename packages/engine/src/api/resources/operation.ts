@@ -5,8 +5,10 @@ import { Arg, Args, Mutation, Query } from 'type-graphql';
 import type { Static, TArray, TObject } from 'typebox';
 import type { Call } from '../../call.ts';
 import type { Database } from '../../database/database.ts';
+import { reportFault } from '../../errors.ts';
+import { kindIn, kinds } from '../../validation/kinds.ts';
 import { totalCost } from '../../validation/page.ts';
-import { type MemberSchema } from '../../validation/rules.ts';
+import { type MemberSchema, unwrapped } from '../../validation/rules.ts';
 import { type Input, validator } from '../../validation/validator.ts';
 import {
   argumentsType,
@@ -148,7 +150,13 @@ function rootFieldOf<Run extends (input: never, call: Call) => unknown>(
 ) {
   const { name, description, input, output, creates } = declared;
   const { items, maxItems } = output as MemberSchema;
-  const type = objectTypeOf((items ?? output) as TObject);
+  const item = (items ?? output) as TObject;
+  for (const [one, schema] of Object.entries(item.properties)) {
+    const { member, isNullable } = unwrapped(schema);
+    if (kindIn(member) === kinds.json && !isNullable)
+      reportFault(`${one} of ${name} may be null: write nullable(...).`);
+  }
+  const type = objectTypeOf(item);
   const complexity = maxItems === undefined ? undefined : costOfItems(maxItems);
   const returned = () => (items ? [type] : type);
   const options = { description, complexity };
