@@ -160,17 +160,11 @@ describe.each(collections)('toys on %s', (_name, module) => {
 
     // An EntityRecords stores no names of members.
     const ofRecords = module === toysModule ? test : test.skip;
-    ofRecords.each([
-      [
-        'a release without the member `kind`',
-        ['name', 'madeAt'],
-        'name,madeAt',
-      ],
-      ['a release that stored no names', ['kind', 'madeAt', 'name'], ''],
-    ])(
-      'a creation is repeated that was stored by %s',
-      async (_release, members, names) => {
-        const once = `stored with ${members}`.replaceAll(' ', '-');
+    ofRecords(
+      'a creation is repeated that was stored by a release without the member `kind`',
+      async () => {
+        const once = 'stored-without-kind';
+        const members = ['name', 'madeAt'];
         const headers = { 'idempotency-key': once };
         const send = async (json: object) => {
           const sent = { method: 'POST', json, headers };
@@ -183,9 +177,9 @@ describe.each(collections)('toys on %s', (_name, module) => {
           .sort();
         const digest = hash('sha256', JSON.stringify(values));
         const text = `update idempotency_key set fingerprint = decode($1, 'hex') || convert_to($2, 'UTF8') where hash = sha256($3)`;
-        await sql(store.database, text, [digest, names, once]);
+        await sql(store.database, text, [digest, `${members}`, once]);
         // The next release's migration has set the new member.
-        const kind = members.includes('kind') ? plain.kind : 'ball';
+        const kind = 'ball';
         await sql(store.database, `update toy set kind = $1`, [kind]);
         expect(await send(plain)).toEqual([201, id, kind]);
         expect((await send({ ...plain, name: 'other' }))[0]).toBe(422);

@@ -74,7 +74,7 @@ export function digestIn(fingerprint: Buffer) {
   return fingerprint.toString('hex', 0, digestLength);
 }
 
-/** The names in a fingerprint; an early release appended none. */
+/** The names in a fingerprint. */
 export function namesIn(fingerprint: Buffer) {
   return `${fingerprint.subarray(digestLength)}`;
 }

@@ -52,9 +52,6 @@ type InsertedRow = [
 
 const idOf = (text: unknown) => int64FromDigits(`${text}`);
 
-/** In the names of a fingerprint. */
-const beforeDigest = ',;';
-
 // One batch in flight per process: the next one fills while this one becomes
 // durable.
 const insertions = {
@@ -306,7 +303,7 @@ export class Insertions<Item, New extends object> {
     const firsts = groups.map(([first]) => first as Entry<New>);
     const claims = firsts.map((one) =>
       one.claim
-        ? [...claimColumns(one.claim), this.#fingerprintOf(one)]
+        ? [...claimColumns(one.claim), this.#fingerprintOf(one.given)]
         : [null, null, null, null],
     );
     const given = firsts.map((one, at) => this.#parametersOf(one, claims[at]));
@@ -342,49 +339,34 @@ export class Insertions<Item, New extends object> {
     const { table, database } = this;
     // The release that stored it may have known fewer members. The others may
     // have defaults, so they are not compared, and the row has their values.
-    const all = namesIn(fingerprint) || this.#names;
-    const [known = '', digest] = all.split(beforeDigest);
+    // The release before this one compared the item, too, and appended the
+    // digest of what was given to the names.
+    const [known = '', digest] = namesIn(fingerprint).split(',;');
     const stored = [digestIn(fingerprint), digest];
     const isSame = [given, item].some((one) =>
-      stored.includes(this.#digestOf(one, known)),
+      stored.includes(digestIn(this.#fingerprintOf(one, known))),
     );
     if (!isSame) throw reused();
-    // The release before this one stored no members by which callers see a row.
-    const lacking = table.generated.slice(generated.length);
-    const isOlder = lacking.length === table.shown.length;
-    const shown = isOlder ? this.#valuesOf(item, lacking) : [];
-    const values = [...generated, ...shown];
-    const hasAllColumns = values.length === table.generated.length;
+    const hasAllColumns = generated.length === table.generated.length;
     const isClaimed = item !== given || !this.rules.claim;
     const isWhole = isClaimed && hasAllColumns;
-    if (known === this.#names && isWhole) return this.#merged(item, values);
+    if (known === this.#names && isWhole) return this.#merged(item, generated);
     const id = generated.slice(0, 1);
     const [row] = await database.rows<Generated>(table.findOne, id);
     if (!row) throw reused();
     return table.decodeRow(row) as Item;
   }
 
-  /**
-   * The release before this one compares the item among the rows of its caller,
-   * and passes over names that it does not know: the last one is the digest of
-   * what the client has given, which is the same in all audiences.
-   */
-  #fingerprintOf({ given, item }: Entry<New>) {
-    const isSame = this.table.shown.length === 0;
-    const further = isSame ? '' : beforeDigest + this.#digestOf(given);
-    const names = `${this.#names}${further}`;
-    return fingerprintOf(this.#comparedOf(item), names);
-  }
-
-  #digestOf(item: New, names?: string) {
-    return digestIn(fingerprintOf(this.#comparedOf(item, names)));
+  /** Of what the client has given, which is the same in all audiences. */
+  #fingerprintOf(given: New, names = this.#names) {
+    return fingerprintOf(this.#comparedOf(given, names), names);
   }
 
   /**
    * The values that are not null, sorted by name. They are the same in both
    * APIs, for any order of members.
    */
-  #comparedOf(item: New, names = this.#names) {
+  #comparedOf(item: New, names: string) {
     const known = names.split(',');
     return this.table.inserted
       .filter(({ member }) => known.includes(member))

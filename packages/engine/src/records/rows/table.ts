@@ -36,8 +36,6 @@ export class Table {
   readonly through: readonly Column[];
   /** Those that triggers copy from other rows, by which callers see the row. */
   readonly copied: readonly Column[];
-  /** Further columns by which callers see the row. */
-  readonly shown: readonly Column[];
   /**
    * Columns with values that the database generates or spells, the id first;
    * then those by which callers see the row.
@@ -108,10 +106,10 @@ export class Table {
     // its own order of members.
     const isGenerated = ({ isAssigned, isSpelled, fallback }: Column) =>
       isAssigned || isSpelled || fallback !== undefined;
-    this.shown = columns.filter(
+    const shown = columns.filter(
       (column) => owners.includes(column.member) && !isGenerated(column),
     );
-    this.generated = [...columns.filter(isGenerated), ...this.shown];
+    this.generated = [...columns.filter(isGenerated), ...shown];
     this.inserted = columns.filter(
       ({ isAssigned, path }) => !isAssigned && !path,
     );
