@@ -417,7 +417,7 @@ export class Database {
     {
       part = 3,
       ...options
-    }: Omit<BatchOptions, 'maxWaiting' | 'maxAge' | 'observers'> & {
+    }: Omit<BatchOptions, 'maxWaiting' | 'maxAge' | 'observers' | 'share'> & {
       part?: number;
     },
   ) {
