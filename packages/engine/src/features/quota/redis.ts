@@ -45,7 +45,10 @@ export function countInRedis(url: string, log: EventLog, name: string) {
     );
   };
   const recover = () => {
-    if (reasons.size > 0) log.info({}, 'Redis can be used again');
+    // A node of a cluster goes on to refuse the keys of others.
+    const isForGood = /\b(?:MOVED|CLUSTERDOWN)/.test([...reasons].join());
+    if (reasons.size === 0 || isForGood) return;
+    log.info({}, 'Redis can be used again');
     reasons.clear();
   };
   // A replica, and a full Redis, refuse a write only.
