@@ -8,6 +8,7 @@ import {
   readVariables,
   secret,
   share,
+  text,
   trustedProxies,
   whole,
   withoutSecrets,
@@ -109,6 +110,17 @@ test('one error lists every mistake, and quotes no secret', () => {
   KEY has no effect without LOCK`),
   );
 });
+
+test.each([' ', ' a', 'a\n'])(
+  'no value begins or ends with white space: %j',
+  (NAME) => {
+    const names = { NAME: text(undefined, 'A name.') };
+    expect(() => readVariables(names, { NAME })).toThrow(
+      new Error(`Configuration error:
+  NAME begins or ends with white space`),
+    );
+  },
+);
 
 test('a log shows no secrets', () => {
   const values = read({

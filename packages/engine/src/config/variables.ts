@@ -206,6 +206,8 @@ export function readVariables<Given extends Variables>(
   for (const [name, one] of Object.entries(variables)) {
     const text = env[name];
     try {
+      if (text?.trim() !== text)
+        throw new Error('begins or ends with white space');
       values[name] = text ? one.parse(text) : one.default;
     } catch (error) {
       mistakes.push(`${name} ${(error as Error).message}`);
