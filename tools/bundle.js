@@ -3,6 +3,7 @@
 // MB less memory. `npm run build` runs this file, and the engine's tarball has
 // it for other services.
 import { readFileSync, renameSync, rmSync } from 'node:fs';
+import { createRequire, findPackageJSON } from 'node:module';
 import { join } from 'node:path';
 
 /**
@@ -43,6 +44,25 @@ function withoutFetch({ path }) {
 }
 
 /**
+ * Packages of features that the service has not installed. As from source, a
+ * start names one that it needs.
+ *
+ * @param {string} folder
+ */
+function absentPackages(folder) {
+  const from = join(folder, 'package.json');
+  const engine = findPackageJSON('@animal-store/engine', from) ?? '';
+  const { peerDependencies } = createRequire(from)(engine);
+  return Object.keys(peerDependencies).filter((name) => {
+    try {
+      return !findPackageJSON(name, from);
+    } catch {
+      return true;
+    }
+  });
+}
+
+/**
  * @param {string} folder of the service, which has installed esbuild
  * @param {string[]} entryPoints files in it
  */
@@ -71,6 +91,7 @@ export async function bundle(folder, entryPoints) {
       '@animal-store/pglite-server/*',
       'pg-native',
       'class-validator',
+      ...absentPackages(folder),
     ],
     plugins: [
       {

@@ -1,5 +1,5 @@
 import { existsSync, globSync } from 'node:fs';
-import { readFile, rm, symlink } from 'node:fs/promises';
+import { readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { send } from '../../support/http.ts';
 import { afterAll, beforeAll, expect, test } from '../../support/jest.ts';
@@ -136,6 +136,24 @@ test.each([
 ])('%j is refused', async (args, reason) => {
   await expect(engine(...args)).rejects.toMatchObject({
     stderr: expect.stringContaining(reason),
+  });
+});
+
+test('a bundle needs no package of a feature that is switched off', async () => {
+  const path = join(library, 'src/service.ts');
+  const text = await readFile(path, 'utf8');
+  const imported =
+    "import { quota } from '@animal-store/engine/features/quota';\n";
+  const listed = text.replace('features: [', 'features: [quota, ');
+  await writeFile(path, imported + listed);
+  await engine('bundle');
+  await writeFile(path, text);
+  const started = run('node', ['dist/bundle/main.js'], {
+    cwd: library,
+    env: { ...env, QUOTA_PER_MINUTE: '1', REDIS_URL: 'redis://127.0.0.1:1' },
+  });
+  await expect(started).rejects.toMatchObject({
+    stderr: expect.stringMatching(/'ioredis'.*; .*npm install ioredis@\d/),
   });
 });
 
