@@ -569,6 +569,13 @@ describeHere.each(collections)('cards on %s', (_name, Collection) => {
         ],
       }),
     ).toThrow('The audience wards of Box cannot calm it.');
+    for (const chosen of [
+      { owner: 'risk' },
+      { audiences: [{ scope: 'wards', rows: { risk: 'subject' } }] },
+    ])
+      expect(
+        () => new Records(store.database, CardEntity, chosen as never),
+      ).toThrow('Rows of card are chosen by texts, which risk is not.');
     const reader = { scope: 'wards', rows: {}, writes: [] };
     const owned = new Ownership({ audiences: [reader], members: {} }, 'wards');
     const call = new Call();

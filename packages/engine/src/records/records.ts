@@ -120,6 +120,11 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
         reportFault(
           `The tenant or owner of ${collection} is a member of its own, not ${member}.`,
         );
+    for (const member of owned.members)
+      if (table.column(member).type !== 'text')
+        reportFault(
+          `Rows of ${collection} are chosen by texts, which ${member} is not.`,
+        );
     const interpreter = new ListInterpreter(table, lists, owned.audiences);
     const reader = new ListReader<Item>(database, table, interpreter, horizon);
     const name = path?.slice(1) ?? collection;
