@@ -722,6 +722,13 @@ test.each([
   ]),
   [
     {
+      members: { size: int64Schema(described) },
+      computed: { size: { schema: int64Schema(described), of: () => 1 } },
+    },
+    'size cannot be a member of Strap: each item or object has one.',
+  ],
+  [
+    {
       ...{ operations: ['list', 'follow'], trace: true, follow: 'all' },
       ...{ members: { follow: int64Schema(described) }, filters: ['follow'] },
     },

@@ -255,6 +255,7 @@ function assertDeclared(
     follow,
     trace,
     through = {},
+    computed = {},
   } = declaration;
   const ofService = ['id', 'version', ...Object.keys(stampsOf(declaration))];
   if (!/^[A-Z]\w*$/.test(name))
@@ -269,7 +270,7 @@ function assertDeclared(
   const isFollowed = operations.includes('follow') && trace;
   if (follow && !isFollowed)
     reportFault(`${name} has follow: 'all', which needs follow and a trace.`);
-  const all = { ...members, ...declaration.computed, ...ownersOf(declaration) };
+  const all = { ...members, ...computed, ...ownersOf(declaration) };
   const deeds = ['remove', ...Object.keys(declaration.transitions ?? {})];
   for (const { scope, does = [] } of declaration.audiences ?? [])
     for (const deed of does)
@@ -281,7 +282,7 @@ function assertDeclared(
     if (member in all || ofService.includes(member))
       reportFault(`${member} of ${name} is a member already.`);
   for (const member of Object.keys(members))
-    if (ofService.includes(member) || member in Object.prototype)
+    if (ofService.includes(member) || member in { ...computed })
       reportFault(
         `${member} cannot be a member of ${name}: each item or object has one.`,
       );
