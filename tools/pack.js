@@ -25,6 +25,11 @@ const parts = {
   'bin/bundle.js': 'tools/bundle.js',
   docs: 'docs',
   'exports.md': 'packages/engine/exports.md',
+  // The modules that docs/add-a-module.md names.
+  'modules/checkups': 'test/modules/checkups',
+  'modules/money': 'test/modules/money',
+  'modules/practice': 'test/modules/practice',
+  'modules/toys': 'test/modules/toys',
   template: 'examples/own-service',
   'web/assets': 'web/assets',
   'web/explorer/dist': 'web/explorer/dist',
@@ -95,6 +100,20 @@ function addParts(folder) {
   const pages = globSync('{README.md,docs/*.md}', { cwd: folder });
   for (const page of pages.map((name) => join(folder, name)))
     writeFileSync(page, linked(page));
+  for (const path of globSync(join(folder, 'modules/**/*.ts')))
+    writeFileSync(path, withPublicNames(readFileSync(path, 'utf8')));
+}
+
+/**
+ * A service imports the same from elsewhere.
+ *
+ * @param {string} text of a module
+ */
+function withPublicNames(text) {
+  const resources = /'#engine\/(?:api\/resources|records\/select)[^']*'/g;
+  return text
+    .replace(resources, "'@animal-store/engine/resources'")
+    .replace(/'#engine\/[^']*'/g, "'@animal-store/engine'");
 }
 
 /**
@@ -105,6 +124,7 @@ function addParts(folder) {
 function linked(page) {
   const text = readFileSync(page, 'utf8')
     .replaceAll('](../packages/engine/exports.md', '](../exports.md')
+    .replaceAll('](../test/modules/', '](../modules/')
     .replaceAll('](../examples/own-service/README', '](../template/AGENTS')
     .replaceAll('](../examples/own-service/', '](../template/')
     .replaceAll('](../../docs/', '](docs/');

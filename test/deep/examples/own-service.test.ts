@@ -97,6 +97,17 @@ test('links of the packed pages lead to files of the package', async () => {
   expect(broken).toEqual([]);
 });
 
+test('the packed modules import what a service imports', async () => {
+  const root = join(library, 'node_modules/@animal-store/engine/modules');
+  const files = globSync('*/*.ts', { cwd: root });
+  const texts = await Promise.all(
+    files.map((file) => readFile(join(root, file), 'utf8')),
+  );
+  expect(texts.join()).not.toContain('#engine');
+  const practice = texts[files.indexOf('practice/owner.ts')];
+  expect(practice).toContain("from '@animal-store/engine/resources'");
+});
+
 const engine = (...args: string[]) =>
   run('npx', ['@animal-store/engine', ...args], { cwd: library, env });
 /** The names and texts of what `new` has written. */
