@@ -87,16 +87,16 @@ export async function withKeyTables<T>(
   const config = loadConfig(process.env, service.features, service);
   const options = await optionsOf(service, config);
   const unmigrated = new Error(notMigrated);
-  const run = () =>
-    Database.use(options, keyTables, async (database) => {
-      if ((await database.pending()).length > 0) throw unmigrated;
-      return work(database);
-    });
-  return run().catch(async (error) => {
+  const migrated = () => withDatabase(service, work);
+  const isNew = options.ownStore?.exists() === false;
+  if (isNew && config.migrateOnStart) return migrated();
+  return Database.use(options, keyTables, async (database) => {
+    if ((await database.pending()).length > 0) throw unmigrated;
+    return work(database);
+  }).catch((error) => {
     const mayMigrate = error === unmigrated && config.migrateOnStart;
     if (!mayMigrate) throw error;
-    await migrateStore(service);
-    return run();
+    return migrated();
   });
 }
 
