@@ -14,6 +14,8 @@ const database = await Database.open(
   modelOf([...modules, toysModule]),
 );
 const toys: Toys = new Records(database, ToyEntity);
+// A live list follows it, so a transaction locks its ids.
+toys.onInserted(() => undefined);
 const add = (name: string, end: () => Promise<void>) =>
   database.transaction(
     new Call(),

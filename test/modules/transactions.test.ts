@@ -597,23 +597,33 @@ describeHere('a transaction', () => {
   });
 });
 
-test('a process that is killed in a transaction leaves nothing of it, what it acknowledged, and no lock', async () => {
-  const database = await createTestDatabase();
-  const store = await startStore({}, { database, more: [toysModule] });
-  try {
+// The embedded store cuts one that is stopped after 30 seconds.
+const signals = [
+  'SIGKILL',
+  ...(onPostgres ? ['SIGSTOP' as const] : []),
+] as const;
+test.each(signals)(
+  'a process that gets %s in a transaction leaves nothing of it, what it acknowledged, and no lock',
+  async (signal) => {
+    const database = await createTestDatabase();
+    const store = await startStore({}, { database, more: [toysModule] });
     const file = new URL('interrupted.js', import.meta.url).pathname;
-    const args = [JSON.stringify(database.env)];
-    const { child, output, ended } = runFile(file, args, {});
-    await eventually(async () => output.stdout.includes('open'));
-    child.kill('SIGKILL');
-    await ended;
-    const toys: Toys = new Records(store.database, ToyEntity);
-    const next = { name: 'next', kind: 'ball', madeAt: new Date(0) };
-    await toys.create(next as never);
-    const { items } = await toys.list({ limit: 5 } as never);
-    const names = items.map(({ name }) => name);
-    expect(names).toEqual(['kept 1', 'kept 2', 'next']);
-  } finally {
-    await store.close();
-  }
-});
+    const env = { ...database.env, DATABASE_STATEMENT_TIMEOUT_MS: '1000' };
+    const { child, output, ended } = runFile(file, [JSON.stringify(env)], {});
+    try {
+      await eventually(async () => output.stdout.includes('open'));
+      child.kill(signal);
+      if (signal === 'SIGKILL') await ended;
+      const toys: Toys = new Records(store.database, ToyEntity);
+      const next = { name: 'next', kind: 'ball', madeAt: new Date(0) };
+      await toys.create(next as never);
+      const { items } = await toys.list({ limit: 5 } as never);
+      const names = items.map(({ name }) => name);
+      expect(names).toEqual(['kept 1', 'kept 2', 'next']);
+    } finally {
+      child.kill('SIGKILL');
+      await ended;
+      await store.close();
+    }
+  },
+);

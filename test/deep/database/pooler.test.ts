@@ -153,13 +153,17 @@ where(
 
     test('the log names the settings that the role lacks once, and not at all when the role has them', async () => {
       await startPooler();
-      const text =
-        'alter role postgres set statement_timeout = 60000","alter role postgres set jit = off';
+      const set = 'alter role postgres set';
+      const statements = [
+        `${set} idle_in_transaction_session_timeout = 60000`,
+        `${set} statement_timeout = 60000`,
+        `${set} jit = off`,
+      ];
+      const text = statements.join('","');
       const before = await start();
       await eventually(async () => hasLogged(before, text));
       expect(before.output.stdout.split(text)).toHaveLength(2);
-      await postgres.query('alter role postgres set statement_timeout = 60000');
-      await postgres.query('alter role postgres set jit = off');
+      for (const statement of statements) await postgres.query(statement);
       await bouncer?.stop();
       await startPooler();
       const after = await start();

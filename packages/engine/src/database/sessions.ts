@@ -76,11 +76,14 @@ export class Sessions {
 const texts =
   '-c extra_float_digits=1 -c datestyle=ISO -c intervalstyle=postgres -c bytea_output=hex';
 
-function configFor(limits: DatabaseOptions): ClientConfig {
-  const { url, name, connectTimeout, statementTimeout } = limits;
+const timeouts = ['statement_timeout', 'idle_in_transaction_session_timeout'];
+
+function configFor(wanted: DatabaseOptions): ClientConfig {
+  const { url, name, connectTimeout, statementTimeout } = wanted;
   const { statement_timeout, query_timeout, ...given } = parsedUrl(url);
   const { options = '' } = given;
   const config = toClientConfig(given as ConnectionOptions);
+  const limits = timeouts.map((one) => `-c ${one}=${statementTimeout}`);
   // Without this, pg would check the certificate of an IP address for
   // `localhost`.
   if (typeof config.ssl === 'object')
@@ -89,11 +92,11 @@ function configFor(limits: DatabaseOptions): ClientConfig {
     ...config,
     // These change the texts of values for SQL of modules; the service's own
     // does not depend on them, because a pooler may drop them.
-    // The timeout is set, because the role may have its own. JIT is off,
+    // The timeouts are set, because the role may have its own; the second one
+    // ends a transaction whose process is frozen or unreachable. JIT is off,
     // because PostgreSQL would compile the batched list again at every
     // execution: tens of milliseconds for a statement that takes one.
-    options:
-      `${options} ${texts} -c statement_timeout=${statementTimeout} -c jit=off`.trim(),
+    options: [options, texts, ...limits, '-c jit=off'].join(' ').trim(),
     application_name: name,
     connectionTimeoutMillis: connectTimeout,
     keepAlive: true,
@@ -141,12 +144,12 @@ async function inspectSession(
   try {
     await client.connect();
     const { rows } = await client.query(settings);
-    const { pid, role, timeout, jit, dateStyle, pathSource, schema } = rows[0];
+    const { pid, role, limits, jit, dateStyle, pathSource, schema } = rows[0];
     const set = `alter role ${role} set`;
     const statements: string[] = [];
-    const isLimited = timeout > 0 && timeout <= statementTimeout;
-    if (!isLimited)
-      statements.push(`${set} statement_timeout = ${statementTimeout}`);
+    for (const [name, limit] of Object.entries<number>(limits))
+      if (limit === 0 || limit > statementTimeout)
+        statements.push(`${set} ${name} = ${statementTimeout}`);
     if (!dateStyle.startsWith('ISO')) statements.push(`${set} datestyle = ISO`);
     if (jit !== 'off') statements.push(`${set} jit = off`);
     const isAdvised = advice !== undefined && statements.length > 0;
@@ -166,8 +169,8 @@ const settings = `
     current_setting('jit', true) as jit,
     current_setting('datestyle') as "dateStyle",
     current_schema() as schema,
-    (select setting::int from pg_settings
-      where name = 'statement_timeout') as timeout,
+    (select json_object_agg(name, setting::int) from pg_settings
+      where name in ('${timeouts.join("', '")}')) as limits,
     (select source from pg_settings
       where name = 'search_path') as "pathSource"`;
 
