@@ -54,6 +54,8 @@ export interface OpenApiMcpOptions extends Wording {
    * by the operation itself.
    */
   isListed(operation: RestOperation, request: FastifyRequest): boolean;
+  /** Called when a stream of events begins. */
+  onStream?(request: FastifyRequest): void;
   /** What assistants may poll (SEP-3415), read after `document`. */
   events?(document: OpenApi): readonly EventType[];
   /** What subscribes endpoints. */
@@ -111,6 +113,7 @@ export async function openApiMcp(
       const answer = await answered(request, body);
       const headers = Object.fromEntries(answer.headers);
       const isStream = /event-stream/.test(`${headers['content-type']}`);
+      if (isStream) options.onStream?.(request);
       const sent = isStream
         ? Readable.fromWeb(answer.body as never)
         : (await answer.text()) || undefined;

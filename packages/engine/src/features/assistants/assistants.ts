@@ -30,6 +30,9 @@ const tools: Omit<OpenApiMcpOptions, 'name' | 'document' | 'origins'> = {
         )
       : new StoreError('BAD_USER_INPUT', message),
   describe: ({ code, message }) => `${code}: ${message}`,
+  onStream({ call }) {
+    call.streamedAfter = performance.now() - call.arrived;
+  },
 };
 
 export async function serveAssistants(
