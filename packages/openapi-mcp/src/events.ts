@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import {
   fromJsonSchema,
   ProtocolError,
@@ -280,8 +279,6 @@ export function eventsOf(
       const tell = async (name: string, params: object) => {
         const method = `notifications/events/${name}`;
         await notify({ method, params: { ...params, _meta } });
-        const { socket } = request.raw;
-        if (socket.writableNeedDrain) await once(socket, 'drain', { signal });
       };
       try {
         for await (const { id, item, error: message } of events) {

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import {
@@ -324,7 +325,7 @@ function toolOf(
     if (signal?.aborted) leave();
     signal?.addEventListener('abort', leave);
     const body = response.stream();
-    if (status < 400) return { status, headers, body };
+    if (status < 400) return { status, headers, body, raw };
     const refused = describe(JSON.parse(await text(body)));
     const wait = headers['retry-after'];
     const hint = wait ? ` Try again in ${wait} s.` : '';
@@ -357,14 +358,24 @@ function toolOf(
     request: FastifyRequest,
     signal: AbortSignal,
   ) {
-    const { body } = await send(args, request, signal);
-    return eventsIn(body);
+    const { body, raw } = await send(args, request, signal);
+    return eventsIn(body, raw.res, request.raw);
   }
 
   /** The blocks of server-sent events that a live list sends. */
-  async function* eventsIn(body: Readable): AsyncGenerator<ListEvent, void> {
+  async function* eventsIn(
+    body: Readable,
+    response: object,
+    { socket }: FastifyRequest['raw'],
+  ): AsyncGenerator<ListEvent, void> {
+    const cut = new AbortController();
+    body.once('error', () => cut.abort());
     let rest = '';
-    for await (const piece of body.setEncoding('utf8')) {
+    let piece = '';
+    // What the assistant has not read is unsent.
+    const get = () => body.readableLength + piece.length;
+    Object.defineProperty(response, 'writableLength', { get });
+    for await (piece of body.setEncoding('utf8')) {
       const blocks = `${rest}${piece}`.split('\n\n');
       rest = blocks.pop() ?? '';
       for (const block of blocks) {
@@ -376,7 +387,9 @@ function toolOf(
           return yield { error: describe(value as object) };
         const item = value && withTextIds(value, answer?.items);
         yield { id, item: item as Item };
+        if (socket.writableNeedDrain) await once(socket, 'drain', cut);
       }
+      piece = '';
     }
   }
 

@@ -35,23 +35,16 @@ export const callTool = async (target: Target, name: string, args: object) =>
 
 const version = '2026-07-28';
 
-/**
- * Opens a stream of events, of the revision without a handshake.
- *
- * @returns reads the next message; undefined at the end
- */
-export async function openEvents(
-  { origin, key }: Target,
-  params: object,
-  signal?: AbortSignal,
-) {
+/** For a stream of events, of the revision without a handshake. */
+export function eventsRequest({ origin, key }: Target, params: object) {
   const method = 'events/stream';
   const _meta = {
     'io.modelcontextprotocol/protocolVersion': version,
     'io.modelcontextprotocol/clientCapabilities': {},
   };
   const message = { jsonrpc: '2.0', id: 's', method };
-  const response = await fetch(`${origin}/mcp`, {
+  return {
+    url: `${origin}/mcp`,
     method: 'POST',
     body: JSON.stringify({ ...message, params: { _meta, ...params } }),
     headers: {
@@ -62,8 +55,21 @@ export async function openEvents(
       'mcp-method': method,
       ...('name' in params && { 'mcp-name': `${params.name}` }),
     },
-    ...(signal && { signal }),
-  });
+  };
+}
+
+/**
+ * Opens a stream of events.
+ *
+ * @returns reads the next message; undefined at the end
+ */
+export async function openEvents(
+  target: Target,
+  params: object,
+  signal?: AbortSignal,
+) {
+  const { url, ...asked } = eventsRequest(target, params);
+  const response = await fetch(url, { ...asked, ...(signal && { signal }) });
   const messages = messagesIn(response);
   return async () => (await messages.next()).value;
 }
