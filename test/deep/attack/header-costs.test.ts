@@ -55,6 +55,8 @@ const worst: Record<string, string[]> = {
     ...lists,
     ...parameters,
     filled(' ', 'count', '=exact'),
+    filled(' ', 'count', 'b'),
+    filled('=', 'count', '"b'),
     filled('count=', ''),
     filled(', count = '),
   ],

@@ -48,7 +48,10 @@ function trimmed(texts: string[] | null) {
 export function preferencesIn(prefer: string | string[] = '') {
   return listOf(`${prefer}`.toLowerCase()).map((one) => {
     const [preference = ''] = partsOf(one);
-    return preference.replace(/\s*=\s*(?:"([^"]*)"|([^"]*))$/, '=$1$2');
+    const [name = '', ...values] = preference.split('=');
+    if (values.length === 0) return preference;
+    const value = values.join('=').trim();
+    return `${name.trim()}=${value.replace(/^"([^"]*)"$/, '$1')}`;
   });
 }
 
