@@ -178,8 +178,7 @@ export class Records<Item extends Identified, New extends InputOf<Item, New>>
         stored: (id, call) => this.#changes.storedOfAny(`${id}`, call),
       });
     this.table = table;
-    this.isTree =
-      isOwned && table.columns.some(({ target }) => target === collection);
+    this.isTree = table.columns.some(({ target }) => target === collection);
     this.owned = owned;
     this.#stamped = stamped;
     this.#path = name;

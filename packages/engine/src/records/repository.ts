@@ -112,7 +112,7 @@ export interface Repository<Item extends Identified, New> {
   assertKept?(id: Int64, call: Call): Promise<void>;
   /** The members that rows are chosen by, where they belong to callers. */
   readonly ownerMembers?: readonly string[] | undefined;
-  /** True where a creation needs a row of its own collection to be stored. */
+  /** True where rows refer to others of their own collection. */
   readonly isTree?: boolean;
   /**
    * For a transition, before its rule judges: that may tell of members which the

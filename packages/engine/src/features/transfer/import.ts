@@ -72,9 +72,8 @@ export async function importLines(
   const result = { added: 0, same: 0, refused: 0 };
   let done = 0;
   let failure: unknown;
-  let hasGap = false;
   const create = async ({ line, ...one }: Line) => {
-    if (hasGap) return;
+    if (failure) return;
     try {
       if ('fault' in one) throw new StoreError('BAD_USER_INPUT', one.fault);
       const item = check(one.input);
@@ -88,12 +87,13 @@ export async function importLines(
       else result.added += 1;
     } catch (error) {
       const reason = reasonToRefuse(error);
-      if (reason) {
+      if (!reason) failure ??= error;
+      else {
         result.refused += 1;
         refused(line, reason);
         // Lines refer to others by their numbers.
-        hasGap = service.isTree === true;
-      } else failure ??= error;
+        if (service.isTree && !dryRun) failure = rest(line);
+      }
     }
     done += 1;
     progress(done);
@@ -121,6 +121,11 @@ export async function importLines(
   const text = counts.join(', ');
   return { result, items: added + same, text, failure };
 }
+
+const rest = (line: number) =>
+  new Error(
+    `The lines behind line ${line} are not added: they would refer to other rows.`,
+  );
 
 const lineHash = (line: unknown[]) =>
   hash('sha256', JSON.stringify(line, exact), 'buffer');
