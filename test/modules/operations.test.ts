@@ -4,7 +4,7 @@ import type { Module } from '#engine/api/module.js';
 import { operation } from '#engine/api/resources/operation.js';
 import { nullable, textSchema } from '#engine/validation/schemas.js';
 import { graphqlText } from '../support/graphql.ts';
-import { expect, test } from '../support/jest.ts';
+import { describe, expect, test } from '../support/jest.ts';
 import { rest } from '../support/rest.ts';
 import { startStore, storeForAll } from '../support/store.ts';
 import { diariesModule } from './diaries/diaries.module.ts';
@@ -223,12 +223,43 @@ test.each<[string, TObject | TArray<TObject>, Array<typeof DiaryEntity>?]>([
   },
 );
 
-test('the JSON of an operation may be null, because GraphQL would answer an error', () => {
-  const description = 'Anything.';
-  const given = { $id: 'Anything', description };
-  const output = Type.Object({ any: Type.Unknown({ description }) }, given);
-  const input = Type.Object({ text }, { $id: 'Something', description });
-  const creates = [DiaryEntity];
-  const start = () => startWith({ name: 'addAny', input, output, creates });
-  expect(start).toThrow('any of addAny may be null: write nullable(...).');
+describe('the JSON of an operation', () => {
+  const json = Type.Unknown({ description });
+  const within = (member: TSchema, $id: string) =>
+    Type.Object({ any: member }, { $id, description });
+  const startOf = (member: TSchema, name: string) =>
+    startWith({
+      name,
+      input: Type.Object({ text }, { $id: `New${name}`, description }),
+      output: within(member, name),
+      creates: [DiaryEntity],
+    });
+
+  test.each<[string, TSchema]>([
+    ['a member', json],
+    ['a member of an object', within(json, 'Inner')],
+    [
+      'a member of objects',
+      Type.Array(within(json, 'Inners'), { description, maxItems: 3 }),
+    ],
+  ])(
+    'in %s may be null, because GraphQL would answer an error',
+    (what, member) => {
+      const name = `adds${what.replace(/\W/g, '')}`;
+      expect(() => startOf(member, name)).toThrow(
+        `any of ${name} may be null: write nullable(...).`,
+      );
+    },
+  );
+
+  test.each<[string, TSchema]>([
+    ['that may be left out', Type.Optional(json)],
+    [
+      'of several types',
+      Type.Union([Type.String(), Type.Integer()], { description }),
+    ],
+  ])('%s needs no mark', async (what, member) => {
+    const started = await startOf(member, `adds${what.replace(/\W/g, '')}`);
+    await started.close();
+  });
 });

@@ -2,7 +2,7 @@ import { type FieldCost, listedIn } from '@animal-store/graphql-limits/cost';
 import type { EntityName } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { Arg, Args, Mutation, Query } from 'type-graphql';
-import type { Static, TArray, TObject } from 'typebox';
+import type { Static, TArray, TObject, TSchema } from 'typebox';
 import type { Call } from '../../call.ts';
 import type { Database } from '../../database/database.ts';
 import { reportFault } from '../../errors.ts';
@@ -151,11 +151,7 @@ function rootFieldOf<Run extends (input: never, call: Call) => unknown>(
   const { name, description, input, output, creates } = declared;
   const { items, maxItems } = output as MemberSchema;
   const item = (items ?? output) as TObject;
-  for (const [one, schema] of Object.entries(item.properties)) {
-    const { member, isNullable } = unwrapped(schema);
-    if (kindIn(member) === kinds.json && !isNullable)
-      reportFault(`${one} of ${name} may be null: write nullable(...).`);
-  }
+  assertNullable(item, name);
   const type = objectTypeOf(item);
   const complexity = maxItems === undefined ? undefined : costOfItems(maxItems);
   const returned = () => (items ? [type] : type);
@@ -171,4 +167,17 @@ function rootFieldOf<Run extends (input: never, call: Call) => unknown>(
   const Given = argumentsType(input);
   const decorator = Query(returned, options);
   return resolver(name, decorator, [Args(() => Given)], run);
+}
+
+/** GraphQL would answer an error to JSON that is null. */
+function assertNullable(schema: TObject, name: string) {
+  const { required = [] } = schema as MemberSchema;
+  for (const one of required) {
+    const { member, isNullable } = unwrapped(schema.properties[one] as TSchema);
+    const isJson = kindIn(member) === kinds.json && !member.anyOf;
+    if (isJson && !isNullable)
+      reportFault(`${one} of ${name} may be null: write nullable(...).`);
+    const inner = (member.items ?? member) as TObject;
+    if (inner.properties) assertNullable(inner, name);
+  }
 }
