@@ -720,13 +720,15 @@ test.each([
     { members: { [name]: int64Schema(described) } },
     `${name} cannot be a member of Strap: each item or object has one.`,
   ]),
-  [
-    {
-      members: { size: int64Schema(described) },
-      computed: { size: { schema: int64Schema(described), of: () => 1 } },
-    },
-    'size cannot be a member of Strap: each item or object has one.',
-  ],
+  ...['size', 'id', 'version', 'createdAt', 'keeper', 'toString'].map(
+    (name) => [
+      {
+        ...{ times: true, owner: 'keeper' },
+        computed: { [name]: { schema: int64Schema(described), of: () => 1 } },
+      },
+      `${name} cannot be a member of Strap: each item or object has one.`,
+    ],
+  ),
   [
     {
       ...{ operations: ['list', 'follow'], trace: true, follow: 'all' },

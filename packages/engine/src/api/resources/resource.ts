@@ -257,7 +257,7 @@ function assertDeclared(
     through = {},
     computed = {},
   } = declaration;
-  const ofService = ['id', 'version', ...Object.keys(stampsOf(declaration))];
+  const ofService = { id, version: versionSchema, ...stampsOf(declaration) };
   if (!/^[A-Z]\w*$/.test(name))
     reportFault(
       `The name of a resource is a word like Toy: ${JSON.stringify(name)}.`,
@@ -270,7 +270,8 @@ function assertDeclared(
   const isFollowed = operations.includes('follow') && trace;
   if (follow && !isFollowed)
     reportFault(`${name} has follow: 'all', which needs follow and a trace.`);
-  const all = { ...members, ...computed, ...ownersOf(declaration) };
+  const owners = ownersOf(declaration);
+  const all = [members, computed, owners].flatMap((one) => Object.keys(one));
   const deeds = ['remove', ...Object.keys(declaration.transitions ?? {})];
   for (const { scope, does = [] } of declaration.audiences ?? [])
     for (const deed of does)
@@ -279,10 +280,10 @@ function assertDeclared(
   if (follow && declaration.filters?.includes('follow'))
     reportFault(`follow has two meanings in the list of ${many}.`);
   for (const member of Object.keys(through))
-    if (member in all || ofService.includes(member))
+    if (all.includes(member) || member in ofService)
       reportFault(`${member} of ${name} is a member already.`);
-  for (const member of Object.keys(members))
-    if (ofService.includes(member) || member in { ...computed })
+  for (const [at, member] of all.entries())
+    if (member in ofService || all.indexOf(member) < at)
       reportFault(
         `${member} cannot be a member of ${name}: each item or object has one.`,
       );
