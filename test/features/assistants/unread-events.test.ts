@@ -28,20 +28,24 @@ test('a stream of events that is not read is in the share of its key, and is cut
   });
   client.end(body);
   const { subscriptions, unread } = store.app;
-  // Beside 65,536 of its answer a page, while nothing is sent.
-  let delivered = 0;
-  let samples = 0;
-  await eventually(async () => {
-    const isHeld = subscriptions.delivered === delivered && delivered > 0;
-    samples = isHeld && unread.budget.used > 150_000 ? samples + 1 : 0;
-    delivered = subscriptions.delivered;
-    return samples === 20;
-  });
-  // Other unread responses use up the 128 MiB.
-  unread.budget.add('others', 128 * 1024 * 1024);
-  await eventually(async () => subscriptions.count === 0);
-  unread.budget.add('others', -128 * 1024 * 1024);
-  expect(isEnded).toBe(false);
-  expect(subscriptions.delivered).toBeLessThan(15_000);
-  client.destroy();
+  try {
+    // Beside 65,536 of its answer a page, while nothing is sent.
+    let delivered = 0;
+    let samples = 0;
+    await eventually(async () => {
+      const isHeld = subscriptions.delivered === delivered && delivered > 0;
+      samples = isHeld && unread.budget.used > 150_000 ? samples + 1 : 0;
+      delivered = subscriptions.delivered;
+      return samples === 20;
+    });
+    // Other unread responses use up the 128 MiB.
+    unread.budget.add('others', 128 * 1024 * 1024);
+    await eventually(async () => subscriptions.count === 0);
+    unread.budget.add('others', -128 * 1024 * 1024);
+    expect(isEnded).toBe(false);
+    expect(subscriptions.delivered).toBeLessThan(15_000);
+  } finally {
+    client.destroy();
+  }
+  await eventually(async () => unread.budget.used === 0);
 });
