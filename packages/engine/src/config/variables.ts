@@ -194,7 +194,8 @@ export type ValuesOf<Given extends Variables> = {
 /**
  * Reads all variables from the environment. Pure.
  *
- * @param env an empty variable counts as absent
+ * @param env an empty variable counts as absent. White space around a value is
+ *   of the file that it comes from, such as the line end of a secret.
  * @throws Error that lists every mistake
  */
 export function readVariables<Given extends Variables>(
@@ -204,10 +205,9 @@ export function readVariables<Given extends Variables>(
   const mistakes: string[] = [];
   const values: Record<string, unknown> = {};
   for (const [name, one] of Object.entries(variables)) {
-    const text = env[name];
+    const text = env[name]?.trim();
     try {
-      if (text?.trim() !== text)
-        throw new Error('begins or ends with white space');
+      if (env[name] && !text) throw new Error('is white space alone');
       values[name] = text ? one.parse(text) : one.default;
     } catch (error) {
       mistakes.push(`${name} ${(error as Error).message}`);
