@@ -294,7 +294,7 @@ describe('the package of the typed client', () => {
     '.ci/release .gitignore .npmrc CHANGELOG.md package.json schema/openapi.json tsconfig.json';
   // What the packages of the engine are made of: a build would take a minute.
   const packed =
-    'bin dist/src/cli.js docs examples/own-service packages tools/bundle.js tools/pack.js web';
+    'bin dist/src/cli.js docs examples/own-service packages test/modules tools/bundle.js tools/pack.js web';
   beforeAll(async () => {
     folder = await newFolder();
     sources = join(folder, 'clone');
