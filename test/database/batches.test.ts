@@ -32,8 +32,6 @@ function withTrips(options: Partial<BatchOptions> = {}) {
     blockTime: 60_000,
     maxWaiting: 1000,
     maxAge: 60_000,
-    observers: [],
-    share: (send: () => Promise<void>) => send(),
   };
   const batches = new Batches<number, string>(run, {
     ...bounds,

@@ -50,7 +50,7 @@ export interface QueueState extends QueueName {
 export type RunBatch<In, Out> = (inputs: In[]) => Promise<Array<Out | Error>>;
 
 export interface BatchOptions extends QueueName {
-  observers: readonly DatabaseObserver[];
+  observers?: readonly DatabaseObserver[];
   maxBatch: number;
   /**
    * For how many an input counts in its batch; by default for one.
@@ -81,8 +81,8 @@ export interface BatchOptions extends QueueName {
    * flight, its outcome is unknown.
    */
   isWrite?: boolean;
-  /** Waits for a connection, and then sends the batch. */
-  share(send: () => Promise<void>): Promise<void>;
+  /** Waits for a connection, and then sends the batch; by default at once. */
+  share?(send: () => Promise<void>): Promise<void>;
   /**
    * Whether the inputs of a failed batch are retried; by default when one of
    * them may be at fault.
@@ -167,8 +167,10 @@ export class Batches<In, Out> {
       isWrite,
       isRetryable: (error) =>
         isWorthAnotherTry(error, isWrite ? 'writes' : 'reads'),
+      share: (send) => send(),
       weigh: () => 1,
       minWindow: Number.POSITIVE_INFINITY,
+      observers: [],
       ...options,
     };
     const { minWindow, maxBatch } = this.#options;

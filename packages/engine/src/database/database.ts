@@ -417,7 +417,7 @@ export class Database {
     {
       part = 3,
       ...options
-    }: Omit<BatchOptions, 'maxWaiting' | 'maxAge' | 'observers' | 'share'> & {
+    }: Omit<BatchOptions, 'maxWaiting' | 'maxAge' | 'observers'> & {
       part?: number;
     },
   ) {
