@@ -39,7 +39,7 @@ test.each(['', 'OPERATIONS_'])(
     const taken = `animal-store: Port ${port} on 127.0.0.1 is taken (${which}PORT, ${which}HOST).\n`;
     expect(await startAndFail(env)).toMatchObject({ code: 1, stderr: taken });
     holder.close();
-    for (const name of ['[::1]', '127.0.0.1:4000', '*', ' 127.0.0.1']) {
+    for (const name of ['[::1]', '127.0.0.1:4000', '*', '127.0.0.1 4000']) {
       const wrong = { ...env, [`${which}HOST`]: name };
       const stderr = `animal-store: ${name} is no address or name to listen on (${which}HOST).\n`;
       const { code, stderr: said } = await startAndFail(wrong);

@@ -46,7 +46,7 @@ export function countInRedis(url: string, log: EventLog, name: string) {
   };
   const recover = () => {
     // A node of a cluster goes on to refuse the keys of others.
-    const isForGood = /\bMOVED/.test([...reasons].join());
+    const isForGood = /MOVED|Hash slot not served/.test([...reasons].join());
     if (reasons.size === 0 || isForGood) return;
     log.info({}, 'Redis can be used again');
     reasons.clear();
