@@ -92,7 +92,7 @@ export async function importLines(
         result.refused += 1;
         refused(line, reason);
         // Lines refer to others by their numbers.
-        if (service.isTree && !dryRun) failure = rest(line);
+        if (service.isTree && !dryRun) failure = endedAt(line);
       }
     }
     done += 1;
@@ -122,7 +122,7 @@ export async function importLines(
   return { result, items: added + same, text, failure };
 }
 
-const rest = (line: number) =>
+const endedAt = (line: number) =>
   new Error(
     `The lines behind line ${line} are not added: they would refer to other rows.`,
   );
